@@ -1,0 +1,34 @@
+"""The one error that a user's input can cause, and the words it is told in."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Bad input from a user or a file: one line that says where, what was found and what was expected.
+
+    The command line prints it as it is and leaves with exit status 2.
+    """
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error line that names the valid names nearest to `name`, or nothing.
+
+    >>> nearest("micro_bach", ["micro_batch", "sequence"])
+    '; did you mean micro_batch?'
+    >>> nearest("zzz", ["micro_batch"])
+    ''
+    """
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def shown(value: object) -> str:
+    """A value as an error line shows it: its `repr`, cut to 60 characters on one line."""
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= 60 else text[:57] + "..."
