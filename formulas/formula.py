@@ -1,0 +1,144 @@
+"""`@formula`: a cost formula is a pure function of expressions, checked when it is imported, listed in a registry.
+
+A formula's parameters are names of the vocabulary in `symbols`; the device's rates it reads straight from there. Its
+docstring gives the sentence, `Assumes:`, `Source:` and a doctest that prints the closed form. What it claims of
+dimension is checked here, on import; what it claims of direction and curvature the test of the registry checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
+
+import sympy
+
+from .dimension import Dimension, DimensionError, dimension_of
+from .discipline import Judgement, judge, prove
+from .symbols import SYMBOLS, dimensions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One registered formula: what it says, in what units, from where, and the claims it is tested against."""
+
+    name: str
+    glyph: str
+    dimension: Dimension
+    source: str
+    page: str
+    parameters: tuple[str, ...]
+    expression: Any
+    increasing: frozenset[str]
+    decreasing: frozenset[str]
+    curvature: str | None
+    doc: str = field(repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence of the docstring."""
+        return " ".join(self.doc.split("\n\n")[0].split())
+
+    @property
+    def assumes(self) -> str:
+        """The text of the docstring's `Assumes:` section."""
+        return self._section("Assumes")
+
+    @property
+    def derivation(self) -> str:
+        """The text of the docstring's `Source:` section."""
+        return self._section("Source")
+
+    def judgement(self) -> Judgement:
+        """What the fold infers of the closed form."""
+        return judge(self.expression)
+
+    def proof(self, symbol: str) -> str:
+        """The proof of the direction in one symbol, as text."""
+        return prove(self.expression, SYMBOLS[symbol].symbol)
+
+    def latex(self) -> str:
+        """The closed form as a LaTeX equation, in the glyphs of the vocabulary."""
+        from .symbols import latex
+
+        arguments = ", ".join(SYMBOLS[name].glyph for name in self.parameters)
+        return rf"{self.glyph}({arguments}) = {latex(self.expression)}"
+
+    def _section(self, title: str) -> str:
+        found = re.search(rf"{title}:\s*(.+?)(?=\n\s*\n|\n\s*[A-Z][a-z]+:|\Z)", self.doc, re.S)
+        return " ".join(found.group(1).split()) if found else ""
+
+
+REGISTRY: dict[str, Formula] = {}
+"""Every formula by name, in the order of import."""
+
+
+def formula(
+    *,
+    glyph: str,
+    dimension: Dimension,
+    source: str,
+    increasing: str = "",
+    decreasing: str = "",
+    curvature: str | None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """Check a formula's dimension, register it, and leave it a plain function of expressions.
+
+    Args:
+        glyph: the LaTeX name of the quantity.
+        dimension: what the closed form must be measured in.
+        source: the key of a reference in `sources`.
+        increasing: names of the symbols with which the closed form provably never falls.
+        decreasing: likewise, never rises.
+        curvature: the log-log curvature claimed, "affine", "convex", "concave" or None.
+
+    Raises:
+        DimensionError: the closed form does not add up to `dimension`.
+        LookupError: a parameter is not in the vocabulary.
+
+    """
+
+    def register(function: Callable[P, Any]) -> Callable[P, Any]:
+        name = function.__name__
+        parameters = tuple(inspect.signature(function).parameters)
+        for parameter in parameters:
+            if parameter not in SYMBOLS:
+                raise LookupError(f"formula {name}: parameter {parameter} is not in the vocabulary")
+        plain = cast("Callable[..., Any]", function)
+        expression = sympy.sympify(plain(*(SYMBOLS[parameter].symbol for parameter in parameters)))
+        try:
+            found = dimension_of(expression, dimensions())
+        except DimensionError as error:
+            raise DimensionError(f"formula {name}: {error}") from None
+        if found != dimension:
+            raise DimensionError(f"formula {name}: claims {dimension}, is {found}")
+        if name in REGISTRY:
+            raise LookupError(f"formula {name} is defined twice")
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return plain(*(sympy.sympify(a) for a in args), **{k: sympy.sympify(v) for k, v in kwargs.items()})
+
+        REGISTRY[name] = Formula(
+            name=name,
+            glyph=glyph,
+            dimension=dimension,
+            source=source,
+            page=function.__module__.rsplit(".", 1)[-1],
+            parameters=parameters,
+            expression=expression,
+            increasing=frozenset(increasing.split()),
+            decreasing=frozenset(decreasing.split()),
+            curvature=curvature,
+            doc=inspect.getdoc(function) or "",
+        )
+        return cast("Callable[P, Any]", call)
+
+    return register

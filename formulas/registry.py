@@ -1,0 +1,25 @@
+"""Every formula: imports all pages and returns the registry."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .formula import REGISTRY
+
+if TYPE_CHECKING:
+    from .formula import Formula
+
+
+def load() -> dict[str, Formula]:
+    """Every formula by name, by page.
+
+    >>> len(load()) > 80
+    True
+    """
+    package = __package__ or ""
+    for module in pkgutil.walk_packages([str(Path(__file__).parent)], prefix=f"{package}."):
+        importlib.import_module(module.name)
+    return dict(sorted(REGISTRY.items(), key=lambda item: item[1].page))
