@@ -1,0 +1,67 @@
+"""Collectives in the alpha-beta model: one tier of links, then a scale-up tier inside a scale-out tier.
+
+A transfer of n bytes takes `(n + half) / BW + alpha`: the attainable bandwidth is reached by halves at n = `half`
+(Hockney 1994). Bandwidths are per device and direction, and both directions work at once. Every collective of one
+rank costs exactly nothing. Sizes are bytes, bandwidths bytes per second, latencies and results seconds.
+"""
+
+from .all_reduce import (
+    all_reduce_lower_bound_time,
+    all_reduce_time,
+    flat_ring_all_reduce_time,
+    flat_tree_all_reduce_time,
+    group_all_reduce_time,
+    hierarchical_all_reduce_time,
+    ring_all_reduce_time,
+    ring_tree_crossover_bytes,
+    scale_up_all_reduce_time,
+    tree_all_reduce_time,
+)
+from .all_to_all import all_to_all_time, hierarchical_all_to_all_time, scale_up_all_to_all_time
+from .broadcast import (
+    hierarchical_broadcast_time,
+    ring_broadcast_time,
+    scale_up_broadcast_time,
+    tree_broadcast_time,
+)
+from .gather import (
+    hierarchical_all_gather_time,
+    hierarchical_reduce_scatter_time,
+    ring_all_gather_time,
+    ring_reduce_scatter_time,
+    scale_up_all_gather_time,
+    scale_up_reduce_scatter_time,
+)
+from .send import group_send_time, scale_up_send_time, send_time
+from .tiers import inner_ranks_of, outer_ranks_of
+
+__all__ = [
+    "all_reduce_lower_bound_time",
+    "all_reduce_time",
+    "all_to_all_time",
+    "flat_ring_all_reduce_time",
+    "flat_tree_all_reduce_time",
+    "group_all_reduce_time",
+    "group_send_time",
+    "hierarchical_all_gather_time",
+    "hierarchical_all_reduce_time",
+    "hierarchical_all_to_all_time",
+    "hierarchical_broadcast_time",
+    "hierarchical_reduce_scatter_time",
+    "inner_ranks_of",
+    "outer_ranks_of",
+    "ring_all_gather_time",
+    "ring_all_reduce_time",
+    "ring_broadcast_time",
+    "ring_reduce_scatter_time",
+    "ring_tree_crossover_bytes",
+    "scale_up_all_gather_time",
+    "scale_up_all_reduce_time",
+    "scale_up_all_to_all_time",
+    "scale_up_broadcast_time",
+    "scale_up_reduce_scatter_time",
+    "scale_up_send_time",
+    "send_time",
+    "tree_all_reduce_time",
+    "tree_broadcast_time",
+]

@@ -1,0 +1,278 @@
+"""All-reduce: every rank ends with the sum of all ranks' bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..atoms import Max, Min, less_one, log2, present, ring_share
+from ..dimension import BYTE, SECOND
+from ..formula import formula
+from ..sources import PATARASUK, SANDERS, THAKUR
+from .gather import ring_all_gather_time, ring_reduce_scatter_time
+from .tiers import SCALE_OUT, SCALE_UP
+
+
+@formula(
+    glyph="T_{ar}^{ring}",
+    dimension=SECOND,
+    source=PATARASUK,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def ring_all_reduce_time(
+    message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any
+) -> Any:
+    """Time to sum n bytes over a ring of q ranks: 2 (q-1)/q (n + half) / BW + 2 (q-1) alpha.
+
+    Assumes: q equal parts; each rank sends and receives at once; adding is hidden behind the transfer.
+
+    Source: Patarasuk and Yuan 2009: a reduce-scatter and an all-gather, each q - 1 steps of n / q bytes.
+
+    >>> from sympy import symbols
+    >>> ring_all_reduce_time(*symbols("n q BW alpha half"))
+    2*alpha*less_one(q) + 2*(half + n)*ring_share(q)/BW
+    """
+    return 2 * ring_share(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * less_one(ranks) * link_latency
+
+
+@formula(
+    glyph="T_{ar}^{tree}",
+    dimension=SECOND,
+    source=SANDERS,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def tree_all_reduce_time(
+    message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any
+) -> Any:
+    """Time to sum n bytes up two binary trees of q ranks and send it down: 2 [q > 1] (n + half) / BW + 2 log2(q) alpha.
+
+    Assumes: half the bytes in each tree, inner ranks of one being leaves of the other; small pieces.
+
+    Source: Sanders, Speck and Traff 2009, reduction and broadcast, in the limit of small pieces that stream, where each
+    hop delays the first piece once.
+
+    >>> from sympy import symbols
+    >>> tree_all_reduce_time(*symbols("n q BW alpha half"))
+    2*alpha*log2(q) + 2*(half + n)*present(q)/BW
+    """
+    return 2 * present(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * log2(ranks) * link_latency
+
+
+@formula(
+    glyph="T_{ar}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time to sum n bytes over q ranks by the better of ring and tree.
+
+    Assumes: the library knows which is better, as MPI libraries and NCCL try to.
+
+    Source: Thakur et al. 2005, all-reduce: short messages by trees, long ones by reduce-scatter and all-gather.
+
+    >>> from sympy import symbols
+    >>> all_reduce_time(*symbols("n q BW alpha"), 0)
+    Min(2*alpha*less_one(q) + 2*n*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*present(q)/BW)
+    """
+    return Min(
+        ring_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
+        tree_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
+    )
+
+
+@formula(
+    glyph="n^{*}",
+    dimension=BYTE,
+    source=THAKUR,
+)
+def ring_tree_crossover_bytes(ranks: Any, link_bandwidth: Any, link_latency: Any) -> Any:
+    """Size at which ring and tree all-reduce cost the same: n + half = q (q - 1 - log2(q)) alpha BW.
+
+    Assumes: `half_bytes` is included: the message itself is smaller by it. Smaller messages go by tree. At one and
+    two ranks the result is 0: the ring takes as many hops and sends no more.
+
+    Source: derivation: the tree sends 2 (n + half) / q more bytes, the ring makes 2 (q - 1 - log2(q)) more hops.
+
+    >>> from sympy import symbols
+    >>> ring_tree_crossover_bytes(*symbols("q BW alpha"))
+    BW*alpha*q*(less_one(q) - log2(q))
+    """
+    return ranks * (less_one(ranks) - log2(ranks)) * link_latency * link_bandwidth
+
+
+@formula(
+    glyph=r"\underline{T}_{ar}",
+    dimension=SECOND,
+    source=PATARASUK,
+    increasing="message_bytes ranks",
+    decreasing="link_bandwidth",
+    curvature="concave",
+)
+def all_reduce_lower_bound_time(message_bytes: Any, ranks: Any, link_bandwidth: Any) -> Any:
+    """Time below which no all-reduce among end points can go: 2 (q-1)/q n / BW.
+
+    Assumes: nothing adds inside the network; one link of `link_bandwidth` a rank and direction.
+
+    Source: Patarasuk and Yuan 2009, lower bound: some rank must send 2 (q-1)/q n bytes.
+
+    >>> from sympy import symbols
+    >>> all_reduce_lower_bound_time(*symbols("n q BW"))
+    2*n*ring_share(q)/BW
+    """
+    return 2 * ring_share(ranks) * message_bytes / link_bandwidth
+
+
+@formula(
+    glyph="T_{ar}^{u}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing="message_bytes ranks scale_up_half_bytes scale_up_latency",
+    decreasing="scale_up_bandwidth scale_up_efficiency",
+)
+def scale_up_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
+    """Time to sum n bytes over q ranks of one scale-up domain, by the better of ring and tree.
+
+    Assumes: as `all_reduce_time`; no reduction in the switch.
+
+    Source: Thakur et al. 2005, all-reduce, with the figures of the scale-up tier.
+
+    >>> from sympy import symbols
+    >>> scale_up_all_reduce_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(2*scale_up_latency*less_one(q) + 2*(n +
+    scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency), 2*scale_up_latency*log2(q) + 2*(n +
+    scale_up_half_bytes)*present(q)/(scale_up_bandwidth*scale_up_efficiency))
+    """
+    return all_reduce_time(message_bytes, ranks, *SCALE_UP)
+
+
+@formula(
+    glyph="T_{ar}^{hier}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing=(
+        "message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def hierarchical_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to sum n bytes over q_o domains of q_u ranks, one tier after the other.
+
+    Reduce-scatter inside, all-reduce of the n / q_u bytes of each device between domains, all-gather inside:
+    T_rs,up(n, q_u) + T_ar,out(n / q_u, q_o) + T_ag,up(n, q_u).
+
+    Assumes: every device has its own share of the adapters, so that q_u all-reduces run side by side.
+
+    Source: derivation: the all-reduce by reduce-scatter and all-gather of Thakur et al. 2005, split between tiers.
+
+    >>> from sympy import symbols
+    >>> hierarchical_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
+    2*scale_up_latency*less_one(q_u) + Min(2*scale_out_latency*less_one(q_o) + 2*(n/q_u +
+    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency), 2*scale_out_latency*log2(q_o)
+    + 2*(n/q_u + scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency)) + 2*(n +
+    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency)
+    """
+    inside = ring_reduce_scatter_time(message_bytes, inner_ranks, *SCALE_UP)
+    between = all_reduce_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)
+    return inside + between + ring_all_gather_time(message_bytes, inner_ranks, *SCALE_UP)
+
+
+@formula(
+    glyph="T_{ar}^{flat}",
+    dimension=SECOND,
+    source=PATARASUK,
+    increasing=(
+        "message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def flat_ring_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to sum n bytes over all q = q_u q_o ranks by q_u parallel rings, whose slowest link binds.
+
+    2 (q-1)/q max([q_u > 1] (n + half) / BW_u, [q_o > 1] (n / q_u + half) / BW_o)
+    + 2 q_o (q_u-1) alpha_u + 2 (q_o - 1 + [q_u > 1] [q_o > 1]) alpha_o.
+
+    Assumes: ring i of n / q_u bytes enters every domain by the adapter of device i and leaves by its neighbour's, so
+    that each adapter carries one ring; scale-up links are charged with all q_u rings, one too many if the group spans
+    domains. The slowest part goes round twice, but for two hops inside a domain, which are charged as well.
+
+    Source: derivation: a ring sends 2 (q-1)/q of its bytes over every link (Patarasuk and Yuan 2009).
+
+    >>> from sympy import symbols
+    >>> flat_ring_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
+    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(less_one(q_o) + present(q_o)*present(q_u)) +
+    2*ring_share(q_o*q_u)*Max((n/q_u +
+    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    """
+    (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
+    inside = present(inner_ranks) * (message_bytes + up_half) / up
+    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    crossings = less_one(outer_ranks) + present(inner_ranks) * present(outer_ranks)
+    hops = outer_ranks * less_one(inner_ranks) * up_latency + crossings * out_latency
+    return 2 * ring_share(inner_ranks * outer_ranks) * Max(inside, between) + 2 * hops
+
+
+@formula(
+    glyph="T_{ar}^{trees}",
+    dimension=SECOND,
+    source=SANDERS,
+    increasing=(
+        "message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to sum n bytes over q_o domains of q_u ranks by q_u parallel double trees, whose slowest link binds.
+
+    2 max([q_u > 1] (n + half) / BW_u, [q_o > 1] (n / q_u + half) / BW_o) + 2 log2(q_u) alpha_u + 2 log2(q_o) alpha_o.
+
+    Assumes: tree i of n / q_u bytes leaves every domain by the adapter of device i, its trunk, with a tree inside;
+    small pieces, which keep both tiers busy at once.
+
+    Source: derivation: a double tree sends its bytes up and down every link once (Sanders, Speck and Traff 2009).
+
+    >>> from sympy import symbols
+    >>> flat_tree_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
+    2*scale_out_latency*log2(q_o) + 2*scale_up_latency*log2(q_u) + 2*Max((n/q_u +
+    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    """
+    (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
+    inside = present(inner_ranks) * (message_bytes + up_half) / up
+    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    return 2 * (Max(inside, between) + log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency)
+
+
+@formula(
+    glyph="T_{ar}^{uo}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing=(
+        "message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def group_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to sum n bytes over q_o domains of q_u ranks by the best of hierarchical, flat ring and flat tree.
+
+    Assumes: the library knows which is best.
+
+    Source: Thakur et al. 2005, all-reduce: the algorithm is chosen by size. Inside one domain the three are the ring
+    twice and the tree of `scale_up_all_reduce_time`.
+
+    >>> from sympy import symbols
+    >>> n, q_u, q_o = symbols("n q_u q_o")
+    >>> each = (hierarchical_all_reduce_time, flat_ring_all_reduce_time, flat_tree_all_reduce_time)
+    >>> group_all_reduce_time(n, q_u, q_o) == Min(*(time(n, q_u, q_o) for time in each))
+    True
+    >>> group_all_reduce_time(n, 1, 1)
+    0
+    """
+    return Min(
+        hierarchical_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
+        flat_ring_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
+        flat_tree_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
+    )

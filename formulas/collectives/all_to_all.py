@@ -1,0 +1,85 @@
+"""All-to-all: every rank has something else for every other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..atoms import less_one, ring_share
+from ..dimension import SECOND
+from ..formula import formula
+from ..sources import THAKUR
+from .tiers import SCALE_OUT, SCALE_UP
+
+
+@formula(
+    glyph="T_{aa}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def all_to_all_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time of an all-to-all in which each of q ranks holds n bytes: (q-1)/q (n + half) / BW + (q-1) alpha.
+
+    Assumes: `message_bytes` is what one rank holds, in q equal parts, of which its own stays; links through a switch
+    that does not block.
+
+    Source: Thakur et al. 2005, all-to-all by pairwise exchange, q - 1 steps of n / q bytes.
+
+    >>> from sympy import symbols
+    >>> all_to_all_time(*symbols("n q BW alpha half"))
+    alpha*less_one(q) + (half + n)*ring_share(q)/BW
+    """
+    return ring_share(ranks) * (message_bytes + half_bytes) / link_bandwidth + less_one(ranks) * link_latency
+
+
+@formula(
+    glyph="T_{aa}^{u}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing="message_bytes ranks scale_up_half_bytes scale_up_latency",
+    decreasing="scale_up_bandwidth scale_up_efficiency",
+)
+def scale_up_all_to_all_time(message_bytes: Any, ranks: Any) -> Any:
+    """Time of an all-to-all of n bytes a rank among q ranks of one scale-up domain.
+
+    Assumes: as `all_to_all_time`.
+
+    Source: Thakur et al. 2005, all-to-all by pairwise exchange, with the figures of the scale-up tier.
+
+    >>> from sympy import symbols
+    >>> scale_up_all_to_all_time(*symbols("n q"))
+    scale_up_latency*less_one(q) + (n + scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency)
+    """
+    return all_to_all_time(message_bytes, ranks, *SCALE_UP)
+
+
+@formula(
+    glyph="T_{aa}^{uo}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing=(
+        "inner_ranks message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes "
+        "scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def hierarchical_all_to_all_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time of an all-to-all of n bytes a rank over q_o domains of q_u ranks.
+
+    Inside each domain every device hands on what its peers' counterparts are to have, n bytes in q_u parts; then
+    counterparts exchange n bytes in q_o parts: T_up(n, q_u) + T_out(n, q_o).
+
+    Assumes: every device has its own share of the adapters; one step follows the other. The bytes that cross
+    domains, (q_o-1)/q_o n a device, are the fewest possible, in q_o - 1 messages instead of q - q_u.
+
+    Source: derivation: two rounds of the pairwise exchange of Thakur et al. 2005.
+
+    >>> from sympy import symbols
+    >>> hierarchical_all_to_all_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
+    scale_out_latency*less_one(q_o) + scale_up_latency*less_one(q_u) + (n +
+    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency) + (n +
+    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency)
+    """
+    inside = all_to_all_time(message_bytes, inner_ranks, *SCALE_UP)
+    return inside + all_to_all_time(message_bytes, outer_ranks, *SCALE_OUT)

@@ -1,0 +1,85 @@
+"""One rank sends to another: the transfers between pipeline stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..atoms import Max, present
+from ..dimension import SECOND
+from ..formula import formula
+from ..sources import HOCKNEY, NARAYANAN
+from .tiers import SCALE_OUT, SCALE_UP, outer_ranks_of
+
+
+@formula(
+    glyph="T_{send}",
+    dimension=SECOND,
+    source=HOCKNEY,
+    increasing="half_bytes link_latency message_bytes",
+    decreasing="link_bandwidth",
+    curvature="convex",
+)
+def send_time(message_bytes: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time to send n bytes over one link: (n + half) / BW + alpha.
+
+    Assumes: an idle link; the message is sent whole.
+
+    Source: Hockney 1994, t = (n + n_half) / r_inf, with the latency that no bandwidth shortens kept apart.
+
+    >>> from sympy import symbols
+    >>> send_time(*symbols("n BW alpha half"))
+    alpha + (half + n)/BW
+    """
+    return (message_bytes + half_bytes) / link_bandwidth + link_latency
+
+
+@formula(
+    glyph="T_{send}^{u}",
+    dimension=SECOND,
+    source=HOCKNEY,
+    increasing="message_bytes scale_up_half_bytes scale_up_latency",
+    decreasing="scale_up_bandwidth scale_up_efficiency",
+    curvature="convex",
+)
+def scale_up_send_time(message_bytes: Any) -> Any:
+    """Time to send n bytes to another device of the same scale-up domain.
+
+    Assumes: as `send_time`.
+
+    Source: Hockney 1994, with the figures of the scale-up tier.
+
+    >>> from sympy import symbols
+    >>> scale_up_send_time(symbols("n"))
+    scale_up_latency + (n + scale_up_half_bytes)/(scale_up_bandwidth*scale_up_efficiency)
+    """
+    return send_time(message_bytes, *SCALE_UP)
+
+
+@formula(
+    glyph="T_{send}^{uo}",
+    dimension=SECOND,
+    source=NARAYANAN,
+    increasing=(
+        "message_bytes ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency stride"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency scale_up_size",
+)
+def group_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
+    """Time of the slowest transfer between neighbours of a group: scale-out if the group spans domains.
+
+    max([q > 1] T_up, [q_o > 1] T_out), each (n + half) / BW + alpha.
+
+    Assumes: all neighbours send at once, each device over its own links; scale-out is not faster than scale-up.
+
+    Source: Narayanan et al. 2021: stages exchange point to point; the slowest pair paces the pipeline.
+
+    >>> from sympy import symbols
+    >>> group_send_time(*symbols("n q r"))  # doctest: +NORMALIZE_WHITESPACE
+    Max((scale_out_latency + (n + scale_out_half_bytes)/(scale_out_bandwidth*scale_out_efficiency))*present(Min(q,
+    Max(1, q*r/scale_up_size))), (scale_up_latency + (n +
+    scale_up_half_bytes)/(scale_up_bandwidth*scale_up_efficiency))*present(q))
+    """
+    return Max(
+        present(ranks) * send_time(message_bytes, *SCALE_UP),
+        present(outer_ranks_of(ranks, stride)) * send_time(message_bytes, *SCALE_OUT),
+    )

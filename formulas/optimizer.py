@@ -1,0 +1,73 @@
+"""The optimizer step: bound by device memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .dimension import BYTE, FLOP
+from .formula import formula
+from .sources import KINGMA, MICIKEVICIUS
+from .symbols import flop
+
+
+@formula(
+    glyph="Q_{adam}",
+    dimension=BYTE,
+    source=KINGMA,
+    increasing="gradient_bytes optimizer_bytes parameters weight_bytes",
+    curvature="convex",
+)
+def adam_bytes(parameters: Any, weight_bytes: Any, gradient_bytes: Any, optimizer_bytes: Any) -> Any:
+    """Bytes of a fused Adam step: gradient in, master weight and moments in and out, weight out.
+
+    Assumes: one fused kernel; w_o bytes of state per parameter (12: FP32 master weight and two moments).
+
+    Source: Kingma and Ba 2014 algorithm 1; FP32 master weights after Micikevicius et al. 2017 section 3.1.
+
+    >>> from sympy import symbols
+    >>> adam_bytes(*symbols("N w g o"))
+    N*(g + 2*o + w)
+    """
+    return parameters * (gradient_bytes + 2 * optimizer_bytes + weight_bytes)
+
+
+@formula(
+    glyph="W_{adam}",
+    dimension=FLOP,
+    source=KINGMA,
+    increasing="flop parameters",
+    curvature="affine",
+)
+def adam_flops(parameters: Any) -> Any:
+    """FLOPs of an Adam step on the vector units: 14 a parameter.
+
+    Assumes: first moment 3, second moment 4, bias corrections 2, root, sum and quotient 3, weight update 2.
+
+    Source: counted from Kingma and Ba 2014 algorithm 1.
+
+    >>> from sympy import symbols
+    >>> adam_flops(symbols("N"))
+    14*N*flop
+    """
+    return 14 * parameters * flop
+
+
+@formula(
+    glyph="Q_{clip}",
+    dimension=BYTE,
+    source=MICIKEVICIUS,
+    increasing="gradient_bytes parameters",
+    curvature="affine",
+)
+def gradient_upkeep_bytes(parameters: Any, gradient_bytes: Any) -> Any:
+    """Bytes to unscale the accumulated gradients, take their norm, clip them and reset them: 6 w_g a parameter.
+
+    Assumes: four kernels: unscale and check (read, write), norm (read), clip (read, write), reset (write).
+
+    Source: counted from the steps of mixed-precision training, Micikevicius et al. 2017 section 3.2, as in Megatron-LM.
+
+    >>> from sympy import symbols
+    >>> gradient_upkeep_bytes(*symbols("N g"))
+    6*N*g
+    """
+    return 6 * parameters * gradient_bytes
