@@ -1,0 +1,84 @@
+"""The attainable share of the device-memory and L2 bandwidth, from stream-like kernels.
+
+Run it from anywhere: python benchmarks/calibration/memory.py
+
+memory_efficiency is the median over the rows of a chip with its memory: FluidX3D in FP32, coalesced read and write,
+DRAM read, write and copy. Where FluidX3D is all there is, its share is scaled by the median, over the parts that have
+both, of (median of all rows) / (FluidX3D row), since that kernel also gathers. Copies of 32 MB are left out: caches
+serve them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from rows import family, read
+
+GROUPS = {
+    "A100 80 GB": ("A100-80GB-SXM4", "A100-80GB-PCIe"),
+    "H100/H800 SXM": ("H100-80GB-SXM5", "H800-SXM5"),
+    "GH200": ("GH200",),
+    "B200": ("B200-SXM",),
+    "B300": ("B300-SXM",),
+    "MI210": ("MI210",),
+    "MI355X": ("MI355X",),
+}
+SINGLE = (  # parts with a FluidX3D row only
+    "A100-40GB-SXM4",
+    "V100-SXM2-32GB",
+    "H200-SXM5",
+    "H100-80GB-PCIe",
+    "H100-94GB-NVL",
+    "MI300X",
+    "MI250",
+    "L40S",
+    "A40",
+    "A10",
+    "RTX 4090",
+)
+
+
+def shares(keys: tuple[str, ...]) -> dict[str, float]:
+    """The measured share of the data-sheet bandwidth by row id, for the stream-like rows of these parts."""
+    return {
+        r["id"]: float(r["mem_GB_per_s"]) / float(r["spec_mem_bw_GB_per_s"])
+        for r in read("membw.csv")
+        if r["hw_key"] in keys
+        and r["spec_mem_bw_GB_per_s"]
+        and family(r) != "BWTEST"
+        and "FP16" not in r["kernel"]
+        and "L2" not in r["kernel"]
+    }
+
+
+def attainable(keys: tuple[str, ...]) -> tuple[float, float, float]:
+    """Median, least and greatest share."""
+    found = list(shares(keys).values())
+    return float(np.median(found)), min(found), max(found)
+
+
+def main() -> None:
+    ratios = []
+    medians = []
+    for name, keys in GROUPS.items():
+        rows = shares(keys)
+        middle, low, high = attainable(keys)
+        stencil = float(np.median([v for i, v in rows.items() if i.startswith("FLUIDX3D")]))
+        ratios.append(middle / stencil)
+        medians.append(middle)
+        print(f"{name:14s} {middle:.3f} ({low:.3f} to {high:.3f})  / FluidX3D {middle / stencil:.3f}  {' '.join(rows)}")
+    ratio = float(np.median(ratios))
+    print(f"Parts with a FluidX3D row only: its share x {ratio:.3f}")
+    for key in SINGLE:
+        rows = shares((key,))
+        stencil = next(v for i, v in rows.items() if i.startswith("FLUIDX3D"))
+        medians.append(stencil * ratio)
+        print(f"    {key:16s} {stencil:.3f} -> {min(stencil * ratio, 1):.3f}  {' '.join(rows)}")
+    low, middle, high = np.percentile(medians, [10, 50, 90])
+    print(f"Default: median of {len(medians)} parts {middle:.3f}, 10th to 90th percentile {low:.3f} to {high:.3f}")
+    for r in read("membw.csv"):
+        if "L2" in r["kernel"]:
+            print(f"L2 read {r['hardware']:16s} {r['mem_GB_per_s']} GB/s  {r['id']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Rows of the copied measurements, and the one-dimensional statistics that the scripts share."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of a CSV beside this file; every one is meant for calibration, none for scoring."""
+    with (HERE / name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if any(row["use"] != "calibration" for row in rows):
+        raise ValueError(f"{name} holds a row that is not for calibration")
+    return rows
+
+
+def number(row: dict[str, str]) -> int:
+    """The number at the end of a row's id."""
+    return int(row["id"].rsplit("-", 1)[1])
+
+
+def family(row: dict[str, str]) -> str:
+    """The source at the start of a row's id."""
+    return row["id"].rsplit("-", 1)[0]
