@@ -173,17 +173,22 @@ def stream_time(traffic_bytes: Any, work_flops: Any) -> Any:
     dimension=SECOND,
     source=DEEPFLOW,
     increasing="transfer_time work_time",
+    decreasing="overlap",
 )
 def overlapped_time(work_time: Any, transfer_time: Any, overlap: Any) -> Any:
-    """Time of work with a transfer beside it, of which a part may hide: (1 - phi) T_c + max(phi T_c, T_w).
+    """Time of work with a transfer beside it, of which a part may hide: max(T_c, T_w + (1 - phi) T_c).
 
     Assumes: a transfer that runs beside the work does not slow it.
 
-    Source: the critical path of two concurrent activities, as a maximum of sums: written as a subtraction of hidden
-    time it would not be monotone in bandwidth. Overlap after Ardalani et al. 2022 section 4.
+    Source: the critical path of two concurrent activities, (1 - phi) T_c + max(phi T_c, T_w), with the first term
+    taken into the maximum: its two ways are phi T_c + (1 - phi) T_c = T_c and T_w + (1 - phi) T_c. So written it
+    provably falls with phi; as a subtraction of hidden time it would not even be monotone in bandwidth. Overlap after
+    Ardalani et al. 2022 section 4.
 
     >>> from sympy import symbols
+    >>> overlapped_time(*symbols("T_w T_c phi"))
+    Max(T_c, T_c*complement(phi) + T_w)
     >>> overlapped_time(*symbols("T_w T_c"), 1)
     Max(T_c, T_w)
     """
-    return complement(overlap) * transfer_time + Max(overlap * transfer_time, work_time)
+    return Max(transfer_time, work_time + complement(overlap) * transfer_time)

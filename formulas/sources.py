@@ -212,3 +212,18 @@ CHOWDHERY = _arxiv(
     "Chowdhery, Aakanksha and others",
     2022,
 )
+HU = _arxiv(
+    "hu2025",
+    "2507.04786",
+    "Demystifying NCCL: An In-depth Analysis of GPU Communication Protocols and Algorithms",
+    "Hu, Zhiyi and Shen, Siyuan and Bonato, Tommaso and Jeaugey, Sylvain and others",
+    2025,
+)
+JEAUGEY = _add(
+    "jeaugey2020",
+    "misc",
+    "What is LL128 Protocol?",
+    "Jeaugey, Sylvain",
+    2020,
+    howpublished="https://github.com/NVIDIA/nccl/issues/281",
+)

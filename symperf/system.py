@@ -283,21 +283,29 @@ def _quantity(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
     """Check a value: a number in SI units, a text with a unit, or a table that adds source, low, high."""
     user = f"set by the user: {label}:{key}"
     if not isinstance(entry, dict):
-        return Quantity(_number(entry, symbol, f"{label}: {key}"), user)
+        return Quantity(checked_number(entry, symbol, f"{label}: {key}"), user)
     keys = ("value", "source", "low", "high")
     for part in entry:
         if part not in keys:
             raise InputError(f"{label}: {key}: unknown key {shown(part)}{nearest(part, keys) or ', expected value'}")
     if "value" not in entry:
         raise InputError(f"{label}: {key}: no value, expected {{ value = ..., source = ... }}")
-    numbers = {p: _number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry}
+    numbers = {
+        p: checked_number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry
+    }
     if list(numbers.values()) != sorted(numbers.values()):
         raise InputError(f"{label}: {key}: found {shown(numbers)}, expected low <= value <= high")
     source = _text(entry, "source", f"{label}: {key}") or user
     return Quantity(numbers["value"], " ".join(source.split()), numbers.get("low"), numbers.get("high"))
 
 
-def _number(entry: object, symbol: Limits, where: str) -> float:
+def checked_number(entry: object, symbol: Limits, where: str) -> float:
+    """The SI value of a number, or of a text with a unit, within the limits of its symbol.
+
+    Raises:
+        InputError: it is something else; the line begins with `where`.
+
+    """
     dimension = symbol.dimension
     expected = f"expected a {dimension.name} such as {dimension.example}"
     if isinstance(entry, str):

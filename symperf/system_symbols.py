@@ -78,14 +78,14 @@ ASSUMED: Final[Mapping[str, tuple[float, float, float, str]]] = {
     "attention_efficiency": (0.584, 0.435, 0.73, f"median of A100, H100, B200, {_BY}/attention.py"),
     "attention_backward_efficiency": (0.527, 0.319, 0.63, f"median of A100, H100, B200, {_BY}/attention.py"),
     "scale_up_efficiency": (0.78, 0.698, 0.822, f"median of A100, H100, H200, B200, MI300X, {_BY}/collectives.py"),
-    "scale_up_half_bytes": (4.0e6, 1.57e6, 11.5e6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
-    "scale_up_latency": (2.24e-6, 1.8e-6, 5.4e-6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
+    "scale_up_half_bytes": (17.0e6, 7.35e6, 27.9e6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
+    "scale_up_latency": (6.81e-6, 4.88e-6, 7.84e-6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "scale_out_efficiency": (0.739, 0.649, 0.835, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
-    "scale_out_half_bytes": (6.6e6, 3.3e6, 15.5e6, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
+    "scale_out_half_bytes": (11.2e6, 3.86e6, 13.3e6, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_latency": (
         8e-6,
         3.7e-6,
-        17e-6,
+        41e-6,
         f"geometric middle of the link (3.7 us, DSISCA-003) and NCCL over EFA (17 us), {_BY}/README.md",
     ),
 }

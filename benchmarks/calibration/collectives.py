@@ -1,185 +1,260 @@
-"""Fit the attainable share, the half size and the latency of all-reduces inside a node and between nodes.
+"""Fit what the cost formulas of collectives want to know of links: share, start-up (`half_bytes`), latency of a hop.
 
-Run it from anywhere: python benchmarks/calibration/collectives.py
+Run it from anywhere, with the package installed: python benchmarks/calibration/collectives.py
 
-The form is the one of the cost formulas. With q ranks, n bytes, link bandwidth B, share e, half size h, latency a:
+Times are those of `symperf.formulas.collectives` itself, evaluated in NumPy, so that fit and use cannot drift apart.
+The procedure, fixed before any fit:
 
-    ring = 2 (q - 1) / q (n + h) / (B e) + 2 (q - 1) a
-    tree = 2 (n + h) / (B e) + 2 log2(q) a
-    time = min(ring, tree)
+* the share of the link is the measured plateau: messages of 1 GiB and more, or rings with in-switch reduction off;
+* half and latency minimise the mean absolute log error, every source and rank count weighing the same;
+* of that weight messages under 1 MB have one half. The VIDUR times of one size there jump between two values (10 and
+  55 us, say), so each of its rank counts has one datum there: the lower quartile of its times at the middle size;
+* low and high bound what comes within a tenth of the least error, the other parameter being free.
 
-e is the measured plateau (messages of 1 GiB and more, or rings with in-switch reduction disabled); h and a minimise
-the mean absolute log error over all rows of a part. Under 1 MB the VIDUR times of one size jump between two values
-(10 and 55 us, say), so there each source and rank count counts once, with the lower quartile of its times, and these
-together weigh as much as the larger messages.
-
-The script prints a second form too, "protocols", which follows the measured curves better: a ring that alone pays h,
-against a low-latency protocol at half of the bandwidth (NCCL's LL sends a flag with every word):
-
-    time = min(2 (q - 1) / q (n + h) / (B e), 4 (q - 1) / q n / (B e) + 2 log2(q) a)
+Between nodes the same holds for `group_all_reduce_time`, with the figures of the tier inside as fitted before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+
 import numpy as np
+import sympy
 from rows import family, number, read
 
-ROWS = [r for r in read("collectives.csv") if r["op"] == "all_reduce" and r["message_bytes"]]
-ROWS_ANY = [r for r in read("collectives.csv") if r["op"] == "all_reduce" and r["busbw_GB_per_s"]]
+from symperf.formulas import collectives as c
+from symperf.formulas.atoms import Atom, Min
+from symperf.formulas.symbols import SYMBOLS
+
 MB, US = 1e6, 1e-6
+ALL = read("collectives.csv")
+ROWS = [r for r in ALL if r["op"] == "all_reduce" and r["message_bytes"]]
+RINGS = [r for r in ALL if r["op"] == "all_reduce" and r["busbw_GB_per_s"] and "Ring" in r["algo_or_protocol"]]
+
+# --- the package's formulas as functions of arrays
+
+ONE_TIER = [SYMBOLS[x].symbol for x in ("message_bytes", "ranks", "link_bandwidth", "link_latency", "half_bytes")]
+TIERS = [f"{tier}_{what}" for tier in ("scale_up", "scale_out") for what in ("bandwidth", "latency", "half_bytes")]
+TWO_TIERS = [SYMBOLS[x].symbol for x in ("message_bytes", "inner_ranks", "outer_ranks", *TIERS)]
+n, q, b, a, h = ONE_TIER
+FORMS = {
+    "ring or tree (before)": Min(c.ring_all_reduce_time(n, q, b, a, h), c.tree_all_reduce_time(n, q, b, a, h)),
+    "ring, tree or LL": Min(
+        c.ring_all_reduce_time(n, q, b, a, h),
+        c.tree_all_reduce_time(n, q, b, a, h),
+        c.low_latency_all_reduce_time(n, q, b, a),
+    ),
+    "ring without hops or LL": Min(c.ring_all_reduce_time(n, q, b, 0, h), c.low_latency_all_reduce_time(n, q, b, a)),
+    "all_reduce_time (after)": c.all_reduce_time(n, q, b, a, h),
+}
+AFTER = "all_reduce_time (after)"
+
+
+@cache
+def compiled(expr: sympy.Expr, arguments: tuple[sympy.Symbol, ...]) -> Callable[..., np.ndarray]:
+    plain = expr.replace(lambda node: isinstance(node, Atom), lambda node: node.definition())
+    function: Callable[..., np.ndarray] = sympy.lambdify(arguments, plain, "numpy", cse=True)
+    return function
+
+
+def one_tier(expr: sympy.Expr, bandwidth: float, rows: np.ndarray, half: float, latency: float) -> np.ndarray:
+    full = np.ones(rows.shape[1])
+    return compiled(expr, tuple(ONE_TIER))(rows[0], rows[1], bandwidth * full, latency * full, half * full)
+
+
+# --- the rows
 
 
 def seconds(row: dict[str, str]) -> float:
-    n, q = float(row["message_bytes"]), int(row["num_devices"])
+    size, ranks = float(row["message_bytes"]), int(row["num_devices"])
     if row["time_us"]:
         return float(row["time_us"]) * US
     if row["algbw_GB_per_s"]:
-        return n / (float(row["algbw_GB_per_s"]) * 1e9)
-    return n * 2 * (q - 1) / q / (float(row["busbw_GB_per_s"]) * 1e9)
+        return size / (float(row["algbw_GB_per_s"]) * 1e9)
+    return size * 2 * (ranks - 1) / ranks / (float(row["busbw_GB_per_s"]) * 1e9)
 
 
-def pick(source: str, part: str, low: int = 0, high: int = 10**9) -> np.ndarray:
-    """The one-node rows (bytes, ranks, seconds) of a source and a part, by range of ids."""
+def pick(source: str, part: str, low: int = 0, high: int = 10**9, nodes: int = 1, op: str = "all_reduce") -> np.ndarray:
+    """The rows (bytes, ranks, seconds) of a source, a part and a number of nodes, by range of ids."""
     found = [
         (float(r["message_bytes"]), float(r["num_devices"]), seconds(r))
-        for r in ROWS
-        if family(r) == source and r["hardware"].startswith(part) and low <= number(r) <= high and r["num_nodes"] == "1"
+        for r in ALL
+        if family(r) == source and r["hardware"].startswith(part) and r["op"] == op and r["message_bytes"]
+        if low <= number(r) <= high and r["num_nodes"] == str(nodes)
     ]
     return np.array(found).T
 
 
-FORM = "contract"
+def cells(rows: np.ndarray, jumps: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The rows of each rank count with weights that sum to one, half of it for those under 1 MB."""
+    result = []
+    for ranks in np.unique(rows[1]):
+        own = rows[:, rows[1] == ranks]
+        small, large = own[:, own[0] < MB], own[:, own[0] >= MB]
+        if jumps:
+            small = np.array([[np.median(small[0])], [ranks], [np.percentile(small[2], 25)]])
+        weights = [np.full(part.shape[1], 0.5 / max(part.shape[1], 1)) for part in (small, large)]
+        result.append((np.hstack([small, large]), np.hstack(weights)))
+    return result
 
 
-def predicted(rows: np.ndarray, bandwidth: float, e: float, h: float, a: float) -> np.ndarray:
-    n, q, _ = rows
-    wire = (n + h) / (bandwidth * e)
-    if FORM == "protocols":
-        return 2 * (q - 1) / q * np.minimum(wire, 2 * n / (bandwidth * e) + q / (q - 1) * np.log2(q) * a)
-    return np.minimum(2 * (q - 1) / q * wire + 2 * (q - 1) * a, 2 * wire + 2 * np.log2(q) * a)
+# --- the fit
+
+Predict = Callable[[np.ndarray, float, float], np.ndarray]
 
 
-def log_error(rows: np.ndarray, bandwidth: float, e: float, h: float, a: float) -> np.ndarray:
-    return np.log(predicted(rows, bandwidth, e, h, a) / rows[2])
+@dataclass(frozen=True)
+class Fit:
+    """Half and latency of the least loss, and the ranges of each that come within a tenth of it."""
 
+    half: float
+    latency: float
+    loss: float
+    halves: tuple[float, float]
+    latencies: tuple[float, float]
 
-def lower_quartiles(rows: np.ndarray) -> np.ndarray:
-    """Under 1 MB one datum for each rank count: the lower quartile of its times at the middle size."""
-    kept = [rows[:, rows[0] >= MB]]
-    for q in np.unique(rows[1]):
-        small = rows[:, (rows[1] == q) & (rows[0] < MB)]
-        if small.size:
-            kept.append(np.array([[np.median(small[0])], [q], [np.percentile(small[2], 25)]]))
-    return np.hstack(kept)
-
-
-def fit(rows: np.ndarray, bandwidth: float, plateau: float | None) -> tuple[float, float, float]:
-    """(e, h, a) of the least weighted mean absolute log error, by successive grids."""
-    small = rows[0] < MB
-    weight = np.where(small, 0.5 / max(small.sum(), 1), 0.5 / max((~small).sum(), 1))
-
-    def loss(e: float, h: float, a: float) -> float:
-        return float((weight * np.abs(log_error(rows, bandwidth, e, h, a))).sum())
-
-    best = (plateau or 0.8, 3 * MB, 3 * US)
-    for width in (8.0, 3.0, 1.6, 1.2, 1.07, 1.02):
-        scale = np.geomspace(1 / width, width, 9)
-        shares = [plateau] if plateau else [min(1.0, best[0] * s**0.25) for s in scale]
-        best = min(
-            ((e, best[1] * s, best[2] * t) for e in shares for s in scale for t in scale), key=lambda p: loss(*p)
+    def __str__(self) -> str:
+        (h0, h1), (a0, a1) = self.halves, self.latencies
+        return (
+            f"half {self.half / MB:6.2f} MB ({h0 / MB:.2g} to {h1 / MB:.2g}), "
+            f"latency {self.latency / US:5.2f} us ({a0 / US:.2g} to {a1 / US:.2g}), loss {self.loss:.1%}"
         )
-    return best
 
 
-def report(name: str, rows: np.ndarray, bandwidth: float, p: tuple[float, float, float]) -> None:
-    error = np.abs(log_error(rows, bandwidth, *p))
-    bands = ((0, MB), (MB, 256 * MB), (256 * MB, 1e15))
-    parts = [error[(rows[0] >= low) & (rows[0] < high)] for low, high in bands]
-    text = " ".join(f"{b.mean():7.1%}" if len(b) else "      -" for b in parts)
-    print(f"    {name:28s} rows {rows.shape[1]:3d}  <1 MB, 1-256 MB, above: {text}  all {error.mean():6.1%}")
+def fit(predict: Predict, parts: list[tuple[np.ndarray, np.ndarray]]) -> Fit:
+    rows = np.hstack([part for part, _ in parts])
+    weights = np.hstack([weight for _, weight in parts])
+    weights = weights / weights.sum()
+
+    def loss(half: float, latency: float) -> float:
+        return float(weights @ np.abs(np.log(predict(rows, half, latency) / rows[2])))
+
+    halves, latencies = np.geomspace(0.1 * MB, 200 * MB, 61), np.geomspace(0.05 * US, 200 * US, 61)
+    for _ in range(2):  # once coarse, once with a fine grid around the best
+        grid = np.array([[loss(x, y) for y in latencies] for x in halves])
+        i, j = np.unravel_index(grid.argmin(), grid.shape)
+        best, half, latency = float(grid[i, j]), float(halves[i]), float(latencies[j])
+        by_half, by_latency = halves[grid.min(axis=1) <= 1.1 * best], latencies[grid.min(axis=0) <= 1.1 * best]
+        near = np.geomspace(1 / 1.15, 1.15, 29)
+        halves, latencies = np.union1d(halves, half * near), np.union1d(latencies, latency * near)
+    return Fit(half, latency, best, _ends(by_half), _ends(by_latency))
 
 
-def plateau_of(rows: np.ndarray, bandwidth: float) -> tuple[float, float, float]:
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+BANDS = ((0.0, MB), (MB, 16 * MB), (16 * MB, 256 * MB), (256 * MB, 1e15))
+
+
+def report(label: str, rows: np.ndarray, times: np.ndarray) -> None:
+    error = np.abs(np.log(times / rows[2]))
+    parts = [error[(rows[0] >= low) & (rows[0] < high)] for low, high in BANDS]
+    text = " ".join(f"{band.mean():6.1%}" if len(band) else "     -" for band in parts)
+    print(f"      {label:26s} {rows.shape[1]:3d} rows, <1, 1-16, 16-256 MB, above: {text}, all {error.mean():6.1%}")
+
+
+# --- inside a node
+
+
+def plateau(rows: np.ndarray, bandwidth: float) -> tuple[float, float, float]:
     """Median, least and greatest bus bandwidth of messages of 1 GiB and more, as a share of the link."""
-    n, q, t = rows[:, rows[0] >= 2**30]
-    share = n * 2 * (q - 1) / q / t / bandwidth
+    size, ranks, time = rows[:, rows[0] >= 2**30]
+    share = size * 2 * (ranks - 1) / ranks / time / bandwidth
     return float(np.median(share)), float(share.min()), float(share.max())
 
 
-def scale_up() -> None:
-    a100 = {"STAS-001..020": pick("STAS", "A100", 1, 20), "VIDUR-015..084, one node": pick("VIDUR", "A100-80GB-SXM4")}
-    h100 = {"VIDUR-127..168": pick("VIDUR", "H100-80GB-SXM5")}
-    h200 = {"STAS-021..040 (NVLS)": pick("STAS", "H200", 21, 40)}
-    b200 = {"STAS-041..079 (default)": pick("STAS", "B200", 41, 80)}
-    rings = {
-        part: [float(r["busbw_GB_per_s"]) for r in ROWS_ANY if r["hw_key"] == part and "Ring" in r["algo_or_protocol"]]
-        for part in ("H200-SXM5", "B200-SXM", "H100-80GB-SXM5")
-    }
-    print("Rings, bus bandwidth in GB/s (NVLS disabled or not used):")
-    for part, values in rings.items():
-        print(
-            f"    {part:16s} {len(values)} rows, median {np.median(values):.1f}, {min(values):.1f} to {max(values):.1f}"
-        )
-    print("Plateau, messages of 1 GiB and more, share of the link (median, low, high):")
-    print("    A100", *(f"{x:.3f}" for x in plateau_of(a100["STAS-001..020"], 300e9)))
-    plateaus = {"A100": plateau_of(a100["STAS-001..020"], 300e9)[0]}
-    plateaus["H100"] = float(np.median(rings["H100-80GB-SXM5"])) / 450
-    plateaus["H200"] = float(np.median(rings["H200-SXM5"])) / 450
-    plateaus["B200"] = float(np.median(rings["B200-SXM"])) / 900
-    for part, sets, bandwidth in (
-        ("A100", a100, 300e9),
-        ("H100", h100, 450e9),
-        ("H200", h200, 450e9),
-        ("B200", b200, 900e9),
-    ):
-        joint = np.hstack([lower_quartiles(rows) for rows in sets.values()])
-        for name, plateau in (("e free", None), ("e = plateau", plateaus[part])):
-            p = fit(joint, bandwidth, plateau)
-            print(f"{part}, {name}: e {p[0]:.3f}, h {p[1] / MB:.2f} MB, a {p[2] / US:.2f} us")
-            for label, rows in sets.items():
-                report(label, rows, bandwidth, p)
-            if len(sets) > 1:
-                for label, rows in sets.items():
-                    s = fit(lower_quartiles(rows), bandwidth, plateau)
-                    print(f"  {label} alone: e {s[0]:.3f}, h {s[1] / MB:.2f} MB, a {s[2] / US:.2f} us")
-                    report(label, rows, bandwidth, s)
+def rings(part: str, bandwidth: float) -> tuple[float, float, float]:
+    share = np.array([float(r["busbw_GB_per_s"]) * 1e9 for r in RINGS if r["hw_key"] == part]) / bandwidth
+    return float(np.median(share)), float(share.min()), float(share.max())
 
 
-# part, node link in one direction, nodes, ids: hierarchical all-reduces of 8 devices a node
+A100 = {"STAS-001..020": pick("STAS", "A100", 1, 20), "VIDUR A100, one node": pick("VIDUR", "A100-80GB-SXM4")}
+PARTS: dict[str, tuple[dict[str, np.ndarray], float, tuple[float, float, float]]] = {
+    "A100": (A100, 300e9, plateau(A100["STAS-001..020"], 300e9)),
+    "H100": ({"VIDUR H100, one node": pick("VIDUR", "H100-80GB-SXM5")}, 450e9, rings("H100-80GB-SXM5", 450e9)),
+    "H200": ({"STAS-021..040 (NVLS)": pick("STAS", "H200", 21, 40)}, 450e9, rings("H200-SXM5", 450e9)),
+    "B200": ({"STAS-041..079 (default)": pick("STAS", "B200", 41, 80)}, 900e9, rings("B200-SXM", 900e9)),
+}
+
+
+def scale_up() -> dict[str, tuple[float, float, float]]:
+    """Attainable bandwidth, half and latency of each part; prints the alternatives."""
+    result = {}
+    for part, (sets, link, share) in PARTS.items():
+        print(f"{part}: share of the link {share[0]:.3f} ({share[1]:.3f} to {share[2]:.3f})")
+        parts = [cell for name, rows in sets.items() for cell in cells(rows, name.startswith("VIDUR"))]
+        attainable = link * share[0]
+        for form, expr in FORMS.items():
+            found = fit(partial(one_tier, expr, attainable), parts)
+            print(f"   {form:24s} {found}")
+            for name, rows in sets.items():
+                report(name, rows, one_tier(expr, attainable, rows, found.half, found.latency))
+            if form == AFTER:
+                result[part] = attainable, found.half, found.latency
+    return result
+
+
+def sends(fitted: dict[str, tuple[float, float, float]]) -> None:
+    """Transfers from one device to another: with the start-up of collectives, and without, as the formulas have it."""
+    size = ONE_TIER[0]
+    print("Sends inside a node, by the bandwidth and latency fitted to all-reduces:")
+    for part, name in (("A100", "A100-80GB-SXM4"), ("H100", "H100-80GB-SXM5")):
+        rows = pick("VIDUR", name, op="send_recv")
+        bandwidth, half, latency = fitted[part]
+        for label, start in (("with half_bytes", half), ("without", 0.0)):
+            time = compiled(c.send_time(size, bandwidth, latency, start), (size,))
+            report(f"{part} {label}", rows, time(rows[0]))
+
+
+# --- between nodes
+
+# link, part, share of a device in the node's network, nodes, rows
 NODES = (
-    ("A100, EFA 4x100 Gb/s", 50e9, 2, "AWS", 1, 22),
-    ("H100, EFA v2 3200 Gb/s", 400e9, 2, "AWS", 23, 47),
-    ("B200, EFA v4 3200 Gb/s", 400e9, 4, "STAS", 41, 80),
+    ("A100, EFA 4x100 Gb/s", "A100", 50e9 / 8, 2, ("AWS", "A100", 1, 22)),
+    ("H100, EFA v2 3200 Gb/s", "H100", 400e9 / 8, 2, ("AWS", "H100", 23, 47)),
+    ("B200, EFA v4 3200 Gb/s", "B200", 400e9 / 8, 4, ("STAS", "B200", 52, 80)),
+)
+GROUP = c.group_all_reduce_time(*TWO_TIERS[:3]).xreplace(
+    {SYMBOLS[f"{tier}_efficiency"].symbol: sympy.S.One for tier in ("scale_up", "scale_out")}
 )
 
 
-def scale_out() -> None:
-    """Each node sends 2 (N - 1) / N n through its network cards; what the largest messages reach of them, and h.
+def two_tiers(
+    rows: np.ndarray, nodes: int, inside: tuple[float, float, float], outside: tuple[float, ...]
+) -> np.ndarray:
+    """Times of `group_all_reduce_time` on nodes of 8, by the bandwidth, half and latency of either tier."""
+    (up, up_half, up_latency), (out, out_half, out_latency) = inside, outside
+    values = (8.0, float(nodes), up, up_latency, up_half, out, out_latency, out_half)
+    return compiled(GROUP, tuple(TWO_TIERS))(rows[0], *(value * np.ones(rows.shape[1]) for value in values))
 
-    The in-node steps run at the same time and hide only in part, so a share is a lower bound. h is for one
-    device of the node's 8, the median of (time x rate - bytes) over 1 to 256 MB.
+
+def scale_out(fitted: dict[str, tuple[float, float, float]]) -> None:
+    """Fit half and latency of the network, given its share: what the largest messages need of the adapters.
+
+    That is a lower bound, as the steps inside a node hide only in part. Rows of B200 start at 1 MB: below, times of up
+    to 6 ms that fall as messages grow are no latency.
     """
-    for name, bandwidth, nodes, source, low, high in NODES:
-        rows = [
-            (float(r["message_bytes"]), seconds(r))
-            for r in ROWS
-            if family(r) == source and low <= number(r) <= high and int(r["num_nodes"]) == nodes
-        ]
-        n, t = np.array(rows).T
-        wire = 2 * (nodes - 1) / nodes * n
-        share = (wire / t)[n >= 2**31] / bandwidth
-        top = float(share.max())
-        middle = (n >= MB) & (n <= 256 * MB)
-        half = (t * bandwidth * top - wire)[middle] / 8
-        print(
-            f"{name}: share {top:.3f} (from 2 GiB: {share.min():.3f} to {top:.3f}); h {np.median(half) / MB:.1f} MB "
-            f"({np.percentile(half, 10) / MB:.1f} to {np.percentile(half, 90) / MB:.1f}); "
-            f"least time {t.min() / US:.0f} us"
-        )
+    print("Between nodes, 8 devices a node, group_all_reduce_time:")
+    for name, part, link, nodes, (source, start, low, high) in NODES:
+        rows = pick(source, start, low, high, nodes)
+        share = rows[0] * 2 * (nodes - 1) / nodes / 8 / rows[2] / link
+        large = share[rows[0] >= 2**31]
+        predict = partial(_times, nodes, fitted[part], link * large.max())
+        found = fit(predict, cells(rows, jumps=False))
+        print(f"   {name}: share {large.max():.3f} (from 2 GiB: {large.min():.3f} to {large.max():.3f}), {found}")
+        report("", rows, predict(rows, found.half, found.latency))
+
+
+def _times(
+    nodes: int, inside: tuple[float, float, float], bandwidth: float, rows: np.ndarray, half: float, latency: float
+) -> np.ndarray:
+    return two_tiers(rows, nodes, inside, (bandwidth, half, latency))
 
 
 if __name__ == "__main__":
-    for FORM in ("contract", "protocols"):
-        print(f"== form: {FORM}")
-        scale_up()
-    scale_out()
+    results = scale_up()
+    sends(results)
+    scale_out(results)

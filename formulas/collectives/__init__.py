@@ -1,7 +1,9 @@
 """Collectives in the alpha-beta model: one tier of links, then a scale-up tier inside a scale-out tier.
 
 A transfer of n bytes takes `(n + half) / BW + alpha`: the attainable bandwidth is reached by halves at n = `half`
-(Hockney 1994). Bandwidths are per device and direction, and both directions work at once. Every collective of one
+(Hockney 1994). A collective has its forms of the literature (`ring_`, `tree_`, `pairwise_`), the two protocols that
+measured curves call for (`simple_`, `low_latency_`, see `protocols`) and the better of these, which has no prefix and
+is what costs use. Bandwidths are per device and direction, and both directions work at once. Every collective of one
 rank costs exactly nothing. Sizes are bytes, bandwidths bytes per second, latencies and results seconds.
 """
 
@@ -12,33 +14,59 @@ from .all_reduce import (
     flat_tree_all_reduce_time,
     group_all_reduce_time,
     hierarchical_all_reduce_time,
+    low_latency_all_reduce_time,
+    pipelined_all_reduce_time,
     ring_all_reduce_time,
     ring_tree_crossover_bytes,
     scale_up_all_reduce_time,
+    simple_all_reduce_time,
     tree_all_reduce_time,
 )
-from .all_to_all import all_to_all_time, hierarchical_all_to_all_time, scale_up_all_to_all_time
+from .all_to_all import (
+    all_to_all_time,
+    hierarchical_all_to_all_time,
+    low_latency_all_to_all_time,
+    pairwise_all_to_all_time,
+    scale_up_all_to_all_time,
+    simple_all_to_all_time,
+)
 from .broadcast import (
+    broadcast_time,
     hierarchical_broadcast_time,
+    low_latency_broadcast_time,
     ring_broadcast_time,
     scale_up_broadcast_time,
+    simple_broadcast_time,
     tree_broadcast_time,
 )
 from .gather import (
+    all_gather_time,
     hierarchical_all_gather_time,
     hierarchical_reduce_scatter_time,
+    low_latency_all_gather_time,
+    reduce_scatter_time,
     ring_all_gather_time,
     ring_reduce_scatter_time,
     scale_up_all_gather_time,
     scale_up_reduce_scatter_time,
+    simple_all_gather_time,
 )
-from .send import group_send_time, scale_up_send_time, send_time
-from .tiers import inner_ranks_of, outer_ranks_of
+from .send import (
+    group_send_time,
+    scale_up_send_time,
+    send_time,
+)
+from .tiers import (
+    inner_ranks_of,
+    outer_ranks_of,
+)
 
 __all__ = [
+    "all_gather_time",
     "all_reduce_lower_bound_time",
     "all_reduce_time",
     "all_to_all_time",
+    "broadcast_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",
     "group_all_reduce_time",
@@ -49,7 +77,14 @@ __all__ = [
     "hierarchical_broadcast_time",
     "hierarchical_reduce_scatter_time",
     "inner_ranks_of",
+    "low_latency_all_gather_time",
+    "low_latency_all_reduce_time",
+    "low_latency_all_to_all_time",
+    "low_latency_broadcast_time",
     "outer_ranks_of",
+    "pairwise_all_to_all_time",
+    "pipelined_all_reduce_time",
+    "reduce_scatter_time",
     "ring_all_gather_time",
     "ring_all_reduce_time",
     "ring_broadcast_time",
@@ -62,6 +97,10 @@ __all__ = [
     "scale_up_reduce_scatter_time",
     "scale_up_send_time",
     "send_time",
+    "simple_all_gather_time",
+    "simple_all_reduce_time",
+    "simple_all_to_all_time",
+    "simple_broadcast_time",
     "tree_all_reduce_time",
     "tree_broadcast_time",
 ]

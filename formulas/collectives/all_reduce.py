@@ -7,8 +7,9 @@ from typing import Any
 from ..atoms import Max, Min, less_one, log2, present, ring_share
 from ..dimension import BYTE, SECOND
 from ..formula import formula
-from ..sources import PATARASUK, SANDERS, THAKUR
-from .gather import ring_all_gather_time, ring_reduce_scatter_time
+from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
+from .gather import all_gather_time, reduce_scatter_time
+from .protocols import better, low_latency, simple
 from .tiers import SCALE_OUT, SCALE_UP
 
 
@@ -60,26 +61,78 @@ def tree_all_reduce_time(
 
 
 @formula(
-    glyph="T_{ar}",
+    glyph="T_{ar}^{S}",
     dimension=SECOND,
     source=THAKUR,
     increasing="half_bytes link_latency message_bytes ranks",
     decreasing="link_bandwidth",
 )
-def all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
-    """Time to sum n bytes over q ranks by the better of ring and tree.
+def simple_all_reduce_time(
+    message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any
+) -> Any:
+    """Time to sum n bytes over q ranks by the plain protocol, in the bytes of a ring and the hops of a tree.
 
-    Assumes: the library knows which is better, as MPI libraries and NCCL try to.
+    2 (q-1)/q n / BW + max(2 (q-1)/q half / BW, 2 log2(q) alpha).
 
-    Source: Thakur et al. 2005, all-reduce: short messages by trees, long ones by reduce-scatter and all-gather.
+    Assumes: adding is hidden behind the transfer; hops pass while buffers fill.
+
+    Source: Thakur et al. 2005, Rabenseifner's halving and doubling, 2 (q-1)/q n / BW + 2 log2(q) alpha, which neither
+    `ring_all_reduce_time` nor `tree_all_reduce_time` outruns; the start-up beside the hops, not after them, as in
+    `simple_all_gather_time`.
 
     >>> from sympy import symbols
-    >>> all_reduce_time(*symbols("n q BW alpha"), 0)
-    Min(2*alpha*less_one(q) + 2*n*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*present(q)/BW)
+    >>> simple_all_reduce_time(*symbols("n q BW alpha half"))
+    Max(2*(half + n)*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*ring_share(q)/BW)
+    """
+    share = 2 * ring_share(ranks) / link_bandwidth
+    return simple(share * (message_bytes + half_bytes), share * message_bytes, 2 * log2(ranks) * link_latency)
+
+
+@formula(
+    glyph="T_{ar}^{LL}",
+    dimension=SECOND,
+    source=JEAUGEY,
+    increasing="link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def low_latency_all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any) -> Any:
+    """Time to sum n bytes over q ranks by the low-latency protocol: 4 (q-1)/q n / BW + 2 log2(q) alpha.
+
+    Assumes: a flag with every word of its size; the bytes of a ring and the hops of a tree.
+
+    Source: Jeaugey 2020, LL: 4 bytes of data and 4 of flag in one store, which need no fence; Thakur et al. 2005,
+    Rabenseifner's halving and doubling.
+
+    >>> from sympy import symbols
+    >>> low_latency_all_reduce_time(*symbols("n q BW alpha"))
+    2*alpha*log2(q) + 4*n*ring_share(q)/BW
+    """
+    return low_latency(2 * ring_share(ranks) * message_bytes / link_bandwidth, 2 * log2(ranks) * link_latency)
+
+
+@formula(
+    glyph="T_{ar}",
+    dimension=SECOND,
+    source=HU,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time to sum n bytes over q ranks by the better protocol.
+
+    Assumes: the library knows which is better, as NCCL tries to. At half = 0 the plain one always is.
+
+    Source: Hu et al. 2025: NCCL chooses algorithm and protocol of each call by its size. It is
+    `reduce_scatter_time` and `all_gather_time` together.
+
+    >>> from sympy import symbols
+    >>> all_reduce_time(*symbols("n q BW alpha half"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(2*alpha*log2(q) + 4*n*ring_share(q)/BW,
+    Max(2*(half + n)*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*ring_share(q)/BW))
     """
     return Min(
-        ring_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
-        tree_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
+        simple_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
+        low_latency_all_reduce_time(message_bytes, ranks, link_bandwidth, link_latency),
     )
 
 
@@ -128,22 +181,22 @@ def all_reduce_lower_bound_time(message_bytes: Any, ranks: Any, link_bandwidth: 
 @formula(
     glyph="T_{ar}^{u}",
     dimension=SECOND,
-    source=THAKUR,
+    source=HU,
     increasing="message_bytes ranks scale_up_half_bytes scale_up_latency",
     decreasing="scale_up_bandwidth scale_up_efficiency",
 )
 def scale_up_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
-    """Time to sum n bytes over q ranks of one scale-up domain, by the better of ring and tree.
+    """Time to sum n bytes over q ranks of one scale-up domain, by the better protocol.
 
     Assumes: as `all_reduce_time`; no reduction in the switch.
 
-    Source: Thakur et al. 2005, all-reduce, with the figures of the scale-up tier.
+    Source: Hu et al. 2025, the better protocol, with the figures of the scale-up tier.
 
     >>> from sympy import symbols
     >>> scale_up_all_reduce_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
-    Min(2*scale_up_latency*less_one(q) + 2*(n +
-    scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency), 2*scale_up_latency*log2(q) + 2*(n +
-    scale_up_half_bytes)*present(q)/(scale_up_bandwidth*scale_up_efficiency))
+    Min(4*n*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency) + 2*scale_up_latency*log2(q), Max(2*(n +
+    scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency),
+    2*n*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency) + 2*scale_up_latency*log2(q)))
     """
     return all_reduce_time(message_bytes, ranks, *SCALE_UP)
 
@@ -160,23 +213,22 @@ def scale_up_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
 def hierarchical_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time to sum n bytes over q_o domains of q_u ranks, one tier after the other.
 
-    Reduce-scatter inside, all-reduce of the n / q_u bytes of each device between domains, all-gather inside:
-    T_rs,up(n, q_u) + T_ar,out(n / q_u, q_o) + T_ag,up(n, q_u).
+    Reduce-scatter inside, all-reduce of the n / q_u bytes of each device between domains, all-gather inside, each by
+    its better protocol: T_rs,up(n, q_u) + T_ar,out(n / q_u, q_o) + T_ag,up(n, q_u).
 
     Assumes: every device has its own share of the adapters, so that q_u all-reduces run side by side.
 
     Source: derivation: the all-reduce by reduce-scatter and all-gather of Thakur et al. 2005, split between tiers.
 
     >>> from sympy import symbols
-    >>> hierarchical_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    2*scale_up_latency*less_one(q_u) + Min(2*scale_out_latency*less_one(q_o) + 2*(n/q_u +
-    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency), 2*scale_out_latency*log2(q_o)
-    + 2*(n/q_u + scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency)) + 2*(n +
-    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency)
+    >>> n, q_u, q_o = symbols("n q_u q_o")
+    >>> inside = reduce_scatter_time(n, q_u, *SCALE_UP) + all_gather_time(n, q_u, *SCALE_UP)
+    >>> hierarchical_all_reduce_time(n, q_u, q_o) == inside + all_reduce_time(n / q_u, q_o, *SCALE_OUT)
+    True
     """
-    inside = ring_reduce_scatter_time(message_bytes, inner_ranks, *SCALE_UP)
+    inside = reduce_scatter_time(message_bytes, inner_ranks, *SCALE_UP)
     between = all_reduce_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)
-    return inside + between + ring_all_gather_time(message_bytes, inner_ranks, *SCALE_UP)
+    return inside + between + all_gather_time(message_bytes, inner_ranks, *SCALE_UP)
 
 
 @formula(
@@ -246,6 +298,53 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     return 2 * (Max(inside, between) + log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency)
 
 
+def _streamed(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time of the slower tier, when the pieces of a hierarchical all-reduce stream through both."""
+    inside, between = ring_share(inner_ranks) * up_bytes, ring_share(outer_ranks) * out_bytes
+    return 2 * Max(inside / SCALE_UP[0], between / SCALE_OUT[0])
+
+
+@formula(
+    glyph="T_{ar}^{pipe}",
+    dimension=SECOND,
+    source=THAKUR,
+    increasing=(
+        "message_bytes outer_ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency"
+    ),
+    decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
+)
+def pipelined_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time to sum n bytes over q_o domains of q_u ranks in pieces, both tiers at work at once, by the better protocol.
+
+    S(x, y) = 2 max((q_u-1)/q_u (n + x) / BW_u, (q_o-1)/q_o (n / q_u + y) / BW_o) and H = 2 log2(q_u) alpha_u +
+    2 log2(q_o) alpha_o make min(max(S(half_u, half_o), S(0, 0) + H), 2 S(0, 0) + H).
+
+    Assumes: the steps of `hierarchical_all_reduce_time`, each on a piece while the next follows; small pieces; every
+    device has its own share of the adapters; one protocol in both tiers.
+
+    Source: derivation: each tier carries the bytes of Thakur et al. 2005, and the slower one binds; protocols as in
+    `all_reduce_time`. Two and four nodes reach it when measured (benchmarks/calibration). Neither flat rings nor flat
+    trees outrun it.
+
+    >>> from sympy import symbols
+    >>> pipelined_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(2*scale_out_latency*log2(q_o) + 2*scale_up_latency*log2(q_u) +
+    4*Max(n*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency),
+    n*ring_share(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency)), Max(2*scale_out_latency*log2(q_o) +
+    2*scale_up_latency*log2(q_u) + 2*Max(n*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency),
+    n*ring_share(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency)), 2*Max((n/q_u +
+    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency))))
+    """
+    (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
+    part = message_bytes / inner_ranks
+    return better(
+        _streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
+        _streamed(message_bytes, part, inner_ranks, outer_ranks),
+        2 * (log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency),
+    )
+
+
 @formula(
     glyph="T_{ar}^{uo}",
     dimension=SECOND,
@@ -256,16 +355,16 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency",
 )
 def group_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
-    """Time to sum n bytes over q_o domains of q_u ranks by the best of hierarchical, flat ring and flat tree.
+    """Time to sum n bytes over q_o domains of q_u ranks by the better of one tier after the other and both at once.
 
-    Assumes: the library knows which is best.
+    Assumes: the library knows which is better.
 
-    Source: Thakur et al. 2005, all-reduce: the algorithm is chosen by size. Inside one domain the three are the ring
-    twice and the tree of `scale_up_all_reduce_time`.
+    Source: Thakur et al. 2005, all-reduce: the algorithm is chosen by size. Flat rings and flat trees are left out,
+    as `pipelined_all_reduce_time` is never slower. Inside one domain it is `scale_up_all_reduce_time`.
 
     >>> from sympy import symbols
     >>> n, q_u, q_o = symbols("n q_u q_o")
-    >>> each = (hierarchical_all_reduce_time, flat_ring_all_reduce_time, flat_tree_all_reduce_time)
+    >>> each = (hierarchical_all_reduce_time, pipelined_all_reduce_time)
     >>> group_all_reduce_time(n, q_u, q_o) == Min(*(time(n, q_u, q_o) for time in each))
     True
     >>> group_all_reduce_time(n, 1, 1)
@@ -273,6 +372,5 @@ def group_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any
     """
     return Min(
         hierarchical_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
-        flat_ring_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
-        flat_tree_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
+        pipelined_all_reduce_time(message_bytes, inner_ranks, outer_ranks),
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import less_one, ring_share
+from ..atoms import Min, less_one, log2, ring_share
 from ..dimension import SECOND
 from ..formula import formula
-from ..sources import PATARASUK, THAKUR
+from ..sources import HU, JEAUGEY, PATARASUK, THAKUR
+from .protocols import low_latency, simple
 from .tiers import SCALE_OUT, SCALE_UP
 
 
 @formula(
-    glyph="T_{ag}",
+    glyph="T_{ag}^{ring}",
     dimension=SECOND,
     source=THAKUR,
     increasing="half_bytes link_latency message_bytes ranks",
@@ -35,7 +36,7 @@ def ring_all_gather_time(
 
 
 @formula(
-    glyph="T_{rs}",
+    glyph="T_{rs}^{ring}",
     dimension=SECOND,
     source=PATARASUK,
     increasing="half_bytes link_latency message_bytes ranks",
@@ -58,45 +59,141 @@ def ring_reduce_scatter_time(
 
 
 @formula(
-    glyph="T_{ag}^{u}",
+    glyph="T_{ag}^{S}",
     dimension=SECOND,
     source=THAKUR,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def simple_all_gather_time(
+    message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any
+) -> Any:
+    """Time to gather n bytes on q ranks by the plain protocol: (q-1)/q n / BW + max((q-1)/q half / BW, log2(q) alpha).
+
+    Assumes: as many bytes as in a ring, as many hops as in a tree, and hops that pass while buffers fill.
+
+    Source: Thakur et al. 2005, all-gather by recursive doubling, (q-1)/q n / BW + log2(q) alpha; the start-up beside
+    the hops, not after them, as measured curves are nearer to a start-up that grows with (q-1)/q than to one that
+    grows with q - 1 (benchmarks/calibration).
+
+    >>> from sympy import symbols
+    >>> simple_all_gather_time(*symbols("n q BW alpha half"))
+    Max((half + n)*ring_share(q)/BW, alpha*log2(q) + n*ring_share(q)/BW)
+    """
+    share = ring_share(ranks) / link_bandwidth
+    return simple(share * (message_bytes + half_bytes), share * message_bytes, log2(ranks) * link_latency)
+
+
+@formula(
+    glyph="T_{ag}^{LL}",
+    dimension=SECOND,
+    source=JEAUGEY,
+    increasing="link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def low_latency_all_gather_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any) -> Any:
+    """Time to gather n bytes on q ranks by the low-latency protocol: 2 (q-1)/q n / BW + log2(q) alpha.
+
+    Assumes: a flag with every word of its size; as many bytes as in a ring, as many hops as in a tree.
+
+    Source: Jeaugey 2020, LL: 4 bytes of data and 4 of flag in one store; the hops of recursive doubling in Thakur
+    et al. 2005.
+
+    >>> from sympy import symbols
+    >>> low_latency_all_gather_time(*symbols("n q BW alpha"))
+    alpha*log2(q) + 2*n*ring_share(q)/BW
+    """
+    return low_latency(ring_share(ranks) * message_bytes / link_bandwidth, log2(ranks) * link_latency)
+
+
+@formula(
+    glyph="T_{ag}",
+    dimension=SECOND,
+    source=HU,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def all_gather_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time until each of q ranks holds all n bytes, of which each had n / q, by the better protocol.
+
+    Assumes: `message_bytes` is the gathered size; equal parts; the library knows which protocol is better.
+
+    Source: Hu et al. 2025: NCCL chooses the protocol of each call by its size; no literature form is faster than
+    `simple_all_gather_time`.
+
+    >>> from sympy import symbols
+    >>> all_gather_time(*symbols("n q BW alpha half"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(alpha*log2(q) + 2*n*ring_share(q)/BW, Max((half + n)*ring_share(q)/BW, alpha*log2(q) + n*ring_share(q)/BW))
+    """
+    return Min(
+        simple_all_gather_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
+        low_latency_all_gather_time(message_bytes, ranks, link_bandwidth, link_latency),
+    )
+
+
+@formula(
+    glyph="T_{rs}",
+    dimension=SECOND,
+    source=HU,
+    increasing="half_bytes link_latency message_bytes ranks",
+    decreasing="link_bandwidth",
+)
+def reduce_scatter_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_latency: Any, half_bytes: Any) -> Any:
+    """Time until each of q ranks holds its n / q bytes of a sum of n bytes, by the better protocol.
+
+    Assumes: `message_bytes` is the size before scattering; adding is hidden behind the transfer.
+
+    Source: derivation: `all_gather_time` run backwards: recursive halving in Thakur et al. 2005.
+
+    >>> from sympy import symbols
+    >>> reduce_scatter_time(*symbols("n q BW alpha half"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(alpha*log2(q) + 2*n*ring_share(q)/BW, Max((half + n)*ring_share(q)/BW, alpha*log2(q) + n*ring_share(q)/BW))
+    """
+    return all_gather_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes)
+
+
+@formula(
+    glyph="T_{ag}^{u}",
+    dimension=SECOND,
+    source=HU,
     increasing="message_bytes ranks scale_up_half_bytes scale_up_latency",
     decreasing="scale_up_bandwidth scale_up_efficiency",
 )
 def scale_up_all_gather_time(message_bytes: Any, ranks: Any) -> Any:
     """Time of an all-gather of n bytes in total among q ranks of one scale-up domain.
 
-    Assumes: as `ring_all_gather_time`.
+    Assumes: as `all_gather_time`.
 
-    Source: Thakur et al. 2005, all-gather by a ring, with the figures of the scale-up tier.
+    Source: Hu et al. 2025, the better protocol, with the figures of the scale-up tier.
 
     >>> from sympy import symbols
-    >>> scale_up_all_gather_time(*symbols("n q"))
-    scale_up_latency*less_one(q) + (n + scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency)
+    >>> scale_up_all_gather_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(2*n*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q), Max((n +
+    scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency),
+    n*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q)))
     """
-    return ring_all_gather_time(message_bytes, ranks, *SCALE_UP)
+    return all_gather_time(message_bytes, ranks, *SCALE_UP)
 
 
 @formula(
     glyph="T_{rs}^{u}",
     dimension=SECOND,
-    source=PATARASUK,
+    source=HU,
     increasing="message_bytes ranks scale_up_half_bytes scale_up_latency",
     decreasing="scale_up_bandwidth scale_up_efficiency",
 )
 def scale_up_reduce_scatter_time(message_bytes: Any, ranks: Any) -> Any:
     """Time of a reduce-scatter of n bytes among q ranks of one scale-up domain.
 
-    Assumes: as `ring_reduce_scatter_time`.
+    Assumes: as `reduce_scatter_time`.
 
-    Source: Patarasuk and Yuan 2009, with the figures of the scale-up tier.
+    Source: Hu et al. 2025, the better protocol, with the figures of the scale-up tier.
 
     >>> from sympy import symbols
-    >>> scale_up_reduce_scatter_time(*symbols("n q"))
-    scale_up_latency*less_one(q) + (n + scale_up_half_bytes)*ring_share(q)/(scale_up_bandwidth*scale_up_efficiency)
+    >>> scale_up_reduce_scatter_time(*symbols("n q")) == scale_up_all_gather_time(*symbols("n q"))
+    True
     """
-    return ring_reduce_scatter_time(message_bytes, ranks, *SCALE_UP)
+    return reduce_scatter_time(message_bytes, ranks, *SCALE_UP)
 
 
 @formula(
@@ -111,21 +208,21 @@ def scale_up_reduce_scatter_time(message_bytes: Any, ranks: Any) -> Any:
 def hierarchical_all_gather_time(message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time of an all-gather of n bytes in total over q_o domains of q_u ranks.
 
-    Each device first gathers its n / q_u bytes from its peers in the other domains, then all n inside:
-    T_out(n / q_u, q_o) + T_up(n, q_u).
+    Each device first gathers its n / q_u bytes from its peers in the other domains, then all n inside, each tier by
+    its better protocol: T_out(n / q_u, q_o) + T_up(n, q_u).
 
     Assumes: every device has its own share of the adapters; one step follows the other.
 
-    Source: derivation: the ring all-gather of Thakur et al. 2005 in either tier.
+    Source: derivation: the all-gather of Thakur et al. 2005 in either tier.
 
     >>> from sympy import symbols
-    >>> hierarchical_all_gather_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    scale_out_latency*less_one(q_o) + scale_up_latency*less_one(q_u) + (n +
-    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency) + (n/q_u +
-    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency)
+    >>> n, q_u, q_o = symbols("n q_u q_o")
+    >>> outside = all_gather_time(n / q_u, q_o, *SCALE_OUT)
+    >>> hierarchical_all_gather_time(n, q_u, q_o) == outside + scale_up_all_gather_time(n, q_u)
+    True
     """
-    outside = ring_all_gather_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)
-    return outside + ring_all_gather_time(message_bytes, inner_ranks, *SCALE_UP)
+    outside = all_gather_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)
+    return outside + all_gather_time(message_bytes, inner_ranks, *SCALE_UP)
 
 
 @formula(
@@ -148,10 +245,9 @@ def hierarchical_reduce_scatter_time(message_bytes: Any, inner_ranks: Any, outer
     Source: derivation: `hierarchical_all_gather_time` run backwards.
 
     >>> from sympy import symbols
-    >>> hierarchical_reduce_scatter_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    scale_out_latency*less_one(q_o) + scale_up_latency*less_one(q_u) + (n +
-    scale_up_half_bytes)*ring_share(q_u)/(scale_up_bandwidth*scale_up_efficiency) + (n/q_u +
-    scale_out_half_bytes)*ring_share(q_o)/(scale_out_bandwidth*scale_out_efficiency)
+    >>> n, q_u, q_o = symbols("n q_u q_o")
+    >>> hierarchical_reduce_scatter_time(n, q_u, q_o) == hierarchical_all_gather_time(n, q_u, q_o)
+    True
     """
-    inside = ring_reduce_scatter_time(message_bytes, inner_ranks, *SCALE_UP)
-    return inside + ring_reduce_scatter_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)
+    inside = reduce_scatter_time(message_bytes, inner_ranks, *SCALE_UP)
+    return inside + reduce_scatter_time(message_bytes / inner_ranks, outer_ranks, *SCALE_OUT)

@@ -37,37 +37,36 @@ def send_time(message_bytes: Any, link_bandwidth: Any, link_latency: Any, half_b
     glyph="T_{send}^{u}",
     dimension=SECOND,
     source=HOCKNEY,
-    increasing="message_bytes scale_up_half_bytes scale_up_latency",
+    increasing="message_bytes scale_up_latency",
     decreasing="scale_up_bandwidth scale_up_efficiency",
     curvature="convex",
 )
 def scale_up_send_time(message_bytes: Any) -> Any:
-    """Time to send n bytes to another device of the same scale-up domain.
+    """Time to send n bytes to another device of the same scale-up domain: n / BW + alpha.
 
-    Assumes: as `send_time`.
+    Assumes: as `send_time`; the start-up of collectives, `scale_up_half_bytes`, is not a send's.
 
-    Source: Hockney 1994, with the figures of the scale-up tier.
+    Source: Hockney 1994, with the bandwidth and latency of the scale-up tier; measured sends start within a hop's
+    latency (benchmarks/calibration).
 
     >>> from sympy import symbols
     >>> scale_up_send_time(symbols("n"))
-    scale_up_latency + (n + scale_up_half_bytes)/(scale_up_bandwidth*scale_up_efficiency)
+    n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency
     """
-    return send_time(message_bytes, *SCALE_UP)
+    return send_time(message_bytes, *SCALE_UP[:2], 0)
 
 
 @formula(
     glyph="T_{send}^{uo}",
     dimension=SECOND,
     source=NARAYANAN,
-    increasing=(
-        "message_bytes ranks scale_out_half_bytes scale_out_latency scale_up_half_bytes scale_up_latency stride"
-    ),
+    increasing="message_bytes ranks scale_out_latency scale_up_latency stride",
     decreasing="scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_efficiency scale_up_size",
 )
 def group_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
     """Time of the slowest transfer between neighbours of a group: scale-out if the group spans domains.
 
-    max([q > 1] T_up, [q_o > 1] T_out), each (n + half) / BW + alpha.
+    max([q > 1] T_up, [q_o > 1] T_out), each n / BW + alpha.
 
     Assumes: all neighbours send at once, each device over its own links; scale-out is not faster than scale-up.
 
@@ -75,11 +74,10 @@ def group_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
 
     >>> from sympy import symbols
     >>> group_send_time(*symbols("n q r"))  # doctest: +NORMALIZE_WHITESPACE
-    Max((scale_out_latency + (n + scale_out_half_bytes)/(scale_out_bandwidth*scale_out_efficiency))*present(Min(q,
-    Max(1, q*r/scale_up_size))), (scale_up_latency + (n +
-    scale_up_half_bytes)/(scale_up_bandwidth*scale_up_efficiency))*present(q))
+    Max((n/(scale_out_bandwidth*scale_out_efficiency) + scale_out_latency)*present(Min(q, Max(1, q*r/scale_up_size))),
+    (n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency)*present(q))
     """
     return Max(
-        present(ranks) * send_time(message_bytes, *SCALE_UP),
-        present(outer_ranks_of(ranks, stride)) * send_time(message_bytes, *SCALE_OUT),
+        present(ranks) * send_time(message_bytes, *SCALE_UP[:2], 0),
+        present(outer_ranks_of(ranks, stride)) * send_time(message_bytes, *SCALE_OUT[:2], 0),
     )

@@ -1,0 +1,53 @@
+"""How hard Hypothesis tries: HYPOTHESIS_PROFILE is `dev` (the default), `ci` (repeatable) or `nightly`.
+
+Compiled structures go to a folder of the session, never to the user's cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
+settings.register_profile("nightly", max_examples=5000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder for the whole session, for child processes as well."""
+    folder = tmp_path_factory.mktemp("cache")
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYMPERF_CACHE", str(folder))
+        yield folder
+
+
+class Called(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def call() -> Callable[[Sequence[str]], Called]:
+    """Run the command line in this process: its exit status and what it printed."""
+    from symperf.cli import main
+
+    def run(arguments: Sequence[str]) -> Called:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(list(arguments))
+        return Called(code, out.getvalue(), err.getvalue())
+
+    return run

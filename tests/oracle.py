@@ -1,0 +1,111 @@
+"""An independent evaluator of the cost language in NumPy, and points of the vocabulary's domains to evaluate at.
+
+It knows the atoms by what they mean, not by what `symperf.formulas.atoms` or a back end makes of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sympy
+
+from symperf.formulas.symbols import COUNT, FRACTION, POSITIVE, SYMBOLS, ZERO_UP
+
+Points = dict[Any, Any]
+
+MEANING = {
+    "Max": lambda *args: np.maximum.reduce(np.broadcast_arrays(*args)),
+    "Min": lambda *args: np.minimum.reduce(np.broadcast_arrays(*args)),
+    "ceil_div": lambda amount, size: np.ceil(amount / size),
+    "log2": np.log2,
+    "ring_share": lambda ranks: 1 - 1 / ranks,
+    "bubble": lambda stages, virtual: (stages - 1) / virtual,
+    "less_one": lambda count: count - 1,
+    "complement": lambda fraction: 1 - fraction,
+    "present": lambda count: np.where(count > 1, 1.0, 0.0),
+    "Add": lambda *args: sum(args),
+    "Mul": lambda *args: np.prod(np.broadcast_arrays(*args), axis=0),
+    "Pow": np.power,
+}
+
+
+def evaluate(expr: Any, points: Points) -> Any:
+    """The value of `expr` where its symbols are arrays (or numbers) of `points`."""
+    memo: dict[Any, Any] = {}
+    expr = sympy.sympify(expr)
+    waiting = [expr]
+    while waiting:
+        missing = [arg for arg in waiting[-1].args if arg not in memo]
+        if missing:
+            waiting += missing
+            continue
+        node = waiting.pop()
+        if node.is_Number:
+            memo[node] = np.float64(node)
+        elif node.is_Symbol:
+            memo[node] = np.asarray(points[node], dtype=np.float64)
+        else:
+            memo[node] = MEANING[node.func.__name__](*(memo[arg] for arg in node.args))
+    return memo[expr]
+
+
+def sample(symbols: Any, seed: int, size: int = 4096, decades: float = 3.0, zeros: bool = True) -> Points:
+    """`size` random points of the domains of `symbols`: counts are whole, the edges of every domain are hit.
+
+    With `zeros` off every value is positive and counts need not be whole, as log-log curvature wants it.
+    """
+    random = np.random.default_rng(seed)
+    points: Points = {}
+    for symbol in sorted(symbols, key=str):
+        domain = SYMBOLS[str(symbol)].domain
+        wide = 10.0 ** random.uniform(-decades, decades, size)
+        if domain == COUNT:
+            values = 10.0 ** random.uniform(0, decades, size)
+            values = np.where(random.random(size) < 0.1, 1.0, np.floor(values) if zeros else values)
+        elif domain == FRACTION:
+            values = random.random(size)
+            if zeros:
+                values = np.where(random.random(size) < 0.2, np.round(values), values)
+        elif domain == ZERO_UP:
+            values = np.where(random.random(size) < 0.1, 0.0, wide) if zeros else wide
+        else:
+            assert domain == POSITIVE
+            values = wide
+        points[symbol] = values
+    return points
+
+
+def raised(points: Points, symbol: Any, seed: int) -> Points:
+    """The same points with one symbol larger, still in its domain."""
+    random = np.random.default_rng(seed + 1)
+    old = points[symbol]
+    domain = SYMBOLS[str(symbol)].domain
+    if domain == FRACTION:
+        new = old + (1 - old) * random.random(old.shape)
+    elif domain == COUNT:
+        new = old + random.integers(1, 9, old.shape) * np.where(random.random(old.shape) < 0.5, 1, np.ceil(old))
+    else:
+        new = old * (1 + 10.0 ** random.uniform(-3, 1, old.shape)) + (old == 0) * random.random(old.shape)
+    return {**points, symbol: new}
+
+
+def worst_fall(expr: Any, symbol: Any, direction: int, seed: int, **how: Any) -> float:
+    """By how much, of its size, `expr` moves against `direction` as `symbol` rises; rounding is about 1e-15."""
+    points = sample(expr.free_symbols, seed, **how)
+    before, after = evaluate(expr, points), evaluate(expr, raised(points, symbol, seed))
+    against = (before - after) * direction
+    size = np.maximum(np.maximum(np.abs(before), np.abs(after)), np.finfo(float).tiny)
+    return float(np.max(against / size, initial=0.0))
+
+
+def worst_bend(expr: Any, curvature: str, seed: int, **how: Any) -> float:
+    """By how much, of its size, `expr` at geometric midpoints contradicts its log-log curvature."""
+    free = expr.free_symbols
+    one, two = sample(free, seed, zeros=False, **how), sample(free, seed + 1, zeros=False, **how)
+    middle = {symbol: np.sqrt(one[symbol] * two[symbol]) for symbol in free}
+    chord = np.sqrt(evaluate(expr, one)) * np.sqrt(evaluate(expr, two))
+    found = evaluate(expr, middle)
+    excess = found - chord
+    wrong = {"convex": excess, "concave": -excess, "affine": np.abs(excess)}[curvature]
+    return float(np.max(wrong / np.maximum(np.maximum(chord, found), np.finfo(float).tiny), initial=0.0))
