@@ -1,0 +1,181 @@
+"""Generated modules in a `Store`: a folder each, with the source and the object code that compilers put beside it.
+
+The source is compared with the text asked for and imported from the bytes compared. Object code, which Numba writes,
+gets a checksum when it is first met again and when the process ends; code that no longer matches is removed, so that
+it is compiled anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .store import Store, digest, private, write_whole
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SEALS = "seals.json"
+_STAMP = 1_000_000_000.0
+"""Every source is of this time: Numba compares it, and two processes that write the same text must not disagree."""
+_TRIES = 3
+_loaded: dict[tuple[Path, str], ModuleType] = {}
+_lock = threading.RLock()
+
+
+class _Loader(SourceFileLoader):
+    """Imports the bytes given, with no bytecode file that could be stale or damaged."""
+
+    def __init__(self, name: str, path: str, data: bytes) -> None:
+        super().__init__(name, path)
+        self.data = data
+
+    def get_data(self, path: Any) -> bytes:
+        """The source; bytecode is never there."""
+        if str(path) != self.path:
+            raise OSError("no bytecode is kept")
+        return self.data
+
+    def set_data(self, path: Any, data: Any, *, _mode: int = 0) -> None:
+        """Keep no bytecode."""
+
+
+def module(store: Store, text: str, suffix: str = "") -> ModuleType:
+    """What `Store.module` promises."""
+    if suffix and not suffix.isidentifier():
+        raise ValueError(f"suffix {suffix!r} is not a plain name")
+    key = digest("module", text, suffix)
+    with _lock:
+        at = (store.folder, key)
+        if at not in _loaded:
+            path = source(store, text, f"kernel_{suffix}.py" if suffix else "kernel.py", key)
+            _loaded[at] = _imported(f"generated_{key}", path, text.encode())
+            _at_exit()
+        return _loaded[at]
+
+
+def source(store: Store, text: str, name: str, key: str | None = None) -> Path:
+    """The file of a generated text in a folder of its own, where a compiler may put what it makes of it.
+
+    The folder's other files are those that match their checksums.
+
+    Args:
+        store: where it is kept, if its folder can be used.
+        text: the content.
+        name: of the file.
+        key: of the folder; by default the hash of text and name.
+    """
+    key = key or digest("source", text, name)
+    data = text.encode()
+    for folder in [store.folder] * _TRIES + [_temporary()]:
+        entry = folder / key
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not private(folder):
+                continue
+            entry.mkdir(exist_ok=True, mode=0o700)
+            if not private(entry):
+                continue
+            path = entry / name
+            if _read(path) != data:
+                _forget_objects(entry)
+                write_whole(path, data, _STAMP)
+                store.evict(keep=key)
+            else:
+                os.utime(path, (_STAMP, _STAMP))
+                os.utime(entry)
+            seal(entry, name, check=True)
+            return path
+        except OSError:  # removed by another process meanwhile, or not writable
+            continue
+    raise OSError(f"no folder for generated modules: tried {store.folder} and a temporary one")
+
+
+def seal(entry: Path, name: str, *, check: bool) -> None:
+    """Write down the checksum of every object file of an entry.
+
+    Args:
+        entry: the folder.
+        name: of the source, which needs none.
+        check: remove the files that no longer match what was written down, and those cut short.
+    """
+    try:
+        seals = json.loads((_read(entry / SEALS) or b"{}").decode())
+    except ValueError:
+        seals = {}
+    known: dict[str, str] = seals if isinstance(seals, dict) else {}
+    found = {}
+    for path in sorted(entry.rglob("*")):
+        label = path.relative_to(entry).as_posix()
+        if label in (name, SEALS) or path.name.endswith(".part") or ".tmp." in path.name or path.is_dir():
+            continue
+        data = _read(path)
+        if data is None:
+            continue
+        mark = hashlib.sha256(data).hexdigest()
+        cut = path.suffix in (".nbi", ".nbc") and not data.endswith(b".")  # a whole pickle ends so
+        if check and (cut or known.get(label, mark) != mark):
+            path.unlink(missing_ok=True)
+        else:
+            found[label] = mark
+    if found != known:
+        write_whole(entry / SEALS, json.dumps(found).encode())
+
+
+def seal_all() -> None:
+    """Seal what this process has compiled so far."""
+    for loaded in list(_loaded.values()):
+        path = Path(str(loaded.__file__))
+        with contextlib.suppress(OSError):
+            if path.exists():
+                seal(path.parent, path.name, check=False)
+
+
+def _imported(name: str, path: Path, data: bytes) -> ModuleType:
+    spec = spec_from_file_location(name, path, loader=_Loader(name, str(path), data))
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    found = module_from_spec(spec)
+    sys.modules[name] = found
+    try:
+        spec.loader.exec_module(found)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return found
+
+
+def _forget_objects(entry: Path) -> None:
+    for path in entry.iterdir():
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+@cache
+def _at_exit() -> None:
+    atexit.register(seal_all)
+
+
+@cache
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="generated-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,91 @@
+"""A flat, single-assignment program: what every back end reads, and nothing of SymPy is left in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+OPERATIONS: dict[str, int] = {
+    "input": 0,
+    "constant": 0,
+    "let": 1,
+    "add": 2,
+    "subtract": 2,
+    "multiply": 2,
+    "divide": 2,
+    "max": 2,
+    "min": 2,
+    "power": 2,
+    "sqrt": 1,
+    "log2": 1,
+    "ceil_div": 2,
+    "present": 1,
+    "at_least": 2,
+}
+"""Every operation and how many operands it has. An input's argument is its name, a constant's its value; `let` is a
+named identity that common-subexpression sharing never merges, so that its adjoint can be asked for. `present` is 1
+where its operand is above 1, `at_least` where the first operand is not below the second, and both are 0 elsewhere."""
+
+Instruction = tuple[Any, ...]
+"""(operation, operand, ...): operands are positions of earlier instructions."""
+
+
+@dataclass
+class Program:
+    """Instructions in order, with the positions of inputs, of named intermediate values and of outputs."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    inputs: dict[str, int] = field(default_factory=dict)
+    lets: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def to_json(self) -> dict[str, Any]:
+        """The program as plain lists and dictionaries."""
+        return {
+            "instructions": [list(i) for i in self.instructions],
+            "inputs": self.inputs,
+            "lets": self.lets,
+            "outputs": self.outputs,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Program:
+        """The program that `to_json` wrote.
+
+        Raises:
+            ValueError: an unknown operation, a wrong number or kind of operands, or an operand that is not defined yet.
+        """
+        program = cls([tuple(i) for i in data["instructions"]], data["inputs"], data["lets"], data["outputs"])
+        program.check()
+        return program
+
+    def check(self) -> None:
+        """Check that each instruction is known and reads only what comes before it.
+
+        Raises:
+            ValueError: naming the first instruction that is wrong.
+        """
+        for position, (operation, *operands) in enumerate(self.instructions):
+            if operation not in OPERATIONS:
+                raise ValueError(f"instruction {position}: unknown operation {operation!r}")
+            if operation in ("input", "constant"):
+                kinds = (str,) if operation == "input" else (int, float)
+                good = len(operands) == 1 and isinstance(operands[0], kinds)
+            else:
+                good = len(operands) == OPERATIONS[operation] and all(
+                    isinstance(o, int) and 0 <= o < position for o in operands
+                )
+            if not good:
+                raise ValueError(f"instruction {position}: {operation} of {operands}")
+        named = [*self.inputs.values(), *self.lets.values(), *self.outputs.values()]
+        if not all(0 <= position < len(self) for position in named):
+            raise ValueError("a name points outside the program")
+
+    def text(self) -> str:
+        """The program, one readable line an instruction; `text.from_text` reads it back."""
+        from .text import to_text
+
+        return to_text(self)
