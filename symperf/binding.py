@@ -1,0 +1,73 @@
+"""Where names meet numbers: the value and the provenance of every symbol that a run binds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .plan import STATE_BYTES
+from .system_symbols import Limits
+from .units import BYTES, COUNT
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .plan import Plan
+    from .system import System
+
+MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
+
+DEFAULTS: dict[str, tuple[float, str]] = {
+    **{name: (float(value), MEGATRON) for name, value in STATE_BYTES.items()},
+    "statistic_bytes": (4.0, "softmax statistics and logits of the loss in FP32, as in Megatron-LM"),
+    "index_bytes": (8.0, "token indices are 64-bit integers in PyTorch"),
+    "tile_long": (256.0, CUTLASS),
+    "tile_wide": (128.0, CUTLASS),
+    "tile_narrow": (64.0, CUTLASS),
+    "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
+}
+"""Symbols that neither model, system nor plan binds: value and provenance."""
+
+_ELEMENT_BYTES = replace(BYTES, example="2 B")
+_ELEMENT, _TILE = Limits(_ELEMENT_BYTES, 1 / 16, 1000), Limits(COUNT, 1, 1e6)
+LIMITS: dict[str, Limits] = {
+    **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
+    "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
+    "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
+}
+"""What values the symbols of `DEFAULTS` may take."""
+
+Bound = dict[str, tuple[float, str]]
+
+
+def bind(model: Model, system: System, plan: Plan, batch: int, sequence: int, defaults: dict[str, float]) -> Bound:
+    """The value and provenance of every symbol, by name.
+
+    Args:
+        model: gives its sizes.
+        system: gives rates, bandwidths, latencies and efficiencies.
+        plan: gives degrees, micro-batch and overlaps.
+        batch: sequences of the global batch.
+        sequence: tokens of a sequence.
+        defaults: values that replace those of `DEFAULTS`.
+    """
+    bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
+    bound["batch"] = (float(batch), "asked for")
+    bound["sequence"] = (float(sequence), "asked for")
+    for name in ("tp", "pp", "dp", "vpp", "micro_batch", "overlap_tp", "overlap_dp"):
+        bound[name] = (float(getattr(plan, name)), "plan")
+    precision = precision_of(plan, system)
+    rate = system.matrix_rate(precision)
+    bound["matrix_rate"] = (rate.value, f"{precision}: {rate.source}")
+    for name, quantity in system.quantities.items():
+        bound[name] = (quantity.value, quantity.source)
+    for name, (value, source) in DEFAULTS.items():
+        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+    return bound
+
+
+def precision_of(plan: Plan, system: System) -> str:
+    """The precision of the products: the plan's, or bf16, or fp16 on a device without bf16."""
+    if plan.precision:
+        return plan.precision
+    return "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"

@@ -1,0 +1,131 @@
+"""Operations of a step on one device: each kernel or collective with its closed-form time and its demand.
+
+This is where the structural choices of the system enter: whether products are quantised, whether L2 is a level, and
+how many network tiers there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from .formulas import attention, collectives, elementwise, matmul, roofline
+from .formulas.atoms import present
+from .formulas.symbols import activation_bytes, dp, gradient_bytes, pp, tp, weight_bytes
+from .schedule import Demand, Op
+
+if TYPE_CHECKING:
+    from .structure import Structure
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ranks that talk to one another: how many, and how far apart in rank order (tensor, data, then pipeline)."""
+
+    ranks: Any
+    stride: Any
+
+
+def tensor_group() -> Group:
+    """The tensor-parallel group: neighbours in rank order."""
+    return Group(tp, sympy.S.One)
+
+
+def data_group() -> Group:
+    """The data-parallel group: every t-th rank."""
+    return Group(dp, tp)
+
+
+def pipeline_group() -> Group:
+    """The pipeline: every (t d)-th rank."""
+    return Group(pp, tp * dp)
+
+
+class Kernels:
+    """Builds operations for one structure."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+
+    def matmul(
+        self,
+        path: str,
+        rows: Any,
+        columns: Any,
+        inner: Any,
+        groups: Any = 1,
+        right: Any = weight_bytes,
+        result: Any = activation_bytes,
+    ) -> Op:
+        """`groups` products of rows x inner by inner x columns; `right` and `result` are bytes of their elements."""
+        traffic = matmul.matmul_bytes(rows, columns, inner, groups, activation_bytes, right, result)
+        if self.structure.quantised and self.structure.l2:
+            time = matmul.tiled_matmul_time(rows, columns, inner, groups, activation_bytes, traffic)
+        elif self.structure.quantised:
+            time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
+        else:
+            time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
+        return Op(path, time, Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic))
+
+    def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
+        """The gradient of a linear layer's weights, added to the accumulated gradient."""
+        return self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+
+    def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: int) -> Op:
+        """An element-wise or reducing kernel."""
+        work = elementwise.elementwise_flops(elements, flops_per_element)
+        return Op(path, roofline.stream_time(traffic, work), Demand(work, traffic))
+
+    def flash(self, path: str, work: Any, traffic: Any) -> Op:
+        """The forward flash-attention kernel."""
+        return Op(path, attention.flash_time(work, traffic), Demand(work, traffic))
+
+    def flash_backward(self, path: str, work: Any, traffic: Any) -> Op:
+        """The backward flash-attention kernel, given the forward one's work and traffic."""
+        demand = Demand(sympy.Rational(5, 2) * work, 2 * traffic)
+        return Op(path, attention.flash_backward_time(work, traffic), demand)
+
+    def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group, known to all its ranks; nothing on a system without a network."""
+        return self._collective(
+            path, message, group, collectives.scale_up_all_reduce_time, collectives.group_all_reduce_time
+        )
+
+    def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
+        """The shards of a message of `message` bytes, gathered by every rank."""
+        return self._collective(
+            path, message, group, collectives.scale_up_all_gather_time, collectives.hierarchical_all_gather_time
+        )
+
+    def reduce_scatter(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group of `message` bytes, of which every rank keeps its shard."""
+        return self._collective(
+            path,
+            message,
+            group,
+            collectives.scale_up_reduce_scatter_time,
+            collectives.hierarchical_reduce_scatter_time,
+        )
+
+    def send(self, path: str, message: Any, group: Group) -> Op | None:
+        """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""
+        if self.structure.tiers == 0:
+            return None
+        if self.structure.tiers == 1:
+            time = present(group.ranks) * collectives.scale_up_send_time(message)
+        else:
+            time = collectives.group_send_time(message, group.ranks, group.stride)
+        return Op(path, time, Demand(message_bytes=message))
+
+    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
+        if self.structure.tiers == 0:
+            return None
+        if self.structure.tiers == 1:
+            time = one_tier(message, group.ranks)
+        else:
+            inner = collectives.inner_ranks_of(group.ranks, group.stride)
+            outer = collectives.outer_ranks_of(group.ranks, group.stride)
+            time = two_tiers(message, inner, outer)
+        return Op(path, time, Demand(message_bytes=message))

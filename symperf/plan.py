@@ -1,0 +1,179 @@
+"""The plan: how a model's work is laid out over devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from .errors import InputError, nearest, shown
+from .structure import Attention, Recompute, Schedule
+from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .system import System
+
+PRECISIONS = ("bf16", "fp16")
+"""Formats of the products whose training state is described; others come with their own state."""
+STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
+"""Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
+LARGEST = 10**9
+_DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch")
+_CHOICES = {"attention": get_args(Attention), "recompute": get_args(Recompute), "precision": PRECISIONS}
+_LATER = ("fp8", "fp4", "zero-bubble", "dualpipe")
+"""Values of the public contract whose physics is not modelled yet."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parallel degrees, micro-batch, schedule, recomputation, sharding, precision and overlap.
+
+    Attributes:
+        tp: tensor-parallel degree.
+        pp: pipeline stages.
+        dp: replicas.
+        vpp: virtual stages per device; above 1 the schedule is interleaved.
+        micro_batch: sequences in a micro-batch.
+        recompute: "none", "selective" (the attention core) or "full" (every layer).
+        sequence_parallel: shard norms, dropouts and residuals over the tensor-parallel group.
+        zero: ZeRO stage, 0 or 1 (optimizer state sharded over the replicas).
+        schedule: "gpipe", "1f1b" or "interleaved"; by default what `vpp` asks for.
+        precision: of the matrix products, "bf16" or "fp16".
+        attention: "eager" or "flash"; by default eager for models with dropout, flash for the rest.
+        dropout: whether dropouts run; by default what the model's config says.
+        overlap_tp: part of the overlappable tensor-parallel traffic that hides in the backward pass, 0 to 1.
+        overlap_dp: part of the last backward pass beside which gradients are reduced, 0 to 1.
+
+    Raises:
+        InputError: a value out of range, naming it.
+    """
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    vpp: int = 1
+    micro_batch: int = 1
+    recompute: str = "none"
+    sequence_parallel: bool = False
+    zero: int = 0
+    schedule: str | None = None
+    precision: str | None = None
+    attention: str | None = None
+    dropout: bool | None = None
+    overlap_tp: float = 1.0
+    overlap_dp: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in _DEGREES:
+            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None or name == "recompute":
+                _choice(name, value, choices)
+        for name in ("overlap_tp", "overlap_dp"):
+            _fraction(name, getattr(self, name))
+        if self.zero not in (0, 1) or isinstance(self.zero, bool):
+            raise InputError(f"zero: found {shown(self.zero)}, expected 0 or 1 (stages 2 and 3 are not modelled yet)")
+        object.__setattr__(self, "zero", int(self.zero))
+        for name in ("sequence_parallel", "dropout"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "dropout" and value is None):
+                raise InputError(f"{name}: found {shown(value)}, expected true or false")
+        if self.schedule is not None:
+            _choice("schedule", self.schedule, get_args(Schedule))
+        refuse(PLAN_RULES, plan_values(self))
+
+    def __str__(self) -> str:
+        parts = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                parts.append(field.name if value is True else f"{field.name}={value}")
+        return " ".join(parts) or "one device"
+
+    @property
+    def devices(self) -> int:
+        """Devices that the plan uses."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def effective_schedule(self) -> str:
+        """The schedule that runs."""
+        return self.schedule or ("interleaved" if self.vpp > 1 else "1f1b")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of a plan's fields."""
+        return [f.name for f in dataclasses.fields(cls)]
+
+    @classmethod
+    def of(cls, **fields: Any) -> Plan:
+        """A plan from named fields.
+
+        Raises:
+            InputError: an unknown name, with the nearest.
+        """
+        for name in fields:
+            if name not in cls.names():
+                raise InputError(f"plan: unknown field {shown(name)}{nearest(name, cls.names())}")
+        return cls(**fields)
+
+
+def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -> list[str]:
+    """Refuse a plan that cannot run; return warnings about one that can.
+
+    Raises:
+        InputError: one line that says what does not divide what, or what the system lacks.
+    """
+    positive_integer("batch", batch)
+    positive_integer("sequence", sequence)
+    values = run_values(plan, model.name, model.sizes, system, (batch, sequence))
+    refuse(RUN_RULES, values)
+    return list(_warnings(plan, model, sequence, values["micro_batches"]))
+
+
+def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> list[str]:
+    found = []
+    kv_heads = model.sizes["num_key_value_heads"]
+    if plan.tp > kv_heads:
+        found.append(f"tp = {plan.tp} exceeds {kv_heads} key-value heads: each device holds a copy of one")
+    elif kv_heads % plan.tp:
+        found.append(f"tp = {plan.tp} does not divide {kv_heads} key-value heads: the fullest device is counted")
+    if model.sizes["vocab_size"] % plan.tp:
+        found.append(f"tp = {plan.tp} does not divide the vocabulary of {model.sizes['vocab_size']}: it is padded")
+    if model.context and sequence > model.context:
+        found.append(f"sequence {sequence} exceeds the {model.context} tokens that {model.name} is made for")
+    if model.sliding_window and sequence > model.sliding_window:
+        found.append(
+            f"the sliding window of {model.sliding_window} tokens is not modelled: attention is counted in full"
+        )
+    if micro_batches < plan.pp:
+        found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")
+    return found
+
+
+def positive_integer(name: str, value: object) -> int:
+    """The value, if it is a whole number from 1 to 10^9.
+
+    Raises:
+        InputError: it is not.
+    """
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= LARGEST and not value % 1
+    if not whole:
+        raise InputError(f"{name}: found {shown(value)}, expected a whole number from 1 to {LARGEST}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def _fraction(name: str, value: object) -> None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not 0 <= value <= 1:  # type: ignore[operator]
+        raise InputError(f"{name}: found {shown(value)}, expected a fraction from 0 to 1")
+
+
+def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        hint = nearest(value.lower(), choices) if isinstance(value, str) else ""
+        hint = f" ({value} is not modelled yet)" if value in _LATER else hint
+        raise InputError(f"{name}: found {shown(value)}, expected {' or '.join(choices)}{hint}")

@@ -1,0 +1,47 @@
+"""The structural choices that give a cost its form; everything else is a number bound to a symbol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from .configs import Architecture
+
+Attention = Literal["eager", "flash"]
+Recompute = Literal["none", "selective", "full"]
+Schedule = Literal["gpipe", "1f1b", "interleaved"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One form of a training step's cost. Equal structures share one compiled program.
+
+    Attributes:
+        architecture: of the model.
+        attention: eager (scores stored) or flash.
+        recompute: what the backward pass computes again.
+        sequence_parallel: norms, dropouts and residuals are sharded over the tensor-parallel group.
+        schedule: of the pipeline.
+        zero: ZeRO stage, 0 or 1.
+        dropout: whether dropouts run and keep masks.
+        quantised: matrix products pay for whole tiles and waves.
+        l2: the L2 cache is a level of the roofline.
+        tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+    """
+
+    architecture: Architecture
+    attention: Attention
+    recompute: Recompute
+    sequence_parallel: bool
+    schedule: Schedule
+    zero: int
+    dropout: bool
+    quantised: bool
+    l2: bool
+    tiers: int
+
+    def key(self) -> str:
+        """The structure as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)

@@ -1,0 +1,200 @@
+"""What a plan must satisfy, as named rules: one table, read by a single run and by sweeps.
+
+A single run evaluates each rule on whole numbers and refuses with its message. A sweep compiles the same rules into
+its program and marks a point with the first rule that it breaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError
+from .grammar import Node, evaluate, predicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .plan import Plan
+    from .system import System
+
+FLAGS = ("interleaved_asked", "one_stage_asked", "interleaved", "sequence_parallel", "tiers")
+"""Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
+NAMES = (
+    *FLAGS,
+    "tp",
+    "pp",
+    "dp",
+    "vpp",
+    "micro_batch",
+    "batch",
+    "sequence",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "num_layers",
+    "position_rows",
+    "scale_up_size",
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that must hold.
+
+    Attributes:
+        name: of the reason, when it does not.
+        condition: in the grammar, over `NAMES`.
+        message: the error line of a single run, with the values and `{model}`, `{system}`, `{schedule}` filled in.
+    """
+
+    name: str
+    condition: str
+    message: str
+
+    @cached_property
+    def tree(self) -> Node:
+        """The parsed condition."""
+        return predicate(self.condition, NAMES, f"rule {self.name}")
+
+
+PLAN_RULES = (
+    Rule(
+        "interleaved_needs_vpp_above_1",
+        "interleaved_asked == 0 or vpp > 1",
+        "schedule: interleaved needs vpp above 1, found vpp = {vpp}",
+    ),
+    Rule(
+        "schedule_has_one_stage_per_device",
+        "one_stage_asked == 0 or vpp == 1",
+        "schedule: {schedule} has one stage per device, found vpp = {vpp}",
+    ),
+    Rule("vpp_needs_a_pipeline", "vpp == 1 or pp > 1", "vpp: {vpp} virtual stages need a pipeline, found pp = {pp}"),
+)
+"""What a plan must satisfy by itself."""
+
+MODEL_RULES = (
+    Rule(
+        "heads_are_no_multiple_of_key_value_heads",
+        "num_attention_heads % num_key_value_heads == 0",
+        "num_attention_heads: {num_attention_heads} is not a multiple of the {num_key_value_heads} key-value heads "
+        "(num_key_value_heads)",
+    ),
+)
+"""What the sizes of a model must satisfy."""
+
+RUN_RULES = (
+    Rule(
+        "tp_does_not_divide_heads",
+        "num_attention_heads % tp == 0",
+        "tp: {tp} does not divide the {num_attention_heads} attention heads of {model}",
+    ),
+    Rule(
+        "tp_does_not_divide_intermediate_size",
+        "intermediate_size % tp == 0",
+        "tp: {tp} does not divide the intermediate size {intermediate_size} of {model}",
+    ),
+    Rule(
+        "stages_do_not_divide_layers",
+        "num_layers % (pp * vpp) == 0",
+        "pp x vpp: {stages} does not divide the {num_layers} layers of {model}",
+    ),
+    Rule(
+        "batch_is_not_divisible",
+        "batch % (dp * micro_batch) == 0",
+        "batch: {batch} sequences are not divisible by dp x micro_batch = {dp} x {micro_batch} = {share}",
+    ),
+    Rule(
+        "interleaved_micro_batches_not_divisible_by_pp",
+        "interleaved == 0 or batch // (dp * micro_batch) % pp == 0",
+        "schedule: interleaved needs micro-batches divisible by pp, found batch / (dp x micro_batch) = "
+        "{micro_batches} and pp = {pp}",
+    ),
+    Rule(
+        "sequence_parallel_needs_tp_above_1",
+        "sequence_parallel == 0 or tp > 1",
+        "sequence_parallel: needs tp above 1, found tp = {tp}",
+    ),
+    Rule(
+        "tp_does_not_divide_sequence",
+        "sequence_parallel == 0 or sequence % tp == 0",
+        "sequence_parallel: sequence {sequence} is not divisible by tp = {tp}",
+    ),
+    Rule(
+        "sequence_exceeds_learned_positions",
+        "position_rows == 0 or sequence <= position_rows",
+        "sequence: {sequence} tokens, but {model} has {position_rows} learned positions",
+    ),
+    Rule(
+        "no_network",
+        "tiers >= 1 or tp * pp * dp == 1",
+        "system {system}: describes no network (scale_up_bandwidth), but the plan uses {devices} devices",
+    ),
+    Rule(
+        "no_scale_out_network",
+        "tiers >= 2 or tp * pp * dp == 1 or tp * pp * dp <= scale_up_size",
+        "system {system}: describes no scale-out network (scale_out_bandwidth), but the plan uses {devices} devices "
+        "and a scale-up domain has {scale_up_size}",
+    ),
+)
+"""What a plan must satisfy with a model, a system, a batch and a sequence."""
+
+RULES = (*PLAN_RULES, *MODEL_RULES, *RUN_RULES)
+
+
+def flags(plan: Plan, tiers: int) -> dict[str, int]:
+    """The structural names of the rules."""
+    return {
+        "interleaved_asked": int(plan.schedule == "interleaved"),
+        "one_stage_asked": int(plan.schedule not in (None, "interleaved")),
+        "interleaved": int(plan.effective_schedule == "interleaved"),
+        "sequence_parallel": int(plan.sequence_parallel),
+        "tiers": tiers,
+    }
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """What the plan's own rules and their messages read."""
+    return {**flags(plan, 0), "schedule": plan.schedule, "vpp": plan.vpp, "pp": plan.pp}
+
+
+def run_values(
+    plan: Plan, model: str, sizes: Mapping[str, int], system: System, work: tuple[int, int]
+) -> dict[str, Any]:
+    """What the rules and their messages read.
+
+    Args:
+        plan: the plan.
+        model: its name.
+        sizes: of the model.
+        system: gives the network.
+        work: batch and sequence.
+    """
+    batch, sequence = work
+    share = plan.dp * plan.micro_batch
+    return {
+        **flags(plan, len(system.tiers)),
+        **sizes,
+        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "micro_batch")},
+        "batch": batch,
+        "sequence": sequence,
+        "scale_up_size": int(system.value("scale_up_size")) if system.tiers else 1,
+        "model": model,
+        "system": system.name,
+        "stages": plan.pp * plan.vpp,
+        "share": share,
+        "micro_batches": batch // share,
+        "devices": plan.devices,
+    }
+
+
+def refuse(rules: Iterable[Rule], values: Mapping[str, Any]) -> None:
+    """Refuse values that break a rule.
+
+    Raises:
+        InputError: the message of the first rule that is broken.
+    """
+    for rule in rules:
+        if not evaluate(rule.tree, values):
+            raise InputError(rule.message.format_map(values))
