@@ -1,0 +1,87 @@
+"""Start-up: CPU seconds of the command line and of building a step, beside `python -c "import sympy"`.
+
+Run: python benchmarks/bench_startup.py [--json FILE]
+
+Every command runs in a fresh interpreter; the least of several runs counts, since noise only adds. "warm" means that
+the structure's program is in the cache folder, "cold" that the folder is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TRAIN = (
+    "train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --vpp 3 --micro-batch 1 --recompute selective "
+    "--sequence-parallel --batch 64 --sequence 2048"
+).split()
+BUILD = """
+import time
+from symperf import Model, Plan, System
+from symperf.run import structure_of
+plan = Plan(tp=8, pp=8, vpp=3, recompute="selective", sequence_parallel=True)
+structure = structure_of(Model.load("gpt3-175b"), System.load("a100-80gb-sxm"), plan)
+import sympy
+start = time.process_time()
+from symperf import build
+build.step_time(structure)
+print(time.process_time() - start)
+"""
+
+
+def measure(command: list[str], cache: str) -> tuple[float, float, str]:
+    """CPU and wall seconds of one run in a fresh process, and what it printed."""
+    environment = {**os.environ, "SYMPERF_CACHE": cache, "PYTHONPATH": str(ROOT)}
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, wall, done.stdout
+
+
+def best(command: list[str], runs: int, cache: str | None = None) -> tuple[float, float]:
+    """The least CPU and wall seconds of several runs; with no cache given every run starts from an empty one."""
+    found = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as empty:
+            found.append(measure(command, cache or empty)[:2])
+    return min(cpu for cpu, _ in found), min(wall for _, wall in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args()
+    python = sys.executable
+    symperf = [python, "-m", "symperf"]
+    figures: dict[str, tuple[float, float]] = {}
+    figures['python -c "import sympy"'] = best([python, "-c", "import sympy"], options.runs)
+    figures["symperf --help"] = best([*symperf, "--help"], options.runs)
+    with tempfile.TemporaryDirectory() as cache:
+        measure([*symperf, *TRAIN], cache)
+        figures["symperf train, warm"] = best([*symperf, *TRAIN], options.runs, cache)
+        figures["symperf train --json, warm"] = best([*symperf, *TRAIN, "--json"], options.runs, cache)
+    figures["symperf train, cold"] = best([*symperf, *TRAIN], max(1, options.runs // 2))
+    with tempfile.TemporaryDirectory() as cache:
+        build = min(float(measure([python, "-c", BUILD], cache)[2]) for _ in range(options.runs))
+    figures["build the symbolic step (in process)"] = (build, build)
+    base = figures['python -c "import sympy"'][0]
+    print(f"{'command':40s} {'CPU s':>8s} {'wall s':>8s} {'CPU / import sympy':>20s}")
+    for name, (cpu, wall) in figures.items():
+        print(f"{name:40s} {cpu:8.3f} {wall:8.3f} {cpu / base:20.2f}")
+    if options.json:
+        rows = {name: {"cpu_s": cpu, "wall_s": wall, "ratio": cpu / base} for name, (cpu, wall) in figures.items()}
+        options.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
