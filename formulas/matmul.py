@@ -14,7 +14,7 @@ import sympy
 from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, FLOP, ONE, SECOND
 from .formula import formula
-from .sources import CUTLASS, IRONY, KUNDU, NARAYANAN, NVIDIA_GEMM
+from .sources import CUTLASS, SMITH, KUNDU, NARAYANAN, NVIDIA_GEMM
 from .symbols import (
     compute_units,
     flop,
@@ -52,7 +52,7 @@ def matmul_flops(rows: Any, columns: Any, inner: Any, groups: Any) -> Any:
 
     Assumes: dense factors.
 
-    Source: Narayanan et al. 2021, appendix: "2mnk".
+    Source: Narayanan et al. 2021, appendix: an m x k by k x n product takes 2 m k n.
 
     >>> from sympy import symbols
     >>> matmul_flops(*symbols("m n k g"))
@@ -87,7 +87,7 @@ def matmul_bytes(
 @formula(
     glyph="Q_{io}",
     dimension=BYTE,
-    source=IRONY,
+    source=SMITH,
     increasing="columns element_bytes groups inner rows",
     decreasing="l2_capacity",
     curvature="affine",
@@ -97,8 +97,8 @@ def matmul_reread_bytes(rows: Any, columns: Any, inner: Any, groups: Any, elemen
 
     Assumes: the library blocks for L2 as well as any schedule can; elements of w bytes in a cache of C_2 bytes.
 
-    Source: Irony, Toledo and Tiskin 2004, the lower bound 2 m n k / sqrt(S) on words through a cache of S words,
-    to leading order; square blocks of S words reach it.
+    Source: Smith et al. 2019, the lower bound 2 m n k / sqrt(S) on words through a cache of S words, to leading order;
+    square blocks of S words reach it.
 
     >>> from sympy import symbols
     >>> matmul_reread_bytes(*symbols("m n k g w", positive=True))

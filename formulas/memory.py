@@ -1,7 +1,7 @@
 """Bytes per device: what the model's state takes and what the forward pass keeps for the backward pass.
 
 Activations are those of one layer and one micro-batch of T = b s tokens on one device, as PyTorch saves them for the
-backward pass with fused kernels; statistics of the norms (a few bytes a token) are left out, as in the literature.
+backward pass; statistics of the norms (a few bytes a token) are left out, as in the literature.
 """
 
 from __future__ import annotations

@@ -53,21 +53,63 @@ def adam_flops(parameters: Any) -> Any:
 
 
 @formula(
+    glyph="Q_{reset}",
+    dimension=BYTE,
+    source=MICIKEVICIUS,
+    increasing="gradient_bytes parameters",
+    curvature="affine",
+)
+def gradient_reset_bytes(parameters: Any, gradient_bytes: Any) -> Any:
+    """Bytes to set the accumulated gradients to zero, w_g a parameter.
+
+    Assumes: one kernel that writes; every replica resets its whole accumulator, ZeRO stage 1 or not.
+
+    Source: counted from the operation; gradients are accumulated over micro-batches, Micikevicius et al. 2017.
+
+    >>> from sympy import symbols
+    >>> gradient_reset_bytes(*symbols("N g"))
+    N*g
+    """
+    return parameters * gradient_bytes
+
+
+@formula(
     glyph="Q_{clip}",
     dimension=BYTE,
     source=MICIKEVICIUS,
     increasing="gradient_bytes parameters",
     curvature="affine",
 )
-def gradient_upkeep_bytes(parameters: Any, gradient_bytes: Any) -> Any:
-    """Bytes to unscale the accumulated gradients, take their norm, clip them and reset them: 6 w_g a parameter.
+def gradient_clip_bytes(parameters: Any, gradient_bytes: Any) -> Any:
+    """Bytes to take the norm of the accumulated gradients and scale them by it, 3 w_g a parameter.
 
-    Assumes: four kernels: unscale and check (read, write), norm (read), clip (read, write), reset (write).
+    Assumes: a kernel that reads, and one that reads and writes; the norm exceeds its limit, so that scaling runs.
 
-    Source: counted from the steps of mixed-precision training, Micikevicius et al. 2017 section 3.2, as in Megatron-LM.
+    Source: counted from the steps of gradient clipping as in Megatron-LM.
 
     >>> from sympy import symbols
-    >>> gradient_upkeep_bytes(*symbols("N g"))
-    6*N*g
+    >>> gradient_clip_bytes(*symbols("N g"))
+    3*N*g
     """
-    return 6 * parameters * gradient_bytes
+    return 3 * parameters * gradient_bytes
+
+
+@formula(
+    glyph="Q_{unscale}",
+    dimension=BYTE,
+    source=MICIKEVICIUS,
+    increasing="gradient_bytes parameters",
+    curvature="affine",
+)
+def gradient_unscale_bytes(parameters: Any, gradient_bytes: Any) -> Any:
+    """Bytes to undo the loss scale and look for infinities, 2 w_g a parameter.
+
+    Assumes: one kernel that reads and writes; FP16 training only.
+
+    Source: Micikevicius et al. 2017 section 3.2 (loss scaling).
+
+    >>> from sympy import symbols
+    >>> gradient_unscale_bytes(*symbols("N g"))
+    2*N*g
+    """
+    return 2 * parameters * gradient_bytes

@@ -134,16 +134,12 @@ WILLIAMS = _add(
     number="4",
     pages="65--76",
 )
-IRONY = _add(
-    "irony2004",
-    "article",
-    "Communication lower bounds for distributed-memory matrix multiplication",
-    "Irony, Dror and Toledo, Sivan and Tiskin, Alexander",
-    2004,
-    journal="Journal of Parallel and Distributed Computing",
-    volume="64",
-    number="9",
-    pages="1017--1026",
+SMITH = _arxiv(
+    "smith2019",
+    "1702.02017",
+    "A Tight I/O Lower Bound for Matrix Multiplication",
+    "Smith, Tyler Michael and Lowery, Bradley and Langou, Julien and van de Geijn, Robert A.",
+    2019,
 )
 THAKUR = _add(
     "thakur2005",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
+
+import sympy
 
 from . import counts
 from .formulas import attention as att
@@ -35,7 +38,7 @@ def layer_activations(structure: Structure) -> Any:
     shapes, architecture = Shapes.of(structure), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
     if structure.recompute == "full":
-        return mem.input_kept_bytes(tokens, hidden_size)
+        return mem.input_kept_bytes(stream, hidden_size)
     blocks = 1 if architecture.parallel_block and architecture.block_norms == 1 else 2
     norms = max(architecture.block_norms, 1)
     gated = architecture.gated_mlp
@@ -53,6 +56,14 @@ def layer_activations(structure: Structure) -> Any:
         return kept
     scores = att.score_elements(micro_batch, sequence_length, shapes.heads)
     return kept + (mem.scores_kept_bytes if structure.dropout else mem.probabilities_kept_bytes)(scores)
+
+
+def recomputed_bytes(structure: Structure) -> Any:
+    """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
+    if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
+        return sympy.S.Zero
+    whole = layer_activations(dataclasses.replace(structure, recompute="none"))
+    return whole - layer_activations(structure) if structure.recompute == "selective" else whole
 
 
 def in_flight(structure: Structure) -> Any:
@@ -105,5 +116,6 @@ def footprint(structure: Structure) -> dict[str, Any]:
         "optimizer/layers": optimizer(layers),
         "optimizer/ends": optimizer(ends),
         "activations": Max(first_stage, last_stage),
-        "workspace": workspace_bytes,
+        "workspace/recompute": recomputed_bytes(structure),
+        "workspace/framework": workspace_bytes,
     }

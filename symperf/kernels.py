@@ -96,7 +96,7 @@ class Kernels:
     def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
         """The shards of a message of `message` bytes, gathered by every rank."""
         return self._collective(
-            path, message, group, collectives.scale_up_all_gather_time, collectives.hierarchical_all_gather_time
+            path, message, group, collectives.scale_up_all_gather_time, collectives.group_all_gather_time
         )
 
     def reduce_scatter(self, path: str, message: Any, group: Group) -> Op | None:
@@ -106,7 +106,7 @@ class Kernels:
             message,
             group,
             collectives.scale_up_reduce_scatter_time,
-            collectives.hierarchical_reduce_scatter_time,
+            collectives.group_reduce_scatter_time,
         )
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:

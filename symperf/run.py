@@ -109,6 +109,8 @@ class Run(ManyRuns):
         self.system = system.with_values(figures, precision) if figures else system
         self.warnings = tuple(check(plan, self.model, self.system, self.batch, self.sequence))
         self.structure = structure_of(self.model, self.system, plan)
+        if self.structure.attention == "flash" and self.structure.recompute == "selective":
+            self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.bound: Bound = bind(self.model, self.system, plan, self.batch, self.sequence, defaults)
         self.free_names = free
 
@@ -342,6 +344,7 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         schedule=plan.effective_schedule,  # type: ignore[arg-type]
         zero=plan.zero,
         dropout=dropout,
+        loss_scaling=precision_of(plan, system) == "fp16",
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),

@@ -124,13 +124,17 @@ class TrainingStep:
         return self.kernels.all_reduce("gradients/tied", message, pair)
 
     def optimizer(self) -> Sequence:
-        """Upkeep of all gradients, and the update of the device's share of the state."""
-        updated = self.updated_parameters
-        upkeep = opt.gradient_upkeep_bytes(updated, gradient_bytes)
+        """Reset of all gradients, upkeep of the device's share of them, and the update of its share of the state."""
+        kernels, updated = self.kernels, self.updated_parameters
+        reset = opt.gradient_reset_bytes(self.parameters, gradient_bytes)
+        unscale = opt.gradient_unscale_bytes(updated, gradient_bytes)
+        clip = opt.gradient_clip_bytes(updated, gradient_bytes)
         step = opt.adam_bytes(updated, weight_bytes, gradient_bytes, optimizer_bytes)
         return in_sequence(
-            self.kernels.stream("optimizer/upkeep", upkeep, updated, 3),
-            self.kernels.stream("optimizer/adam", step, updated, 14),
+            kernels.stream("optimizer/unscale", unscale, updated, 2) if self.structure.loss_scaling else None,
+            kernels.stream("optimizer/clip", clip, updated, 3),
+            kernels.stream("optimizer/adam", step, updated, 14),
+            kernels.stream("optimizer/reset", reset, self.parameters, 0),
         )
 
     def parameter_gather(self) -> Node | None:

@@ -26,6 +26,7 @@ class Structure:
         schedule: of the pipeline.
         zero: ZeRO stage, 0 or 1.
         dropout: whether dropouts run and keep masks.
+        loss_scaling: whether gradients are unscaled, as FP16 needs.
         quantised: matrix products pay for whole tiles and waves.
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
@@ -38,6 +39,7 @@ class Structure:
     schedule: Schedule
     zero: int
     dropout: bool
+    loss_scaling: bool
     quantised: bool
     l2: bool
     tiers: int

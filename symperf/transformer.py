@@ -177,22 +177,22 @@ class Decoder(Blocks):
         return sequence(
             self.beside(input_gradient, again),
             self.beside(weight_gradient, reduction),
-            self.bias_gradient(path, out_features),
+            self.bias_gradient(path, self.shapes.tokens, out_features),
         )
 
     def row_backward(self, path: str, in_features: Any, out_features: Any) -> Sequence:
-        """Gradients of a row-split layer."""
+        """Gradients of a row-split layer; its bias is added to the sharded residual stream."""
         return sequence(
             self.input_gradient(path, in_features, out_features),
             self.kernels.weight_gradient(f"{path}/backward_weight", self.shapes.tokens, in_features, out_features),
-            self.bias_gradient(path, out_features),
+            self.bias_gradient(path, self.shapes.stream_tokens, out_features),
         )
 
     def input_gradient(self, path: str, in_features: Any, out_features: Any) -> Op:
         """The product of output gradient and weights."""
         return self.kernels.matmul(f"{path}/backward_input", self.shapes.tokens, in_features, out_features)
 
-    def bias_gradient(self, path: str, out_features: Any) -> Op | None:
+    def bias_gradient(self, path: str, tokens: Any, out_features: Any) -> Op | None:
         """The sum of the output gradient over tokens, where the layer has a bias."""
         has_bias = {
             "layer/attention/qkv": self.architecture.qkv_bias,
@@ -202,7 +202,7 @@ class Decoder(Blocks):
         }
         if not has_bias[path]:
             return None
-        elements = self.shapes.tokens * out_features
+        elements = tokens * out_features
         traffic = ew.bias_gradient_bytes(elements, activation_bytes)
         return self.kernels.stream(f"{path}/backward_bias", traffic, elements, FLOPS_PER_ELEMENT["bias gradient"])
 

@@ -37,7 +37,7 @@ ARCHITECTURES = {
 
 def structure(model: str = "gpt3-175b", **choices: Any) -> Structure:
     """A structure, by default the plainest on a whole system."""
-    base = Structure(ARCHITECTURES[model], "eager", "none", False, "1f1b", 0, True, True, True, 2)
+    base = Structure(ARCHITECTURES[model], "eager", "none", False, "1f1b", 0, True, False, True, True, 2)
     return dataclasses.replace(base, **choices)
 
 

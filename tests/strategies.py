@@ -164,6 +164,7 @@ structures = st.builds(
     schedule=st.sampled_from(("gpipe", "1f1b", "interleaved")),
     zero=st.sampled_from((0, 1)),
     dropout=st.booleans(),
+    loss_scaling=st.booleans(),
     quantised=st.booleans(),
     l2=st.booleans(),
     tiers=st.sampled_from((0, 1, 2)),

@@ -192,7 +192,21 @@ def test_two_tiers_with_start_ups_by_hand(expr: Any, expected: float) -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "stride", "inner", "outer"),
-    [(1, 1, 1, 1), (8, 1, 8, 1), (4, 1, 4, 1), (16, 1, 8, 2), (4, 2, 4, 1), (8, 2, 4, 2), (8, 8, 1, 8), (4, 64, 1, 4)],
+    [
+        (1, 1, 1, 1),
+        (8, 1, 8, 1),
+        (4, 1, 4, 1),
+        (16, 1, 8, 2),
+        (4, 2, 4, 1),
+        (8, 2, 4, 2),
+        (8, 8, 1, 8),
+        (4, 64, 1, 4),
+        (2, 5, 2, 1),
+        (2, 6, 2, 1),
+        (2, 7, 2, 1),
+        (4, 3, 3, 2),
+        (12, 1, 8, 2),
+    ],
 )
 def test_placement_by_hand(ranks: int, stride: int, inner: int, outer: int) -> None:
     """A group of `ranks` devices, `stride` apart, in domains of 8."""
@@ -209,6 +223,19 @@ def test_placement_counts_devices(ranks: int, stride: int, size: int) -> None:
     domains = Counter(rank * stride // size for rank in range(ranks))
     assert value(c.inner_ranks_of(ranks, stride), scale_up_size=size) == max(domains.values())
     assert value(c.outer_ranks_of(ranks, stride), scale_up_size=size) == len(domains)
+
+
+counts = st.integers(1, 40)
+
+
+@given(counts, counts, counts)
+def test_placement_of_any_group(ranks: int, stride: int, size: int) -> None:
+    """The fullest domain is counted exactly; domains are at most those that the group touches, one if one holds it."""
+    domains = Counter(rank * stride // size for rank in range(ranks))
+    outer = value(c.outer_ranks_of(ranks, stride), scale_up_size=size)
+    assert value(c.inner_ranks_of(ranks, stride), scale_up_size=size) == max(domains.values())
+    assert outer <= len(domains)
+    assert (outer == 1) == (len(domains) == 1)
 
 
 # --- nothing at one rank
@@ -703,15 +730,18 @@ def test_the_group_takes_the_best_algorithm(seed: int) -> None:
 
 @given(seed=seeds)
 def test_gather_and_scatter_make_an_all_reduce(seed: int) -> None:
-    """Reduce-scatter and all-gather over two tiers cost the hierarchical all-reduce, and on one tier the all-reduce."""
+    """Reduce-scatter and all-gather cost the all-reduce, on one tier and on two, in every algorithm of both."""
     arguments, points = _tiers(seed)
-    halves = c.hierarchical_reduce_scatter_time(*arguments) + c.hierarchical_all_gather_time(*arguments)
-    whole = c.hierarchical_all_reduce_time(*arguments)
-    np.testing.assert_allclose(evaluate(whole, points), evaluate(halves, points), rtol=1e-12)
     n, q, _ = arguments
-    halves = c.scale_up_reduce_scatter_time(n, q) + c.scale_up_all_gather_time(n, q)
-    whole = c.scale_up_all_reduce_time(n, q)
-    np.testing.assert_allclose(evaluate(whole, points), evaluate(halves, points), rtol=1e-12)
+    for scatter, gather, whole in (
+        (c.hierarchical_reduce_scatter_time, c.hierarchical_all_gather_time, c.hierarchical_all_reduce_time),
+        (c.pipelined_reduce_scatter_time, c.pipelined_all_gather_time, c.pipelined_all_reduce_time),
+        (c.group_reduce_scatter_time, c.group_all_gather_time, c.group_all_reduce_time),
+    ):
+        halves = evaluate(scatter(*arguments) + gather(*arguments), points)
+        np.testing.assert_allclose(evaluate(whole(*arguments), points), halves, rtol=1e-12)
+    halves = evaluate(c.scale_up_reduce_scatter_time(n, q) + c.scale_up_all_gather_time(n, q), points)
+    np.testing.assert_allclose(evaluate(c.scale_up_all_reduce_time(n, q), points), halves, rtol=1e-12)
 
 
 @pytest.mark.parametrize("function", ONE_TIER + LOW_LATENCY, ids=name)

@@ -121,8 +121,8 @@ def test_values_may_be_given(run: sf.Run) -> None:
     )
     assert other.bound["memory_bandwidth"][0] == 4e12
     assert other.model.sizes["hidden_size"] == 24576
-    assert other.memory_terms()["workspace"] == 1e9
-    assert run.memory_terms()["workspace"] == 0
+    assert other.memory_terms()["workspace/framework"] == 1e9
+    assert run.memory_terms()["workspace/framework"] == 0
     assert "set by the user" in other.bound["workspace_bytes"][1]
 
 
@@ -423,8 +423,6 @@ def test_programs_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
         (tmp_path / seed).mkdir(mode=0o700)
         texts.append(_python(PROGRAM, tmp_path / seed, PYTHONHASHSEED=seed))
     assert texts[0] == texts[1]
-    names = [sorted(path.name for path in (tmp_path / seed).iterdir()) for seed in ("1", "2")]
-    assert names[0] == names[1], "and keep it under the same name"
 
 
 def test_a_run_without_a_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,12 @@ from .gather import (
     scale_up_reduce_scatter_time,
     simple_all_gather_time,
 )
+from .pipelined import (
+    group_all_gather_time,
+    group_reduce_scatter_time,
+    pipelined_all_gather_time,
+    pipelined_reduce_scatter_time,
+)
 from .send import (
     group_send_time,
     scale_up_send_time,
@@ -69,7 +75,9 @@ __all__ = [
     "broadcast_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",
+    "group_all_gather_time",
     "group_all_reduce_time",
+    "group_reduce_scatter_time",
     "group_send_time",
     "hierarchical_all_gather_time",
     "hierarchical_all_reduce_time",
@@ -83,7 +91,9 @@ __all__ = [
     "low_latency_broadcast_time",
     "outer_ranks_of",
     "pairwise_all_to_all_time",
+    "pipelined_all_gather_time",
     "pipelined_all_reduce_time",
+    "pipelined_reduce_scatter_time",
     "reduce_scatter_time",
     "ring_all_gather_time",
     "ring_all_reduce_time",

@@ -10,7 +10,7 @@ from ..formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
 from .gather import all_gather_time, reduce_scatter_time
 from .protocols import better, low_latency, simple
-from .tiers import SCALE_OUT, SCALE_UP
+from .tiers import SCALE_OUT, SCALE_UP, streamed
 
 
 @formula(
@@ -298,12 +298,6 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     return 2 * (Max(inside, between) + log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency)
 
 
-def _streamed(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
-    """Time of the slower tier, when the pieces of a hierarchical all-reduce stream through both."""
-    inside, between = ring_share(inner_ranks) * up_bytes, ring_share(outer_ranks) * out_bytes
-    return 2 * Max(inside / SCALE_UP[0], between / SCALE_OUT[0])
-
-
 @formula(
     glyph="T_{ar}^{pipe}",
     dimension=SECOND,
@@ -339,8 +333,8 @@ def pipelined_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
     part = message_bytes / inner_ranks
     return better(
-        _streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
-        _streamed(message_bytes, part, inner_ranks, outer_ranks),
+        2 * streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
+        2 * streamed(message_bytes, part, inner_ranks, outer_ranks),
         2 * (log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency),
     )
 

@@ -197,7 +197,7 @@ def scale_up_reduce_scatter_time(message_bytes: Any, ranks: Any) -> Any:
 
 
 @formula(
-    glyph="T_{ag}^{uo}",
+    glyph="T_{ag}^{hier}",
     dimension=SECOND,
     source=THAKUR,
     increasing=(
@@ -226,7 +226,7 @@ def hierarchical_all_gather_time(message_bytes: Any, inner_ranks: Any, outer_ran
 
 
 @formula(
-    glyph="T_{rs}^{uo}",
+    glyph="T_{rs}^{hier}",
     dimension=SECOND,
     source=THAKUR,
     increasing=(

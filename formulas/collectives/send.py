@@ -74,8 +74,8 @@ def group_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
 
     >>> from sympy import symbols
     >>> group_send_time(*symbols("n q r"))  # doctest: +NORMALIZE_WHITESPACE
-    Max((n/(scale_out_bandwidth*scale_out_efficiency) + scale_out_latency)*present(Min(q, Max(1, q*r/scale_up_size))),
-    (n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency)*present(q))
+    Max((n/(scale_out_bandwidth*scale_out_efficiency) + scale_out_latency)*present(ceil_div(q, ceil_div(scale_up_size,
+    r))), (n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency)*present(q))
     """
     return Max(
         present(ranks) * send_time(message_bytes, *SCALE_UP[:2], 0),

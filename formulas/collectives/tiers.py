@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, Min
+from ..atoms import Max, Min, ceil_div, ring_share
 from ..dimension import ONE
 from ..formula import formula
 from ..sources import NARAYANAN
@@ -27,6 +27,12 @@ SCALE_OUT = (scale_out_bandwidth * scale_out_efficiency, scale_out_latency, scal
 """The same between domains, as seen by one device: its share of the domain's adapters."""
 
 
+def streamed(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+    """Time of the slower tier, when the pieces of an all-gather or reduce-scatter stream through both, one way."""
+    inside, between = ring_share(inner_ranks) * up_bytes, ring_share(outer_ranks) * out_bytes
+    return Max(inside / SCALE_UP[0], between / SCALE_OUT[0])
+
+
 @formula(
     glyph="q_u",
     dimension=ONE,
@@ -35,18 +41,18 @@ SCALE_OUT = (scale_out_bandwidth * scale_out_efficiency, scale_out_latency, scal
     decreasing="stride",
 )
 def inner_ranks_of(ranks: Any, stride: Any) -> Any:
-    """Ranks of a group that share one scale-up domain: max(1, min(q, n_u / r)).
+    """Ranks of a group that share one scale-up domain: min(q, ceil(n_u / r)).
 
-    Assumes: devices fill domains in rank order; a group takes every r-th of them; q r and n_u divide one another.
+    Assumes: devices fill domains in rank order; a group takes every r-th of them, from the first device of a domain.
 
-    Source: Narayanan et al. 2021: the innermost group stays inside a server; n_u / r is how many
-    multiples of r a domain holds.
+    Source: Narayanan et al. 2021: the innermost group stays inside a server; a domain of n_u devices holds the
+    multiples of r below n_u.
 
     >>> from sympy import symbols
     >>> inner_ranks_of(*symbols("q r"))
-    Max(1, Min(q, scale_up_size/r))
+    Min(q, ceil_div(scale_up_size, r))
     """
-    return Max(1, Min(ranks, scale_up_size / stride))
+    return Min(ranks, ceil_div(scale_up_size, stride))
 
 
 @formula(
@@ -57,15 +63,15 @@ def inner_ranks_of(ranks: Any, stride: Any) -> Any:
     decreasing="scale_up_size",
 )
 def outer_ranks_of(ranks: Any, stride: Any) -> Any:
-    """Scale-up domains that a group spans: q / q_u, written min(q, max(1, q r / n_u)).
+    """Scale-up domains that a group spans: ceil(q / ceil(n_u / r)), which is ceil(q / q_u).
 
-    Assumes: as `inner_ranks_of`, whose product with this is q.
+    Assumes: as `inner_ranks_of`; where q_u does not divide q, the last domain holds fewer ranks and paces no step.
 
-    Source: q / max(1, min(q, n_u / r)); the reciprocal turns the maximum into a minimum and back, after which the
+    Source: q / min(q, x) is q / x or 1, whichever is greater, and rounds up to ceil(q / x); in this form the
     directions are proved.
 
     >>> from sympy import symbols
     >>> outer_ranks_of(*symbols("q r"))
-    Min(q, Max(1, q*r/scale_up_size))
+    ceil_div(q, ceil_div(scale_up_size, r))
     """
-    return Min(ranks, Max(1, ranks * stride / scale_up_size))
+    return ceil_div(ranks, ceil_div(scale_up_size, stride))
