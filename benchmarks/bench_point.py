@@ -10,15 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symperf import Model, Plan, Run, System
 from symperf.build import build
 from symperf.codegen.interpret import adjoints, floats, run
 from symperf.codegen.passes import prune
 from symperf.codegen.point import GradientKernel, PointKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def best(action: Callable[[], Any], runs: int) -> float:

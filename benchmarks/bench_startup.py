@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,10 +20,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TRAIN = (
+TRAIN = shlex.split(
     "train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --vpp 3 --micro-batch 1 --recompute selective "
     "--sequence-parallel --batch 64 --sequence 2048"
-).split()
+)
 BUILD = """
 import time
 from symperf import Model, Plan, System

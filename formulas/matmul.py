@@ -14,7 +14,7 @@ import sympy
 from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, FLOP, ONE, SECOND
 from .formula import formula
-from .sources import CUTLASS, SMITH, KUNDU, NARAYANAN, NVIDIA_GEMM
+from .sources import CUTLASS, KUNDU, NARAYANAN, NVIDIA_GEMM, SMITH
 from .symbols import (
     compute_units,
     flop,
