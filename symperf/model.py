@@ -5,45 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symperf.configs import Architecture
 from symperf.errors import InputError, nearest, shown
 from symperf.families import parse
+from symperf.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
 CATALOGUE = Path(__file__).parent / "catalogue" / "models"
 LARGEST_FILE = 10_000_000
 """Bytes; published configs have some thousands."""
-
-
-class FrozenSizes(Mapping[str, int]):
-    """An immutable, hashable mapping from the name of a size to its value."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        self._items = dict(sizes)
-
-    def __getitem__(self, name: str) -> int:
-        return self._items[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +52,7 @@ class Model:
     warnings: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", FrozenSizes(self.sizes))
+        object.__setattr__(self, "sizes", Frozen(self.sizes))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())

@@ -372,4 +372,4 @@ def _resized(model: Model, sizes: dict[str, int]) -> Model:
     if "position_rows" in sizes and model.architecture.positions != "learned":
         raise InputError(f"position_rows: found {sizes['position_rows']}, but {model.name} has no learned positions")
     refuse(MODEL_RULES, {**model.sizes, **sizes})
-    return dataclasses.replace(model, sizes=type(model.sizes)({**model.sizes, **sizes}))  # type: ignore[call-arg]
+    return dataclasses.replace(model, sizes={**model.sizes, **sizes})

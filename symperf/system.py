@@ -10,50 +10,23 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from symperf.errors import InputError, nearest, shown
+from symperf.frozen import Frozen
 from symperf.system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Limits, Quantity, vector_rate
 from symperf.units import BANDWIDTH, BYTES, COUNT, FRACTION, RATE, Dimension, parse, scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 CATALOGUE: Final = Path(__file__).parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
 _TEXTS: Final = ("name", "title", "aliases", "base")
 _MAX_BYTES: Final = 1_000_000
-
-
-class _Frozen(Mapping[str, Quantity]):
-    """A mapping that cannot be changed, and is its own copy."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, Quantity]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: str) -> Quantity:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Frozen:
-        return self
-
-    def __reduce__(self) -> tuple[type[_Frozen], tuple[dict[str, Quantity]]]:
-        return _Frozen, (self._items,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -365,8 +338,8 @@ def _build(raw: _Raw) -> System:
     return System(
         name=raw.name,
         title=raw.title,
-        matrix_rates=_Frozen({p: raw.rates[p] for p in PRECISIONS if p in raw.rates}),
-        quantities=_Frozen(values),
+        matrix_rates=Frozen({p: raw.rates[p] for p in PRECISIONS if p in raw.rates}),
+        quantities=Frozen(values),
         levels=("memory", "l2") if "l2_bandwidth" in given else ("memory",),
         quantised="compute_units" in given,
         tiers=tiers,
