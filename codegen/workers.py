@@ -1,0 +1,102 @@
+"""Cuts a grid into boxes and runs them in threads, so that a sweep can be watched and stopped."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Box = tuple[tuple[int, int], ...]
+    Progress = Callable[[int, int], None]
+
+TICK = 0.1
+"""Seconds between two looks at the progress."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A sweep was stopped.
+
+    Attributes:
+        partial: the result over the points seen before.
+    """
+
+    def __init__(self, partial: Any) -> None:
+        super().__init__("the sweep was stopped")
+        self.partial = partial
+
+
+def default_threads() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def boxes(sizes: Sequence[int], grains: Sequence[int], most: int) -> Iterator[Box]:
+    """Boxes of about `most` points that together are the grid, cut along the first dimensions.
+
+    Args:
+        sizes: points by dimension, in the order in which to cut.
+        grains: a cut along a dimension is at a multiple of its grain.
+        most: points of a box where that can be.
+    """
+    pieces = max(1, -(-prod(sizes) // most))
+    cuts = []
+    for size, grain in zip(sizes, grains, strict=True):
+        grained = -(-size // grain)
+        count = min(pieces, grained)
+        step = -(-grained // count) * grain
+        cuts.append([(start, min(start + step, size)) for start in range(0, size, step)])
+        pieces = -(-pieces // len(cuts[-1]))
+    return product(*cuts)
+
+
+def run_boxes(
+    todo: Iterator[Box], work: Callable[[int, Box], None], threads: int, total: int, progress: Progress | None
+) -> None:
+    """Call `work(number of the thread, box)` for each box.
+
+    Raises:
+        BaseException: what `work`, `progress` or a signal raised, after the boxes in progress are done.
+    """
+    done = 0
+    lock = threading.Lock()
+    stopped = threading.Event()
+
+    def several(thread: int) -> None:
+        nonlocal done
+        while not stopped.is_set():
+            with lock:
+                box = next(todo, None)
+            if box is None:
+                return
+            work(thread, box)
+            with lock:
+                done += prod(stop - start for start, stop in box)
+
+    if threads == 1:
+        for box in todo:
+            work(0, box)
+            done += prod(stop - start for start, stop in box)
+            if progress is not None:
+                progress(done, total)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(several, thread) for thread in range(threads)]
+        try:
+            while True:
+                finished, waiting = wait(futures, timeout=TICK, return_when=FIRST_EXCEPTION)
+                for future in finished:
+                    future.result()
+                if progress is not None:
+                    progress(done, total)
+                if not waiting:
+                    return
+        finally:
+            stopped.set()
