@@ -165,9 +165,8 @@ def _bound(
 ) -> tuple[Structure, dict[str, float]]:
     """The structure of a cell, and every number that its base gives."""
     model, system = choices.get("model", base.model), choices.get("system", base.system)
-    for name, value in (("model", model), ("system", system)):
-        if value is None:
-            raise InputError(f"{name}: is missing, expected it fixed or as an axis")
+    assert model is not None
+    assert system is not None
     given = question.given()
     fields = {**base.plan, **{k: v for k, v in choices.items() if k in Plan.names()}}
     degrees = {name: fields.pop(name, Plan.__dataclass_fields__[name].default) for name in (*DEGREES[:5], *FRACTIONS)}
@@ -193,9 +192,6 @@ def _bound(
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
-    for name in ("batch", "sequence"):
-        if name not in base.work and name not in given:
-            raise InputError(f"{name}: is missing, expected it fixed or as an axis")
     return structure_of(model, system, plan), {n: v for n, v in scalars.items() if n not in given}
 
 

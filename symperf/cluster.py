@@ -52,7 +52,7 @@ def _ordered(
     distributed: Any, client: Any, sweep: Sweep, shape: tuple[int, ...], indices: Iterator[int]
 ) -> Iterator[tuple[int, bytes]]:
     token = uuid4().hex
-    waiting = distributed.as_completed()
+    waiting = distributed.as_completed(loop=client.loop)
 
     def ask() -> None:
         index = next(indices, None)

@@ -132,44 +132,46 @@ def pack(found: dict[str, Array], outputs: tuple[str, ...]) -> bytes:
     return b"".join(np.ascontiguousarray(found[name]).tobytes() for name in (*outputs, REASON))
 
 
-class Csv(Sink):
-    """Rows of text; numbers are written so that reading them gives the same ones."""
-
-    packages: ClassVar[tuple[str, ...]] = ("pandas",)
-
-    def make(self, done: list[int], path: Path) -> None:
-        """One row a point."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            for k, rows in enumerate(self.rows(done)):
-                rows.to_csv(file, index=False, header=k == 0, lineterminator="\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def rows(self, done: list[int]) -> Iterator[Any]:
-        """A table for each chunk; one without rows where there is no chunk."""
-        for index in done:
-            yield frame(self.sweep, self.block(index), self.arrays(index))
-        if not done:
-            empty = {name: np.empty(0, kind) for name, kind in self.variables.items()}
-            yield frame(self.sweep, (), empty, [np.empty(0, dtype=np.int64)] * len(self.shape))
-
-
-class Parquet(Csv):
-    """Rows in columns; a row group for each chunk."""
+class Rows(Sink):
+    """A table with a row for each point."""
 
     packages: ClassVar[tuple[str, ...]] = ("pandas", "pyarrow")
 
+    def tables(self, done: list[int]) -> Iterator[Any]:
+        """An Arrow table for each chunk; one without rows where there is no chunk."""
+        arrow = needed("pyarrow", "sweep", self.out.name)
+        parts = ((self.block(index), self.arrays(index), None) for index in done)
+        empty = {name: np.empty(0, kind) for name, kind in self.variables.items()}
+        nowhere = [np.empty(0, dtype=np.int64)] * len(self.shape)
+        for block, found, at in parts if done else [((), empty, nowhere)]:
+            rows = frame(self.sweep, block, found, at)
+            rows[REASON] = rows[REASON].astype(str)
+            yield arrow.Table.from_pandas(rows, preserve_index=False)
+
+
+class Csv(Rows):
+    """Text; numbers are written so that reading them gives the same ones, what is undefined is empty."""
+
+    def make(self, done: list[int], path: Path) -> None:
+        """One line a point."""
+        csv = needed("pyarrow.csv", "sweep", self.out.name)
+        with path.open("wb") as file:
+            for k, table in enumerate(self.tables(done)):
+                if k == 0:
+                    file.write((",".join(table.column_names) + "\n").encode())  # plain names, without quotes
+                csv.write_csv(table, file, csv.WriteOptions(include_header=False, quoting_style="needed"))
+
+
+class Parquet(Rows):
+    """Columns, compressed; a row group for each chunk."""
+
     def make(self, done: list[int], path: Path) -> None:
         """One row a point."""
-        pa, parquet = needed("pyarrow", "sweep", self.out.name), needed("pyarrow.parquet", "sweep", self.out.name)
+        parquet = needed("pyarrow.parquet", "sweep", self.out.name)
         writer = None
-        schema = None
-        for rows in self.rows(done):
-            rows["reason"] = rows["reason"].astype(str)
-            table = pa.Table.from_pandas(rows, schema=schema, preserve_index=False)
+        for table in self.tables(done):
             if writer is None:
-                schema = table.schema
-                writer = parquet.ParquetWriter(path, schema)
+                writer = parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
         if writer is not None:
             writer.close()
@@ -219,6 +221,8 @@ class Zarr(Sink):
             self._create(zarr)
             (self.folder / "arrays").touch()
             synced(self.folder)
+        for half in self.root.rglob("*.partial"):  # what a killed process was writing
+            half.unlink()
         group = zarr.open_group(self.root, mode="r+", use_consolidated=False)
         self.made = {name: group[name.replace("/", ".")] for name in self.variables}
 

@@ -1,0 +1,93 @@
+"""`symperf sweep`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..stream import Outcome, unheard, write
+from ..study import load
+from .output import console, write_error, write_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compute a study into a file."""
+    study = load(options.study)
+    compute = None
+    if options.dask is not None:
+        from ..cluster import on_cluster
+
+        compute = on_cluster(options.dask)
+    started = time.monotonic()
+    out = Path(options.output)
+    with _bar(options.json) as progress:
+        outcome = write(
+            study.sweep,
+            study.text,
+            out,
+            overwrite=options.overwrite,
+            resume=options.resume,
+            compute=compute,
+            progress=progress,
+        )
+    seconds = time.monotonic() - started
+    if options.json:
+        write_json(_as_json(out, outcome, seconds))
+    elif outcome.whole:
+        with console() as printed:
+            _show(printed, out, outcome, seconds)
+    if not outcome.whole:
+        there = sum(outcome.counts.values())
+        write_error(f"interrupted: {out} holds {there:,} of {outcome.points:,} points; --resume goes on")
+        return 130
+    return 0
+
+
+def _as_json(out: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    rejected = {name: n for name, n in outcome.counts.items() if name}
+    return {
+        "output": str(out),
+        "points": outcome.points,
+        "feasible": outcome.counts.get("", 0),
+        "rejected": rejected,
+        "chunks": outcome.chunks,
+        "computed_chunks": outcome.computed,
+        "whole": outcome.whole,
+        "seconds": seconds,
+    }
+
+
+def _show(printed: Any, out: Path, outcome: Outcome, seconds: float) -> None:
+    feasible = outcome.counts.get("", 0)
+    text = f"{out}: {outcome.points:,} points, {feasible:,} feasible"
+    printed.print(f"{text}, in {seconds:.1f} s ({outcome.computed} of {outcome.chunks} chunks computed now)")
+    for name, n in sorted(outcome.counts.items(), key=lambda item: -item[1]):
+        if name:
+            printed.print(f"  {n:,} rejected: {name.replace('_', ' ')}")
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with rate and time left on standard error, where that is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield unheard
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as shown:
+        task = shown.add_task("sweep", total=None, rate="")
+
+        def tell(done: int, total: int) -> None:
+            speed = shown.tasks[task].speed or 0.0
+            shown.update(task, completed=done, total=total, rate=f"{speed / 1e6:.1f} M points/s")
+
+        yield tell
