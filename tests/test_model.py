@@ -8,9 +8,11 @@ import math
 import pickle
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from model_configs import FALCON, LLAMA, MPT, OPT, load_config
 
 from symperf.families import FAMILIES
 from symperf.model import Model, aliases, catalogue_names, entries, resolve
@@ -114,27 +116,10 @@ def test_published_parameters(row):
 
 # Rules of the families --------------------------------------------------------------------------------------
 
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-}
-FALCON = {"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 9}
-MPT = {"model_type": "mpt", "d_model": 64, "n_layers": 2, "n_heads": 4, "vocab_size": 9, "max_seq_len": 32}
-OPT = {**LLAMA, "model_type": "opt", "ffn_dim": 256, "max_position_embeddings": 32}
-
 
 @pytest.fixture
 def load(tmp_path):
-    def write_and_load(config):
-        path = tmp_path / "tiny.json"
-        path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
-        return Model.load(path)
-
-    return write_and_load
+    return partial(load_config, tmp_path)
 
 
 @pytest.mark.parametrize(
