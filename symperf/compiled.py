@@ -64,6 +64,20 @@ def _compiled(structure: Structure) -> Compiled:
     return kept("training", structure.key(), make, _to_json, _from_json)
 
 
+def memory_program(structure: Structure) -> Program:
+    """A small program with the one output "memory", for questions that are about nothing else."""
+
+    def make() -> Program:
+        import sympy
+
+        from .codegen.lower import lower
+        from .footprint import footprint
+
+        return lower([], {"memory": sympy.Add(*footprint(structure).values())})
+
+    return kept("memory", structure.key(), make, Program.to_json, Program.from_json)
+
+
 def kept(
     kind: str,
     text: str,

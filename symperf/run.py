@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .binding import DEFAULTS, LIMITS, Bound, bind, precision_of
 from .codegen.interpret import adjoints, floats, run
-from .compiled import Compiled, compiled
+from .compiled import Compiled, compiled, memory_program
 from .errors import InputError, nearest, shown
 from .many import ManyRuns
 from .plan import Plan, check, positive_integer
@@ -155,6 +155,12 @@ class Run(ManyRuns):
                 return float(self._values[names[key]])
         known = [*ALIASES, "capacity_bytes", "tflops_per_device", *program.outputs, *program.lets]
         raise InputError(f"value: unknown quantity {shown(name)}{nearest(name, known)}")
+
+    def memory_alone(self) -> float:
+        """Bytes on the fullest device, without compiling the rest of the step."""
+        program = memory_program(self.structure)
+        inputs = {name: value for name, (value, _) in self.bound.items()}
+        return float(run(program, inputs, floats())[program.outputs["memory"]])
 
     @property
     def fits(self) -> bool:

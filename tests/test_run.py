@@ -184,3 +184,10 @@ def test_values_hold_over_plans(tp: int, pp: int, dp: int, micro_batch: int) -> 
     assert sum(row.time_s for row in answer.table()) == pytest.approx(answer.value("time"), rel=1e-12)
     idle = {row.name: row for row in answer.table()}[BUBBLE]
     assert (idle.time_s > 0) is (pp > 1)
+
+
+def test_memory_alone_is_the_memory(run: sf.Run) -> None:
+    """The small program for memory gives what the whole step's program gives."""
+    for change in ({}, {"recompute": "full"}, {"tp": 4}, {"zero": 1}):
+        other = run.bind(**change)
+        assert other.memory_alone() == pytest.approx(other.value("memory"), rel=1e-13)

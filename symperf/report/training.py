@@ -103,7 +103,7 @@ def levers(run: Run) -> list[tuple[str, float]]:
             other = run.bind(**change)
         except InputError:
             continue
-        found.append((name, other.value("memory")))
+        found.append((name, other.memory_alone()))
     return found
 
 
