@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from .codegen.store import digest
 from .errors import InputError, shown
 from .extras import needed
 from .stream import chunk
@@ -23,7 +26,8 @@ _known: dict[str, Sweep] = {}
 def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:
     """Computes chunks on the cluster of a scheduler, such as `tcp://10.0.0.1:8786`.
 
-    A chunk whose worker dies is computed by another.
+    A chunk whose worker dies is computed by another. Workers must have the same symperf: when chunks are computed, one
+    that has not raises an `InputError`.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers.
@@ -51,26 +55,57 @@ def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]]
 def _ordered(
     distributed: Any, client: Any, sweep: Sweep, shape: tuple[int, ...], indices: Iterator[int]
 ) -> Iterator[tuple[int, bytes]]:
-    token = uuid4().hex
+    _check_workers(client)
+    token, mine = uuid4().hex, sources()
+    # As bytes, since a worker on which an argument cannot be read never answers.
+    data = needed("distributed.protocol.pickle", "dask", "--dask").dumps(sweep)
     waiting = distributed.as_completed(loop=client.loop)
 
     def ask() -> None:
         index = next(indices, None)
         if index is not None:
-            waiting.add(client.submit(_remote, token, sweep, shape, index, key=f"chunk-{token}-{index}", retries=3))
+            key = f"chunk-{token}-{index}"
+            waiting.add(client.submit(_remote, token, mine, data, shape, index, key=key, retries=3))
 
     for _ in range(AHEAD * max(1, sum(client.nthreads().values()))):
         ask()
     for future in waiting:
-        index, data = future.result()
-        yield index, data
+        index, computed = future.result()
+        yield index, computed
         future.release()
         ask()
 
 
-def _remote(token: str, sweep: Sweep, shape: tuple[int, ...], index: int) -> tuple[int, bytes]:
+def _check_workers(client: Any) -> None:
+    """Refuse workers without this very symperf: their numbers could differ."""
+
+    def found() -> str:  # sent by value: a worker need not have this module
+        try:
+            from symperf.cluster import sources
+        except ImportError:
+            return ""
+        return sources()
+
+    for worker, theirs in client.run(found).items():
+        if theirs != sources():
+            raise InputError(
+                f"--dask: {worker} has {'another' if theirs else 'no'} symperf, expected the same everywhere"
+            )
+
+
+@cache
+def sources() -> str:
+    """A text that is the same wherever the source of the package is."""
+    root = Path(__file__).parent
+    files = {p for folder in (root, root / "formulas", root / "codegen") for p in folder.rglob("*.py")}
+    return digest(*(part for p in sorted(files) for part in (str(p.relative_to(root)), p.read_text(encoding="utf-8"))))
+
+
+def _remote(token: str, expected: str, data: bytes, shape: tuple[int, ...], index: int) -> tuple[int, bytes]:
     """Runs on a worker, which keeps the cells of a sweep from chunk to chunk."""
     if token not in _known:
+        if sources() != expected:
+            raise InputError("--dask: a worker has another symperf, expected the same everywhere")
         _known.clear()
-        _known[token] = sweep
+        _known[token] = needed("distributed.protocol.pickle", "dask", "--dask").loads(data)
     return index, chunk(_known[token], shape, index)

@@ -67,6 +67,20 @@ def test_a_killed_worker_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     assert not spread.with_name("spread.csv.partial").exists()
 
 
+@pytest.mark.parametrize("when", ["at first", "later"])
+def test_workers_with_another_symperf_are_refused(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Their numbers could differ: one line, whether they are met before the first chunk or join later."""
+    from symperf import cluster as module
+
+    monkeypatch.setattr(module, "sources", lambda: "edited")
+    if when == "later":
+        monkeypatch.setattr(module, "_check_workers", lambda _: None)
+    with pytest.raises(InputError, match=r"--dask: .* has another symperf, expected the same everywhere"):
+        write(_sweep(), "study", tmp_path / "out.csv", compute=module.on_cluster(cluster.scheduler_address))
+
+
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere://x", ""])
 def test_no_scheduler_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address where nothing answers is told with an example of one."""
