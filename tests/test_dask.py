@@ -6,6 +6,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
+import distributed
 import pytest
 
 from symperf.axes import linear
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-distributed = pytest.importorskip("distributed")
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 POINTS = 500
 

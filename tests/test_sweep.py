@@ -23,7 +23,6 @@ from symperf.validity import RULES
 if TYPE_CHECKING:
     from symperf.run import Run
 
-pytest.importorskip("xarray")
 SAMPLE = 150
 
 
