@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .printers.numba import Layout
+    from .program import Program
     from .workers import Box, Progress
 
     Array = np.ndarray[Any, Any]
@@ -64,7 +65,7 @@ class GridKernel(Kernel):
         """The loops for axes of these sizes."""
         key = tuple(sizes.items())
         if key not in self._plans:
-            self._plans[key] = choose_plan(self.prepared, sizes)
+            self._plans[key] = choose_plan(self.prepared_nonnegative, sizes)
         return self._plans[key]
 
     def run(
@@ -104,19 +105,23 @@ class GridKernel(Kernel):
         plan = plan or self.plan(sizes)
         if tier is None:
             points = prod(sizes.values())
-            tier = "numpy" if points <= LOADED else self._tier(points, self._layout(sizes, plan, block)[2])
+            tier = "numpy"
+            if points > LOADED:
+                tier = self._tier(points, self._layout(self._program(columns, values), sizes, plan, block)[2])
         if tier == "numpy":
             return self._on_numpy(columns, values, progress)
-        placed = self._layout(sizes, plan, block)
-        return self._on_numba(placed, columns, values, threads or default_threads(), progress)
+        generated = self._layout(self._program(columns, values), sizes, plan, block)
+        return self._on_numba(generated, columns, values, threads or default_threads(), progress)
 
-    def _layout(self, sizes: Mapping[str, int], plan: Plan, block: int | None) -> tuple[Layout, str, str]:
+    def _layout(
+        self, program: Program, sizes: Mapping[str, int], plan: Plan, block: int | None
+    ) -> tuple[Layout, str, str]:
         tabled = {axis for axis in plan.outer if sizes[axis] <= TABLE_SIZE}
         if prod(sizes[axis] for axis in plan.vector) <= TABLE_SIZE:
             tabled.update(plan.vector)
-        key = (plan, block, frozenset(tabled))
+        key = (plan, block, frozenset(tabled), program is self.prepared_nonnegative)
         if key not in self._layouts:
-            placed = layout(self.prepared, plan, block=block, tabled=key[2])
+            placed = layout(program, plan, block=block, tabled=key[2])
             self._layouts[key] = (placed, *self._module(placed))
         return self._layouts[key]
 
@@ -174,7 +179,7 @@ class GridKernel(Kernel):
         self, placed: Layout, columns: Mapping[str, Array], scalars: Mapping[str, Any]
     ) -> tuple[Array, list[Array], Array]:
         """What is computed before the loops: scalars, a table for each outer axis, and rows of the vector's length."""
-        plan, program = placed.plan, self.prepared
+        plan, program = placed.plan, placed.program
         shape = [len(columns[axis]) for axis in plan.vector]
         given: dict[str, Any] = dict(scalars)
         for axis in self.axes:
@@ -258,6 +263,7 @@ class FlatKernel(Kernel):
     """
 
     together = True
+    _last: tuple[Any, Array] | None = None
 
     def run(
         self,
@@ -291,10 +297,12 @@ class FlatKernel(Kernel):
         if len(lengths) > 1:
             raise ValueError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
         (count,) = lengths
-        if block not in self._layouts:
-            drawn = layout(self.prepared, Plan((), self.axes), block=block, separate=True)
-            self._layouts[block] = (drawn, *self._module(drawn))
-        generated = self._layouts[block]
+        program = self._program(given, values)
+        key = (block, program is self.prepared_nonnegative)
+        if key not in self._layouts:
+            drawn = layout(program, Plan((), self.axes), block=block, separate=True)
+            self._layouts[key] = (drawn, *self._module(drawn))
+        generated = self._layouts[key]
         placed = generated[0]
         tier = tier or self._tier(count * ROW_COST, generated[2])
         threads = 1 if tier == "numpy" else threads or default_threads()
@@ -307,15 +315,14 @@ class FlatKernel(Kernel):
             if tier == "numpy":
                 self._on_numpy(given, values, count, states, found, reason, progress)
             else:
-                uniform = evaluate(self.prepared, {**values, **given}, set(placed.scalars), placed.before_loops)
                 self._numba(
                     generated,
                     [],
-                    tuple(given[self.prepared.instructions[p][1]] for p in placed.columns),
+                    tuple(given[program.instructions[p][1]] for p in placed.columns),
                     [count],
                     [0],
                     np.zeros(0, np.int64),
-                    np.array([uniform[p] for p in placed.scalars], dtype=np.float64),
+                    self._uniform(placed, values, given),
                     states,
                     progress,
                 )
@@ -325,6 +332,14 @@ class FlatKernel(Kernel):
             return self._reduced(states, given, values)
         results = {name: found[k] for k, name in enumerate(self._reads)}
         return {**results, "feasible": reason == 0, "reason": reason} if self.constraints else results
+
+    def _uniform(self, placed: Layout, scalars: Mapping[str, Any], columns: Mapping[str, Array]) -> Array:
+        """What depends on scalars alone; the last of it is kept, for tables that are computed piece by piece."""
+        key = (id(placed), tuple(scalars.items()))
+        if self._last is None or self._last[0] != key:
+            found = evaluate(placed.program, {**columns, **scalars}, set(placed.scalars), placed.before_loops)
+            self._last = (key, np.array([found[p] for p in placed.scalars], dtype=np.float64))
+        return self._last[1]
 
     def _on_numpy(
         self,

@@ -43,7 +43,14 @@ def exact_cone(program: Program, exact: Iterable[str] = ()) -> list[bool]:
     return reaches
 
 
-def regroup(program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), together: bool = False) -> Program:
+def regroup(
+    program: Program,
+    axes: Sequence[str],
+    *,
+    exact: Iterable[str] = (),
+    together: bool = False,
+    nonnegative: bool = False,
+) -> Program:
     """Combine operands that depend on fewer axes first.
 
     Args:
@@ -52,11 +59,13 @@ def regroup(program: Program, axes: Sequence[str], *, exact: Iterable[str] = (),
         exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `present`
             or a `select_ge` reads is never changed.
         together: the axes change together, as columns of one table.
+        nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no
+            bit.
 
     Returns:
         A program whose values differ by some units in the last place.
     """
-    return _Regrouping(program, _masks(program, axes, together=together), exact).result()
+    return _Regrouping(program, _masks(program, axes, together=together), exact, nonnegative=nonnegative).result()
 
 
 def reciprocals(program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), together: bool = False) -> Program:
@@ -99,21 +108,23 @@ def _masks(program: Program, axes: Sequence[str], *, together: bool) -> list[int
 
 
 class _Regrouping:
-    def __init__(self, program: Program, depends: list[int], exact: Iterable[str]) -> None:
+    def __init__(self, program: Program, depends: list[int], exact: Iterable[str], *, nonnegative: bool) -> None:
         self.program = program
         self.masks = depends
         self.kept = exact_cone(program, exact)
+        self.nonnegative = nonnegative
+        self.signs: list[bool] = []
         self.builder = Builder()
         self.at: list[int] = []
         self.mask_of: dict[int, int] = {}
+        self.uses = Counter(o for p in range(len(program)) for o in operands_of(program, p))
+        self.uses.update(program.outputs.values())
         self.inner = self._interior()
 
     def _interior(self) -> list[bool]:
         """Per instruction, whether it is only a step of a longer chain of its own family."""
         program = self.program
-        uses = Counter(o for p in range(len(program)) for o in operands_of(program, p))
         readers = {o: p for p in range(len(program)) for o in operands_of(program, p)}
-        named = set(program.outputs.values())
         found = []
         for position, (operation, *_) in enumerate(program.instructions):
             family = FAMILIES.get(operation)
@@ -121,8 +132,7 @@ class _Regrouping:
             found.append(
                 family is not None
                 and reader is not None
-                and uses[position] == 1
-                and position not in named
+                and self.uses[position] == 1
                 and not self.kept[position]
                 and not self.kept[reader]
                 and FAMILIES.get(program.instructions[reader][0]) == family
@@ -145,8 +155,8 @@ class _Regrouping:
         self.builder.program.outputs = {name: self.at[p] for name, p in self.program.outputs.items()}
         return live(self.builder.program, self.builder.program.outputs.values())
 
-    def chain(self, position: int) -> int:
-        """The root of a chain, from the leaves of it."""
+    def leaves(self, position: int) -> tuple[list[int], list[int]]:
+        """What a chain combines: terms or factors, and those subtracted or divided by."""
         over: list[int] = []
         under: list[int] = []
         stack = [(position, False)]
@@ -158,12 +168,87 @@ class _Regrouping:
                 stack += [(operands[1], second), (operands[0], flipped)]
             else:
                 (under if flipped else over).append(node)
+        return over, under
+
+    def chain(self, position: int) -> int:
+        """The root of a chain, from the leaves of it."""
+        over, under = self.leaves(position)
         family = FAMILIES[self.program.instructions[position][0]]
         if family == "sum":
-            return self.sum(over, under)
+            return self.sum(self.peeled(over), self.peeled(under))
         if family == "product":
             return self.product(over, under)
-        return self.joined(dict.fromkeys(over), self.binary(family))
+        return self.lattice(list(dict.fromkeys(over)), family)
+
+    def peeled(self, terms: Sequence[int]) -> list[int]:
+        """Terms, where a sum with one costly term of its own is replaced by its terms."""
+        found: list[int] = []
+        todo = list(reversed(terms))
+        while todo:
+            term = todo.pop()
+            if self.program.instructions[term][0] == "add" and not self.kept[term]:
+                over, under = self.leaves(term)
+                if not under and sum(self.masks[o] == self.masks[term] for o in over) == 1:
+                    todo += reversed(over)
+                    continue
+            found.append(term)
+        return found
+
+    def lattice(self, nodes: list[int], family: str) -> int:
+        """A minimum of maxima (or the reverse): what several of them share is taken out of them, which is exact."""
+        other = "max" if family == "min" else "min"
+        inner = self.binary(other)
+        parts: dict[int, list[int]] = {}
+        for node in nodes:
+            if self.program.instructions[node][0] == other and self.uses[node] == 1 and not self.kept[node]:
+                parts[node] = list(dict.fromkeys(self.leaves(node)[0]))
+        values = [self.at[node] for node in nodes if node not in parts]
+        while parts:
+            shared, most = Counter(o for operands in parts.values() for o in operands).most_common(1)[0]
+            if most < 2:
+                break
+            rests = [parts.pop(node) for node in list(parts) if shared in parts[node]]
+            if all(len(rest) > 1 for rest in rests):  # else what is shared is all there is
+                within = [self.extremum([self.at[o] for o in rest if o != shared], other) for rest in rests]
+                values.append(inner(self.at[shared], self.extremum(within, family)))
+            else:
+                values.append(self.at[shared])
+        values += [self.at[node] for node in parts]
+        return self.extremum(values, family)
+
+    def extremum(self, values: Sequence[int], family: str) -> int:
+        """The largest or smallest of new values; a factor that is not negative is taken out of those that share it."""
+        left = list(dict.fromkeys(values))
+        while self.nonnegative:
+            members: dict[int, list[tuple[int, int]]] = {}
+            for value in left:
+                operation, *operands = self.builder.program.instructions[value]
+                if operation == "multiply":
+                    for factor, rest in (operands, operands[::-1]):
+                        if self.mask_of[rest] != self.mask_of[value] and self.sign(factor):
+                            members.setdefault(factor, []).append((value, rest))
+            factor = max(members, key=lambda f: (len(members[f]), -f), default=-1)
+            if factor < 0 or len(members[factor]) < 2:
+                break
+            rest = self.extremum([r for _, r in members[factor]], family)
+            gone = {value for value, _ in members[factor]}
+            left = [value for value in left if value not in gone]
+            left.append(self.binary("multiply")(factor, rest))
+        return self.joined(left, self.binary(family))
+
+    def sign(self, value: int) -> bool:
+        """Whether a new value is known not to be below zero if no input is."""
+        for operation, *operands in self.builder.program.instructions[len(self.signs) : value + 1]:
+            if operation in ("input", "constant"):
+                known = operation == "input" or operands[0] >= 0
+            elif operation == "max":
+                known = any(self.signs[o] for o in operands)
+            else:
+                known = operation in ("present", "select_ge") or (
+                    operation not in ("subtract", "log2") and all(self.signs[o] for o in operands)
+                )
+            self.signs.append(known)
+        return self.signs[value]
 
     def binary(self, operation: str) -> Join:
         def join(a: int, b: int) -> int:
@@ -173,12 +258,12 @@ class _Regrouping:
 
         return join
 
-    def joined(self, nodes: Iterable[int], join: Join) -> int:
-        """Old nodes joined, those of equal masks first."""
+    def joined(self, values: Iterable[int], join: Join) -> int:
+        """New values joined, those of equal masks first."""
         groups: dict[int, int] = {}
-        for node in nodes:
-            mask, new = self.masks[node], self.at[node]
-            groups[mask] = join(groups[mask], new) if mask in groups else new
+        for value in values:
+            mask = self.mask_of[value]
+            groups[mask] = join(groups[mask], value) if mask in groups else value
         return self.merged(groups, join)
 
     def merged(self, groups: dict[int, int], join: Join) -> int:
@@ -193,29 +278,82 @@ class _Regrouping:
         return next(iter(left.values()))
 
     def sum(self, over: Sequence[int], under: Sequence[int]) -> int:
-        parts: list[dict[int, int]] = []
-        add = self.binary("add")
-        for side in (over, under):
-            groups: dict[int, int] = {}
-            for node, count in Counter(side).items():
-                mask, new = self.masks[node], self.at[node]
-                if count > 1:
-                    times = self.builder.emit("constant", count)
-                    self.mask_of[times] = 0
-                    new = self.binary("multiply")(new, times)
-                groups[mask] = add(groups[mask], new) if mask in groups else new
-            parts.append(groups)
-        plus, minus = parts
-        subtract = self.binary("subtract")
+        add, subtract = self.binary("add"), self.binary("subtract")
+        plus, minus = (self.added(self.factored(side), add) for side in (over, under))
         for mask in [m for m in minus if m in plus]:
             plus[mask] = subtract(plus[mask], minus.pop(mask))
         if not plus:
-            zero = self.builder.emit("constant", 0)
-            self.mask_of[zero] = 0
-            plus[0] = zero
+            plus[0] = self.number(0)
         if minus:  # of masks that no positive term has
             return subtract(self.merged(plus, add), self.merged(minus, add))
         return self.merged(plus, add)
+
+    def added(self, terms: Sequence[tuple[int, int]], add: Join) -> dict[int, int]:
+        """New values, each so many times, added by mask."""
+        groups: dict[int, int] = {}
+        for value, count in terms:
+            mask = self.mask_of[value]
+            new = value if count == 1 else self.binary("multiply")(value, self.number(count))
+            groups[mask] = add(groups[mask], new) if mask in groups else new
+        return groups
+
+    def factored(self, terms: Sequence[int]) -> list[tuple[int, int]]:
+        """New values of terms and how often each is there; a b + a c is a (b + c) if b and c depend on fewer axes."""
+        counts = Counter(terms)
+        found: list[tuple[int, int]] = []
+        parts: dict[int, dict[int, tuple[Counter[int], list[int]]]] = {}
+        for term, count in counts.items():
+            family = FAMILIES.get(self.program.instructions[term][0])
+            if family == "product" and self.uses[term] == count and not self.kept[term]:
+                over, under = self.leaves(term)
+                parts.setdefault(self.masks[term], {})[term] = (Counter(over), under)
+            else:
+                found.append((self.at[term], count))
+        add, multiply = self.binary("add"), self.binary("multiply")
+        for mask, products in parts.items():
+            while products:
+                common, members = self.shared(mask, products)
+                if len(members) < 2:
+                    found += [(self.at[term], counts[term]) for term in products]
+                    break
+                cofactors = []
+                for term in members:
+                    factors, divisors = products.pop(term)
+                    cofactors.append((self.product([*(factors - common).elements()], divisors), counts[term]))
+                rest = self.merged(self.added(cofactors, add), add)
+                found.append((multiply(self.product([*common.elements()], []), rest), 1))
+        return found
+
+    def shared(self, mask: int, products: dict[int, tuple[Counter[int], list[int]]]) -> tuple[Counter[int], list[int]]:
+        """Factors that most products share, and which these are, where what is left depends on fewer axes."""
+        best: tuple[Counter[int], list[int]] = (Counter(), [])
+        items = list(products.items())
+        for k, (_, (first, _)) in enumerate(items):
+            for _, (second, _) in items[k + 1 :]:
+                common = first & second
+                members, left = [], 0
+                for term, (over, under) in items:
+                    if common and not common - over:
+                        rest = self.union([*(over - common), *under])
+                        if left | rest != mask:
+                            members.append(term)
+                            left |= rest
+                if len(members) > max(1, len(best[1])):
+                    best = common, members
+        return best
+
+    def union(self, nodes: Iterable[int]) -> int:
+        """The axes that any of some old nodes depends on."""
+        found = 0
+        for node in nodes:
+            found |= self.masks[node]
+        return found
+
+    def number(self, value: float) -> int:
+        """A constant."""
+        new = self.builder.emit("constant", value)
+        self.mask_of[new] = 0
+        return new
 
     def product(self, over: Sequence[int], under: Sequence[int]) -> int:
         multiply, divide = self.binary("multiply"), self.binary("divide")
@@ -231,14 +369,10 @@ class _Regrouping:
         last = bottom.pop(whole, None)
         for mask in sorted(bottom, key=lambda m: (m.bit_count(), m)):
             if mask not in top:
-                one = self.builder.emit("constant", 1)
-                self.mask_of[one] = 0
-                top[mask] = one
+                top[mask] = self.number(1)
             top[mask] = divide(top[mask], bottom[mask])
         if not top:
-            one = self.builder.emit("constant", 1)
-            self.mask_of[one] = 0
-            top[0] = one
+            top[0] = self.number(1)
         if last is None:
             return self.merged(top, multiply)
         if whole in top:

@@ -95,10 +95,19 @@ class Kernel:
     @cached_property
     def prepared(self) -> Program:
         """The program of the outputs that are looked at, grouped by axes."""
+        return self._grouped(nonnegative=False)
+
+    @cached_property
+    def prepared_nonnegative(self) -> Program:
+        """The same to the bit where no input is negative, with fewer operations."""
+        return self._grouped(nonnegative=True)
+
+    def _grouped(self, *, nonnegative: bool) -> Program:
         names = tuple(dict.fromkeys((*self._reads, *self.constraints)))
         found = fold(prune(self.program, names))
-        found = fold(regroup(found, self.axes, exact=self.constraints, together=self.together))
-        found = reciprocals(found, self.axes, exact=self.constraints, together=self.together)
+        options: Any = {"exact": self.constraints, "together": self.together}
+        found = fold(regroup(found, self.axes, nonnegative=nonnegative, **options))
+        found = reciprocals(found, self.axes, **options)
         return scheduled(fold(found))
 
     @cached_property
@@ -121,6 +130,11 @@ class Kernel:
         if needed:
             raise ValueError(f"no value for {', '.join(needed)}")
         return columns, {n: float(v) for n, v in scalars.items() if n in self.program.inputs and n not in columns}
+
+    def _program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
+        """What to generate a kernel from, given the inputs."""
+        signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
+        return self.prepared if signed else self.prepared_nonnegative
 
     def _tier(self, points: int, key: str) -> str:
         if points > LOADED and (self.store.folder, key) in _loaded:

@@ -172,8 +172,28 @@ def test_passes_keep_values() -> None:
         points = dict(zip("abcde", np.random.default_rng(seed).integers(1, 999, (5, 64)).astype(float), strict=True))
         before = values_of(program, ["y", "z"], points)
         after = values_of(changed, ["y", "z"], points)
+        signed = values_of(regroup(program, axes, nonnegative=True), ["y", "z"], points)
         for name, value in before.items():
             np.testing.assert_allclose(after[name], value, rtol=1e-13)
+            np.testing.assert_array_equal(signed[name], values_of(regroup(program, axes), [name], points)[name])
+
+
+def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store) -> None:
+    """max(a w, b w) = w max(a, b) where w >= 0, to the bit; a kernel given a negative w does not take it out."""
+    program = Program(
+        [("input", "a"), ("input", "w"), ("multiply", 0, 1), ("input", "b"), ("multiply", 3, 1), ("max", 2, 4)],
+        {"a": 0, "w": 1, "b": 3},
+        {},
+        {"y": 5},
+    )
+    axes = {"a": np.linspace(0.1, 1.0, 9), "b": np.linspace(0.2, 0.7, 7), "w": np.array([0.3, 0.7])}
+    count = [len(regroup(program, ["a", "b", "w"], nonnegative=sign)) for sign in (True, False)]
+    assert count == [5, 6]
+    kernel = GridKernel(program, tuple(axes), ["y"], store=store)
+    for sign in (1, -1):
+        signed = {**axes, "w": axes["w"] * sign}
+        expected = values_of(program, ["y"], dict(zip(axes, np.meshgrid(*signed.values(), indexing="ij"), strict=True)))
+        np.testing.assert_array_equal(kernel.run(signed, {}, tier="numba")["y"], expected["y"])
 
 
 def test_regrouped_sum_leaves_one_addition_innermost() -> None:

@@ -66,6 +66,7 @@ class Layout:
     """A kernel's statements, and where its values come from and lie.
 
     Attributes:
+        program: what it computes.
         plan: its loops.
         levels: statements by number of loops around them.
         before: statements before all loops.
@@ -82,6 +83,7 @@ class Layout:
         block: points of a block.
     """
 
+    program: Program
     plan: Plan
     levels: list[Level]
     before: list[str]
@@ -226,6 +228,7 @@ class _Placing:
             value = self._read(position, depth)
             self.levels[-1].vectors.append(f"store(b, {results[name] * self.stride}, j{depth}, {value})")
         return Layout(
+            program,
             self.plan,
             self.levels,
             before,
