@@ -48,6 +48,8 @@ MIXES = (
     ("sequence", "micro_batch", "scale_up_bandwidth", "memory_capacity"),
 )
 EIGHT = ("tp", "pp", "dp", "micro_batch", "sequence", "hidden_size", "matrix_rate", "memory_bandwidth")
+FLATTENED, MESHED = 1 << 21, 1 << 18
+"""Points of the same axes as a table, and as dense arrays."""
 COUNTED = ("tp", "pp", "dp", "vpp", "micro_batch")
 GCC = ["gcc", "-O3", "-march=native", "-ffast-math", "-fno-reciprocal-math", "-fopenmp", "-shared", "-fPIC"]
 SOURCE = Path(__file__).with_name("step_grid.c")
@@ -126,9 +128,7 @@ def best_of(repeat: int, work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def compiled_c(order: Sequence[str], folder: Path) -> Any:
-    """The hand-written kernel with these axes, outermost first; None without gcc."""
-    if shutil.which("gcc") is None:
-        return None
+    """The hand-written kernel with these axes, outermost first."""
     library = folder / f"{'_'.join(order)}.so"
     axes = [f"-DAXIS{k}={axis}" for k, axis in enumerate(order)]
     subprocess.run([*GCC, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
@@ -148,6 +148,15 @@ def call_c(best: Any, axes: Sequence[Any], values: dict[str, float]) -> tuple[fl
     return seconds.value, where.value
 
 
+def in_turn(repeat: int, works: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Least seconds of each, one after the other again and again, so that what else runs here slows all alike."""
+    least = dict.fromkeys(works, float("inf"))
+    for _ in range(repeat):
+        for name, work in works.items():
+            least[name] = min(least[name], best_of(1, work)[0])
+    return least
+
+
 def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
     """One mix on every back end."""
     program, values = step()
@@ -157,37 +166,35 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
     plan = best.plan(sizes)
     short = {name: axis[:2] for name, axis in axes.items()}
     compiling, _ = best_of(1, lambda: best.run(short, values, tier="numba", plan=plan))
-    seconds, found = best_of(repeat, lambda: best.run(axes, values, tier="numba"))
-    row: dict[str, Any] = {
-        "axes": list(mix),
-        "loops": [*plan.outer, *plan.vector],
-        "vector": list(plan.vector),
-        "compile_s": compiling,
-        "grid": 100 / seconds,
-    }
+    found = best.run(axes, values, tier="numba")
+
     small = prune(program, ["time", "slack"])
-    row["c"] = 0.0
-    for order in {(*plan.outer, *plan.vector), choose_order(small, sizes)}:
-        by_hand = compiled_c(order, folder)
-        if by_hand is not None:
-            c_seconds, (least, _) = best_of(repeat, partial(call_c, by_hand, [axes[a] for a in order], values))
-            if not np.isclose(least, found.values["time"][0], rtol=1e-12):
-                raise AssertionError(f"C finds {least}, the kernel {found.values['time'][0]}")
-            row["c"] = max(row["c"], 100 / c_seconds)
-            row["to_c"] = row["grid"] / row["c"]
     rng = np.random.default_rng(0)
-    count = 1 << 21
-    columns = {name: rng.choice(axis, count) for name, axis in axes.items()}
+    columns = {name: rng.choice(axis, FLATTENED) for name, axis in axes.items()}
     flat = FlatKernel(program, mix, ["time"], constraints=["slack"], reduce=ArgMin("time"), store=store())
     flat.run({n: c[:9] for n, c in columns.items()}, values, tier="numba")
-    row["flattened"] = count / 1e6 / best_of(repeat, lambda: flat.run(columns, values, tier="numba"))[0]
     few = {name: axis[::4] for name, axis in axes.items()}
-    row["numpy_open"] = 25**4 / 1e6 / best_of(2, lambda: best.run(few, values, tier="numpy"))[0]
-    dense = {**values, **{name: column[: 1 << 18] for name, column in columns.items()}}
+    dense = {**values, **{name: column[:MESHED] for name, column in columns.items()}}
     wanted = set(small.outputs.values())
-    row["numpy_mesh"] = (1 << 18) / 1e6 / best_of(2, lambda: evaluate(small, dense, wanted))[0]
-    row |= {"to_flattened": row["grid"] / row["flattened"], "to_mesh": row["grid"] / row["numpy_mesh"]}
-    return row
+    works: dict[str, Callable[[], Any]] = {
+        "grid": lambda: best.run(axes, values, tier="numba"),
+        "flattened": lambda: flat.run(columns, values, tier="numba"),
+        "numpy_open": lambda: best.run(few, values, tier="numpy"),
+        "numpy_mesh": lambda: evaluate(small, dense, wanted),
+    }
+    counts = {"flattened": FLATTENED, "numpy_open": 25**4, "numpy_mesh": MESHED}
+    if shutil.which("gcc"):
+        for order in {(*plan.outer, *plan.vector), choose_order(small, sizes)}:
+            by_hand = partial(call_c, compiled_c(order, folder), [axes[a] for a in order], values)
+            least, _ = by_hand()
+            if not np.isclose(least, found.values["time"][0], rtol=1e-12):
+                raise AssertionError(f"C finds {least}, the kernel {found.values['time'][0]}")
+            works[f"c {', '.join(order)}"] = by_hand
+    rates = {name: counts.get(name, 10**8) / 1e6 / s for name, s in in_turn(repeat, works).items()}
+    in_c = max((rates.pop(name) for name in list(rates) if name.startswith("c ")), default=float("nan"))
+    row: dict[str, Any] = {"axes": list(mix), "loops": [*plan.outer, *plan.vector], "vector": list(plan.vector)}
+    row |= {"compile_s": compiling, **rates, "c": in_c}
+    return row | {f"to_{name}": rates["grid"] / row[name] for name in ("flattened", "numpy_mesh", "c")}
 
 
 def bench_table(names: Sequence[str], repeat: int) -> dict[str, Any]:
