@@ -53,8 +53,8 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
     symbols, formulas = [], []
     for symbol, expr in definitions:
         symbols.append(symbol)
-        formulas.append(sympy.sympify(expr))
-    formulas += [sympy.sympify(expr) for expr in outputs.values()]
+        formulas.append(sympy.sympify(expr, strict=True))
+    formulas += [sympy.sympify(expr, strict=True) for expr in outputs.values()]
     builder = _Builder()
     if share:
         builder.shared, formulas = _shared(formulas)
@@ -105,7 +105,7 @@ class _Builder:
         self.done[symbol] = position
 
     def visit(self, expr: Any, where: str) -> int:
-        expr = sympy.sympify(expr)
+        expr = sympy.sympify(expr, strict=True)
         stack = [expr]
         while stack:
             node = stack[-1]

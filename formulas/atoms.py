@@ -69,7 +69,7 @@ class Min(sympy.Min):
 def _extremum(cls: type[Any], args: tuple[Any, ...], best: Any) -> Any:
     flat: set[Any] = set()
     number = None
-    for arg in map(sympy.sympify, args):
+    for arg in (sympy.sympify(arg, strict=True) for arg in args):
         for part in arg.args if isinstance(arg, cls) else (arg,):
             if part.is_Number:
                 number = part if number is None else best(number, part)

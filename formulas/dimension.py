@@ -74,7 +74,7 @@ def dimension_of(expr: Any, known: dict[sympy.Symbol, Dimension]) -> Dimension:
     symperf.formulas.dimension.DimensionError: sum of s and B: x + y
 
     """
-    return _dimension(sympy.sympify(expr), known, {})
+    return _dimension(sympy.sympify(expr, strict=True), known, {})
 
 
 def _dimension(expr: Any, known: dict[sympy.Symbol, Dimension], memo: dict[sympy.Basic, Dimension]) -> Dimension:

@@ -37,13 +37,13 @@ def judge(expr: Any) -> Judgement:
     >>> {str(s): d for s, d in sorted(found.directions.items(), key=str)}, found.curvature
     ({'bandwidth': -1, 'm': 1, 'n': 1, 'rate': -1}, 'convex')
     """
-    return _judgements(expr)[sympy.sympify(expr)]
+    return _judgements(expr)[sympy.sympify(expr, strict=True)]
 
 
 def _judgements(expr: Any) -> dict[Any, Judgement]:
     """The judgement of every distinct node; a shared node is entered once, however often it occurs."""
     memo: dict[Any, Judgement] = {}
-    waiting = [sympy.sympify(expr)]
+    waiting = [sympy.sympify(expr, strict=True)]
     while waiting:
         missing = [arg for arg in waiting[-1].args if arg not in memo]
         if missing:
@@ -156,7 +156,7 @@ def prove(expr: Any, symbol: Any, depth: int = 8) -> str:
         rises with m: m, the symbol itself
 
     """
-    return "\n".join(_proof(sympy.sympify(expr), symbol, _judgements(expr), depth, 0))
+    return "\n".join(_proof(sympy.sympify(expr, strict=True), symbol, _judgements(expr), depth, 0))
 
 
 def _proof(node: Any, symbol: Any, memo: dict[Any, Judgement], depth: int, level: int) -> list[str]:

@@ -112,7 +112,7 @@ def formula(
             if parameter not in SYMBOLS:
                 raise LookupError(f"formula {name}: parameter {parameter} is not in the vocabulary")
         plain = cast("Callable[..., Any]", function)
-        expression = sympy.sympify(plain(*(SYMBOLS[parameter].symbol for parameter in parameters)))
+        expression = sympy.sympify(plain(*(SYMBOLS[name].symbol for name in parameters)), strict=True)
         try:
             found = dimension_of(expression, dimensions())
         except DimensionError as error:
@@ -124,7 +124,10 @@ def formula(
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return plain(*(sympy.sympify(a) for a in args), **{k: sympy.sympify(v) for k, v in kwargs.items()})
+            return plain(
+                *(sympy.sympify(a, strict=True) for a in args),
+                **{k: sympy.sympify(v, strict=True) for k, v in kwargs.items()},
+            )
 
         REGISTRY[name] = Formula(
             name=name,

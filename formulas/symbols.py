@@ -290,7 +290,7 @@ def dimensions() -> dict[Any, Dimension]:
 
 def strip_units(expr: Any) -> Any:
     """`expr` with the unit of work set to 1, as it is printed and compiled."""
-    return sympy.sympify(expr).xreplace({flop: sympy.S.One})
+    return sympy.sympify(expr, strict=True).xreplace({flop: sympy.S.One})
 
 
 def latex(expr: Any) -> str:
