@@ -1,0 +1,48 @@
+"""The vocabulary: every symbol of every formula, once, with glyph, dimension, domain and sentence.
+
+Glyphs follow the Megatron papers (arXiv 2104.04473, 2205.05198): b s h a L V and t p d c e. A symbol's `name` is
+also its name in Python, TOML, the command line and JSON. A symbol with a `resource` is a rate or a latency of that
+resource: time is homogeneous of degree one in latencies and reciprocal rates, which makes exact shares possible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from .device import *  # noqa: F403
+from .efficiency import *  # noqa: F403
+from .entry import SYMBOLS as SYMBOLS
+from .entry import Entry as Entry
+from .formal import *  # noqa: F403
+from .formal import flop as flop
+from .formats import *  # noqa: F403
+from .model import *  # noqa: F403
+from .plan import *  # noqa: F403
+from .work import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from ..dimension import Dimension
+
+GROUPS = ("model", "work", "plan", "format", "device", "efficiency", "formal", "unit")
+"""Kinds of symbols, in the order in which they are listed."""
+
+for _entry in sorted(SYMBOLS.values(), key=lambda entry: GROUPS.index(entry.group)):
+    SYMBOLS[_entry.name] = SYMBOLS.pop(_entry.name)
+
+
+def dimensions() -> dict[Any, Dimension]:
+    """The dimension of every symbol."""
+    return {entry.symbol: entry.dimension for entry in SYMBOLS.values()}
+
+
+def strip_units(expr: Any) -> Any:
+    """`expr` with the unit of work set to 1, as it is printed and compiled."""
+    return sympy.sympify(expr, strict=True).xreplace({flop: sympy.S.One})
+
+
+def latex(expr: Any) -> str:
+    """`expr` in LaTeX, with the glyphs of the vocabulary."""
+    names = {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
+    return str(sympy.latex(strip_units(expr), symbol_names=names))

@@ -1,0 +1,65 @@
+"""Attainable parts of the peaks, and sizes that the software chooses."""
+
+from __future__ import annotations
+
+from ..dimension import BYTE
+from .entry import POSITIVE, ZERO_UP, add
+
+matrix_efficiency = add(
+    "efficiency", "matrix_efficiency", r"\eta", "Sustained part of the matrix peak.", domain=POSITIVE
+)
+attention_efficiency = add(
+    "efficiency",
+    "attention_efficiency",
+    r"\eta_a",
+    "Part of the matrix peak that a fused attention kernel sustains, forward.",
+    domain=POSITIVE,
+)
+attention_backward_efficiency = add(
+    "efficiency", "attention_backward_efficiency", r"\eta_{a'}", "The same, backward.", domain=POSITIVE
+)
+vector_efficiency = add(
+    "efficiency", "vector_efficiency", r"\eta_v", "Sustained part of the vector peak.", domain=POSITIVE
+)
+memory_efficiency = add(
+    "efficiency",
+    "memory_efficiency",
+    r"\eta_\beta",
+    "Sustained part of the memory bandwidth.",
+    domain=POSITIVE,
+)
+l2_efficiency = add("efficiency", "l2_efficiency", r"\eta_2", "Sustained part of the L2 bandwidth.", domain=POSITIVE)
+scale_up_efficiency = add(
+    "efficiency",
+    "scale_up_efficiency",
+    r"\eta_u",
+    "Sustained part of the scale-up bandwidth.",
+    domain=POSITIVE,
+)
+scale_out_efficiency = add(
+    "efficiency",
+    "scale_out_efficiency",
+    r"\eta_o",
+    "Sustained part of the scale-out bandwidth.",
+    domain=POSITIVE,
+)
+scale_up_half_bytes = add(
+    "efficiency",
+    "scale_up_half_bytes",
+    r"\nu_u",
+    "Message size at which a scale-up collective reaches half its bandwidth.",
+    BYTE,
+    ZERO_UP,
+)
+scale_out_half_bytes = add("efficiency", "scale_out_half_bytes", r"\nu_o", "The same for scale-out.", BYTE, ZERO_UP)
+tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
+tile_wide = add("efficiency", "tile_wide", "T_w", "Its short side, and the side of the square tile.")
+tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")
+workspace_bytes = add(
+    "efficiency",
+    "workspace_bytes",
+    "W",
+    "Memory that the framework and its libraries hold beside the model.",
+    BYTE,
+    ZERO_UP,
+)

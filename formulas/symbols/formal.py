@@ -1,0 +1,75 @@
+"""Formal parameters of formulas, which a composition always replaces; and the unit of work."""
+
+from __future__ import annotations
+
+from ..dimension import BANDWIDTH, BYTE, FLOP, RATE, SECOND
+from .entry import FRACTION, POSITIVE, ZERO_UP, add
+
+rows = add("formal", "rows", "m", "Rows of a product's result.")
+columns = add("formal", "columns", "n", "Columns of a product's result.")
+inner = add("formal", "inner", "k", "Length of the contracted dimension.")
+groups = add("formal", "groups", "g", "Independent products of one shape in one kernel.")
+tile_rows = add("formal", "tile_rows", "T_m", "Rows of a tile.")
+tile_columns = add("formal", "tile_columns", "T_k", "Columns of a tile.")
+left_bytes = add("formal", "left_bytes", "w_l", "Bytes of an element of the left factor.", BYTE, POSITIVE)
+right_bytes = add("formal", "right_bytes", "w_r", "Bytes of an element of the right factor.", BYTE, POSITIVE)
+result_bytes = add("formal", "result_bytes", "w_y", "Bytes moved per element of the result.", BYTE, POSITIVE)
+element_bytes = add("formal", "element_bytes", "w", "Bytes of an element.", BYTE, POSITIVE)
+traffic_bytes = add("formal", "traffic_bytes", "Q", "Bytes that a kernel moves.", BYTE, ZERO_UP)
+work_flops = add("formal", "work_flops", "W_f", "FLOPs that a kernel executes.", FLOP, ZERO_UP)
+rate = add("formal", "rate", "R", "Attainable rate.", RATE, POSITIVE, "compute")
+bandwidth = add("formal", "bandwidth", "R_b", "Attainable bandwidth.", BANDWIDTH, POSITIVE, "memory")
+elements = add("formal", "elements", "N_x", "Elements of an activation on one device.", domain=POSITIVE)
+tokens = add("formal", "tokens", "T", "Tokens of a micro-batch on one device.", domain=POSITIVE)
+width = add("formal", "width", r"\omega", "Features of a token on one device.", domain=POSITIVE)
+heads = add("formal", "heads", "a'", "Query heads on one device.", domain=POSITIVE)
+key_value_heads = add("formal", "key_value_heads", "a'_{kv}", "Key-value heads on one device.", domain=POSITIVE)
+context = add("formal", "context", "l", "Keys that a query may see.", domain=POSITIVE)
+parameters = add("formal", "parameters", "N", "Parameters on one device.", domain=POSITIVE)
+in_features = add("formal", "in_features", "n_i", "Inputs of a linear layer.")
+out_features = add("formal", "out_features", "n_o", "Outputs of a linear layer.")
+message_bytes = add(
+    "formal", "message_bytes", "n_b", "Bytes of a message, as its collective defines it.", BYTE, ZERO_UP
+)
+ranks = add("formal", "ranks", "q", "Ranks of a collective.")
+inner_ranks = add("formal", "inner_ranks", "q_u", "Ranks of a group inside one scale-up domain.")
+outer_ranks = add("formal", "outer_ranks", "q_o", "Scale-up domains that a group spans.")
+stride = add("formal", "stride", "r", "Distance in rank order between neighbours of a group.")
+link_bandwidth = add(
+    "formal",
+    "link_bandwidth",
+    r"\beta_l",
+    "Attainable link bandwidth, one direction.",
+    BANDWIDTH,
+    POSITIVE,
+    "network",
+)
+link_latency = add("formal", "link_latency", r"\alpha", "Latency of a hop.", SECOND, ZERO_UP, "network")
+half_bytes = add("formal", "half_bytes", r"\nu", "Message size at half the attainable bandwidth.", BYTE, ZERO_UP)
+micro_batches = add("formal", "micro_batches", "m", "Micro-batches of a step, per replica.")
+stages = add("formal", "stages", "p'", "Stages of a pipeline.")
+forward_time = add("formal", "forward_time", "T_f", "Forward time of one micro-batch on one device.", SECOND, ZERO_UP)
+backward_time = add(
+    "formal", "backward_time", "T_b", "Backward time of one micro-batch on one device.", SECOND, ZERO_UP
+)
+first_time = add("formal", "first_time", "T_1", "Extra time of the first stage per micro-batch.", SECOND, ZERO_UP)
+last_time = add("formal", "last_time", "T_p", "Extra time of the last stage per micro-batch.", SECOND, ZERO_UP)
+work_time = add("formal", "work_time", "T_w", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
+transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SECOND, ZERO_UP)
+overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
+step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
+model_flops = add("formal", "model_flops", "M_f", "FLOPs of the model for one step, all devices.", FLOP, POSITIVE)
+devices = add("formal", "devices", r"D", "Devices in use.")
+layer_bytes = add(
+    "formal", "layer_bytes", "A_l", "Activation bytes kept by a layer for one micro-batch.", BYTE, ZERO_UP
+)
+in_flight = add("formal", "in_flight", "m_f", "Micro-batches whose activations a stage holds.", domain=POSITIVE)
+
+flop = add(
+    "unit",
+    "flop",
+    r"\mathrm{FLOP}",
+    "The unit of work: one floating-point operation; always 1.",
+    FLOP,
+    POSITIVE,
+)
