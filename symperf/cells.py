@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from .assemble import assemble
 from .axes import DEGREES, FRACTIONS, limits_of
 from .binding import DEFAULTS, LIMITS, bind, precision_of
+from .bound_run import ALIASES
 from .compiled import compiled
 from .errors import InputError, nearest, shown
 from .grammar import Node, evaluate, number, predicate
 from .plan import LARGEST, Plan
-from .run import ALIASES, MODEL_SIZES, structure_of
+from .run import MODEL_SIZES, structure_of
 from .system import checked_number
 from .units import COUNT
 from .validity import NAMES, RULES, flags

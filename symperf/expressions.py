@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from . import build
-from .footprint import footprint
 from .formulas.symbols import SYMBOLS, latex, strip_units
 from .schedule import Idle, Op, closed_form, terms, time_of
 
 if TYPE_CHECKING:
-    from .run import Run
+    from .bound_run import BoundRun
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class CostTree:
     unit: str
     formula: Any
     terms: dict[str, Any]
-    run: Run
+    run: BoundRun
 
     @property
     def expr(self) -> Any:
         """The whole closed form as one SymPy expression over the vocabulary; the unit FLOP is 1."""
         if self.name == "time":
-            return strip_units(build.step_time(self.run.structure))
+            return strip_units(closed_form(self.run.schedule_tree()))
         return strip_units(sympy.Add(*self.terms.values()))
 
     def __str__(self) -> str:
@@ -56,9 +54,9 @@ def stand_in(path: str) -> Any:
     return sympy.Symbol(path, nonnegative=True)
 
 
-def time_tree(run: Run) -> CostTree:
+def time_tree(run: BoundRun) -> CostTree:
     """The step time of a run."""
-    tree = build.step_tree(run.structure)
+    tree = run.schedule_tree()
     named = terms(tree)
 
     def own(leaf: Op | Idle) -> Any:
@@ -68,9 +66,9 @@ def time_tree(run: Run) -> CostTree:
     return CostTree("time", "s", formula, {path: strip_units(own(leaf)) for path, leaf in named.items()}, run)
 
 
-def memory_tree(run: Run) -> CostTree:
+def memory_tree(run: BoundRun) -> CostTree:
     """The memory of a run's fullest device."""
-    named = {path: strip_units(expr) for path, expr in footprint(run.structure).items()}
+    named = {path: strip_units(expr) for path, expr in run.memory_forms().items()}
     return CostTree("memory", "B", sympy.Add(*map(stand_in, named)), named, run)
 
 
@@ -92,11 +90,11 @@ def _indented(tree: CostTree) -> str:
     return "\n".join(lines)
 
 
-def _shown(run: Run, key: str, unit: str) -> str:
+def _shown(run: BoundRun, key: str, unit: str) -> str:
     return "" if run.free_names else f" = {run.value(key):.4g} {unit}"
 
 
-def latex_of(run: Run) -> str:
+def latex_of(run: BoundRun) -> str:
     """`align*` of the step time over named terms and of each term, then a `tabular` of its symbols with values."""
     tree = time_tree(run)
     lines = [rf"  T &= {_latex(tree.formula)} \\"]
@@ -107,7 +105,7 @@ def latex_of(run: Run) -> str:
     return "\n".join(["\\begin{align*}", *lines, "\\end{align*}", "", *table, ""])
 
 
-def _number(run: Run, name: str) -> str:
+def _number(run: BoundRun, name: str) -> str:
     if name in run.free_names:
         return "free"
     mantissa, _, exponent = f"{run.bound[name][0]:.6g}".partition("e")

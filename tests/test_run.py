@@ -12,7 +12,7 @@ from run_cases import PIPELINED, RUNS, each_run, make
 
 import symperf as sf
 from symperf.report.training import as_json
-from symperf.run import ALIASES
+from symperf.bound_run import ALIASES
 from symperf.step import BUBBLE
 
 NUMBERS = (

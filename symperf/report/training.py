@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..run import Row, Run
+    from ..bound_run import Row
+    from ..run import Run
 
 MEMORY_CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
 
@@ -168,7 +169,7 @@ def overheads(run: Run) -> list[str]:
 
 def merged(rows: list[Row]) -> list[Row]:
     """Rows of one operation together (forward, recompute and backward), in the order of their first."""
-    from ..run import Row as _Row
+    from ..bound_run import Row as _Row
 
     groups: dict[str, list[Row]] = {}
     for row in rows:
