@@ -13,7 +13,11 @@ import sympy
 
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
+from .entry import COUNT as COUNT
+from .entry import FRACTION as FRACTION
+from .entry import POSITIVE as POSITIVE
 from .entry import SYMBOLS as SYMBOLS
+from .entry import ZERO_UP as ZERO_UP
 from .entry import Entry as Entry
 from .formal import *  # noqa: F403
 from .formal import flop as flop
