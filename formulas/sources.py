@@ -223,3 +223,157 @@ JEAUGEY = _add(
     2020,
     howpublished="https://github.com/NVIDIA/nccl/issues/281",
 )
+FLASH_DECODING = _add(
+    "flashdecoding2023",
+    "misc",
+    "Flash-Decoding for long-context inference",
+    "Dao, Tri and Haziza, Daniel and Massa, Francisco and Sizov, Grigory",
+    2023,
+    howpublished="https://crfm.stanford.edu/2023/10/12/flashdecoding.html",
+)
+KWON = _arxiv(
+    "kwon2023",
+    "2309.06180",
+    "Efficient Memory Management for Large Language Model Serving with PagedAttention",
+    "Kwon, Woosuk and others",
+    2023,
+)
+SPECTOR = _add(
+    "spector2025",
+    "misc",
+    "Look Ma, No Bubbles! Designing a Low-Latency Megakernel for Llama-1B",
+    "Spector, Benjamin and Juravsky, Jordan and Sul, Stuart and others",
+    2025,
+    howpublished="https://hazyresearch.stanford.edu/blog/2025-05-27-no-bubbles",
+)
+MOE = _arxiv(
+    "shazeer2017",
+    "1701.06538",
+    "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer",
+    "Shazeer, Noam and others",
+    2017,
+)
+LEPIKHIN = _arxiv(
+    "lepikhin2020",
+    "2006.16668",
+    "GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding",
+    "Lepikhin, Dmitry and others",
+    2020,
+)
+FEDUS = _arxiv(
+    "fedus2021",
+    "2101.03961",
+    "Switch Transformers: Scaling to Trillion Parameter Models with Simple and Efficient Sparsity",
+    "Fedus, William and Zoph, Barret and Shazeer, Noam",
+    2021,
+)
+MEGABLOCKS = _arxiv(
+    "gale2022",
+    "2211.15841",
+    "MegaBlocks: Efficient Sparse Training with Mixture-of-Experts",
+    "Gale, Trevor and Narayanan, Deepak and Young, Cliff and Zaharia, Matei",
+    2022,
+)
+DEEPSEEK2 = _arxiv(
+    "deepseek2024",
+    "2405.04434",
+    "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model",
+    "{DeepSeek-AI}",
+    2024,
+)
+MAMBA = _arxiv(
+    "gu2023",
+    "2312.00752",
+    "Mamba: Linear-Time Sequence Modeling with Selective State Spaces",
+    "Gu, Albert and Dao, Tri",
+    2023,
+)
+MAMBA2 = _arxiv(
+    "dao2024",
+    "2405.21060",
+    "Transformers are SSMs: Generalized Models and Efficient Algorithms Through Structured State Space Duality",
+    "Dao, Tri and Gu, Albert",
+    2024,
+)
+DELTANET = _arxiv(
+    "yang2024",
+    "2412.06464",
+    "Gated Delta Networks: Improving Mamba2 with Delta Rule",
+    "Yang, Songlin and Kautz, Jan and Hatamizadeh, Ali",
+    2024,
+)
+BELTAGY = _arxiv(
+    "beltagy2020",
+    "2004.05150",
+    "Longformer: The Long-Document Transformer",
+    "Beltagy, Iz and Peters, Matthew E. and Cohan, Arman",
+    2020,
+)
+QI = _arxiv(
+    "qi2024",
+    "2401.10241",
+    "Zero Bubble Pipeline Parallelism",
+    "Qi, Penghui and Wan, Xinyi and Huang, Guangxing and Lin, Min",
+    2024,
+)
+DEEPSEEK3 = _arxiv("deepseek2024v3", "2412.19437", "DeepSeek-V3 Technical Report", "{DeepSeek-AI}", 2024)
+RING_ATTENTION = _arxiv(
+    "liu2023",
+    "2310.01889",
+    "Ring Attention with Blockwise Transformers for Near-Infinite Context",
+    "Liu, Hao and Zaharia, Matei and Abbeel, Pieter",
+    2023,
+)
+STRIPED = _arxiv(
+    "brandon2023",
+    "2311.09431",
+    "Striped Attention: Faster Ring Attention for Causal Transformers",
+    "Brandon, William and others",
+    2023,
+)
+ULYSSES = _arxiv(
+    "jacobs2023",
+    "2309.14509",
+    "DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models",
+    "Jacobs, Sam Ade and others",
+    2023,
+)
+LLAMA3 = _arxiv("llama2024", "2407.21783", "The Llama 3 Herd of Models", "Grattafiori, Aaron and others", 2024)
+FOLDING = _arxiv(
+    "liu2025",
+    "2504.14960",
+    "MoE Parallel Folding: Heterogeneous Parallelism Mappings for Efficient Large-Scale MoE Model Training",
+    "Liu, Dennis and others",
+    2025,
+)
+FSDP = _arxiv(
+    "zhao2023",
+    "2304.11277",
+    "PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel",
+    "Zhao, Yanli and others",
+    2023,
+)
+SHARP = _add(
+    "graham2016",
+    "inproceedings",
+    "Scalable Hierarchical Aggregation Protocol (SHArP): A Hardware Architecture for Efficient Data Reduction",
+    "Graham, Richard L. and others",
+    2016,
+    booktitle="First International Workshop on Communication Optimizations in HPC",
+)
+KLENK = _add(
+    "klenk2020",
+    "inproceedings",
+    "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor Collectives",
+    "Klenk, Benjamin and Jiang, Nan and Thorson, Greg and Dennison, Larry",
+    2020,
+    booktitle="International Symposium on Computer Architecture",
+)
+NCCL_TESTS = _add(
+    "nccl-tests",
+    "misc",
+    "Performance reported by NCCL tests",
+    "NVIDIA",
+    2024,
+    howpublished="https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md",
+)

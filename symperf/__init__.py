@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .api import inference as inference
     from .api import training as training
     from .errors import InputError as InputError
     from .inspection import inspect as inspect
@@ -25,6 +26,7 @@ _HOMES = {
     "Plan": "plan",
     "Run": "run",
     "System": "system",
+    "inference": "api",
     "inspect": "inspection",
     "training": "api",
 }

@@ -19,6 +19,7 @@ from .codegen.store import Store, digest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .generation.structure import InferenceStructure
     from .structure import Structure
 
 T = TypeVar("T")
@@ -62,6 +63,32 @@ def _compiled(structure: Structure) -> Compiled:
         return build(structure)
 
     return kept("training", structure.key(), make, _to_json, _from_json)
+
+
+@lru_cache(maxsize=64)
+def compiled_inference(structure: InferenceStructure) -> Compiled:
+    """The compiled form of an inference's structure, kept like that of a training step."""
+
+    def make() -> Compiled:
+        from .generation.build import build
+
+        return build(structure)
+
+    return kept("inference", structure.key(), make, _to_json, _from_json)
+
+
+def inference_memory_program(structure: InferenceStructure) -> Program:
+    """A small program with the one output "memory" of an inference."""
+
+    def make() -> Program:
+        import sympy
+
+        from .codegen.lower import lower
+        from .generation.footprint import footprint
+
+        return lower([], {"memory": sympy.Add(*footprint(structure).values())})
+
+    return kept("inference memory", structure.key(), make, Program.to_json, Program.from_json)
 
 
 def memory_program(structure: Structure) -> Program:

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from .model import Model
     from .system import System
 
-PRECISIONS = ("bf16", "fp16")
+TRAINING_PRECISIONS = ("bf16", "fp16")
 """Formats of the products whose training state is described; others come with their own state."""
+PRECISIONS = (*TRAINING_PRECISIONS, "fp8", "fp4", "int8", "int8-weight", "int4-weight")
 STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
 """Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
 LARGEST = 10**9
 _DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch")
 _CHOICES = {"attention": get_args(Attention), "recompute": get_args(Recompute), "precision": PRECISIONS}
-_LATER = ("fp8", "fp4", "zero-bubble", "dualpipe")
+_LATER = ("fp8", "fp4", "int8", "zero-bubble", "dualpipe")
 """Values of the public contract whose physics is not modelled yet."""
 
 
@@ -35,12 +36,12 @@ class Plan:
         pp: pipeline stages.
         dp: replicas.
         vpp: virtual stages per device; above 1 the schedule is interleaved.
-        micro_batch: sequences in a micro-batch.
+        micro_batch: sequences in a micro-batch; by default one in training, a replica's whole batch in inference.
         recompute: "none", "selective" (the attention core) or "full" (every layer).
         sequence_parallel: shard norms, dropouts and residuals over the tensor-parallel group.
         zero: ZeRO stage, 0 or 1 (optimizer state sharded over the replicas).
         schedule: "gpipe", "1f1b" or "interleaved"; by default what `vpp` asks for.
-        precision: of the matrix products, "bf16" or "fp16".
+        precision: of the matrix products, "bf16" or "fp16"; in inference also one of the other `PRECISIONS`.
         attention: "eager" or "flash"; by default eager for models with dropout, flash for the rest.
         dropout: whether dropouts run; by default what the model's config says.
         overlap_tp: part of the overlappable tensor-parallel traffic that hides in the backward pass, 0 to 1.
@@ -54,7 +55,7 @@ class Plan:
     pp: int = 1
     dp: int = 1
     vpp: int = 1
-    micro_batch: int = 1
+    micro_batch: int | None = None
     recompute: str = "none"
     sequence_parallel: bool = False
     zero: int = 0
@@ -67,6 +68,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in _DEGREES:
+            if name == "micro_batch" and self.micro_batch is None:
+                continue
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
@@ -85,11 +88,15 @@ class Plan:
             _choice("schedule", self.schedule, get_args(Schedule))
         refuse(PLAN_RULES, plan_values(self))
 
+    def with_micro_batch(self, default: int) -> Plan:
+        """The plan with a micro-batch of `default` sequences, unless it has one."""
+        return self if self.micro_batch else dataclasses.replace(self, micro_batch=default)
+
     def __str__(self) -> str:
         parts = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if value != field.default:
+            if value != field.default and (field.name, value) != ("micro_batch", 1):
                 parts.append(field.name if value is True else f"{field.name}={value}")
         return " ".join(parts) or "one device"
 
@@ -129,6 +136,8 @@ def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -
     """
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
+    if plan.precision is not None:
+        _choice("precision", plan.precision, TRAINING_PRECISIONS)
     values = run_values(plan, model.name, model.sizes, system, (batch, sequence))
     refuse(RUN_RULES, values)
     return list(_warnings(plan, model, sequence, values["micro_batches"]))

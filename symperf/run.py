@@ -63,11 +63,11 @@ class Run(BoundRun, ManyRuns):
         free: frozenset[str] = frozenset(),
     ) -> None:
         self.given = dict(values or {})
-        self.plan = plan
+        self.plan = plan = plan.with_micro_batch(1)
         self.batch, self.sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
         sizes, figures, defaults = _sorted_values(self.given)
         self.base_model, self.base_system = model, system
-        self.model = _resized(model, sizes) if sizes else model
+        self.model = resized(model, sizes) if sizes else model
         precision = precision_of(plan, system)
         self.system = system.with_values(figures, precision) if figures else system
         self.warnings = tuple(check(plan, self.model, self.system, self.batch, self.sequence))
@@ -169,7 +169,12 @@ def _sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     return sizes, figures, defaults
 
 
-def _resized(model: Model, sizes: dict[str, int]) -> Model:
+def resized(model: Model, sizes: dict[str, int]) -> Model:
+    """The model with some sizes replaced.
+
+    Raises:
+        InputError: sizes that do not go together.
+    """
     if "position_rows" in sizes and model.architecture.positions != "learned":
         raise InputError(f"position_rows: found {sizes['position_rows']}, but {model.name} has no learned positions")
     refuse(MODEL_RULES, {**model.sizes, **sizes})

@@ -38,11 +38,21 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One kernel, collective or transfer; `time` is its closed form on the device."""
+    """One kernel, collective or transfer; `time` is its closed form on the device.
+
+    Attributes:
+        path: its name.
+        time: of one execution; of a `summed` operation, of one execution in each step of the `Steps` around it.
+        demand: of one execution, the mean over the steps for a summed one.
+        shape: rows, columns, inner length and groups of a matrix product.
+        summed: its time differs from step to step, and `time` is the sum.
+    """
 
     path: str
     time: Any
     demand: Demand = field(default_factory=Demand)
+    shape: tuple[Any, Any, Any, Any] | None = None
+    summed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +65,14 @@ class Sequence:
 @dataclass(frozen=True, eq=False)
 class Repeat:
     """Its child, `count` times."""
+
+    child: Node
+    count: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Its child, once in each of `count` steps; operations that are `summed` tell their sum over the steps."""
 
     child: Node
     count: Any
@@ -88,7 +106,7 @@ class Idle:
     count: Any
 
 
-Node = Op | Sequence | Repeat | Overlap | Ends | Idle
+Node = Op | Sequence | Repeat | Steps | Overlap | Ends | Idle
 
 
 def sequence(*children: Node | None) -> Sequence:
@@ -110,10 +128,18 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return sympy.Add(*(time_of(child, leaf) for child in children))
         case Repeat(child, count):
             return count * time_of(child, leaf)
+        case Steps(child, count):
+            return count * time_of(child, lambda op: ZERO if _summed(op) else leaf(op)) + time_of(
+                child, lambda op: leaf(op) if _summed(op) else ZERO
+            )
         case Overlap(work, transfer, fraction):
             return overlapped_time(time_of(work, leaf), time_of(transfer, leaf), fraction)
         case Ends(first, last, micro_batches, stages):
             return end_stages_time(time_of(first, leaf), time_of(last, leaf), micro_batches, stages)
+
+
+def _summed(leaf: Op | Idle) -> bool:
+    return isinstance(leaf, Op) and leaf.summed
 
 
 def closed_form(node: Node) -> Any:
@@ -145,7 +171,7 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
         case Sequence(children):
             for child in children:
                 yield from _leaves(child)
-        case Repeat(child, _):
+        case Repeat(child, _) | Steps(child, _):
             yield from _leaves(child)
         case Overlap(work, transfer, _):
             yield from _leaves(work)
@@ -169,7 +195,7 @@ def _count(node: Node, times: Any, found: dict[str, Any]) -> None:
         case Sequence(children):
             for child in children:
                 _count(child, times, found)
-        case Repeat(child, count):
+        case Repeat(child, count) | Steps(child, count):
             _count(child, times * count, found)
         case Overlap(work, transfer, _):
             _count(work, times, found)

@@ -102,9 +102,9 @@ class System:
         raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities))
         for key, entry in values.items():
             if key == "matrix_rate":
-                raw.rates[precision] = _quantity(entry, MATRIX_RATE, where, key)
+                raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)
             elif key in SYMBOLS:
-                raw.values[key] = _quantity(entry, SYMBOLS[key], where, key)
+                raw.values[key] = quantity_of(entry, SYMBOLS[key], where, key)
             else:
                 raise InputError(f"{where}: no symbol {shown(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
         return _build(raw)
@@ -145,7 +145,7 @@ def _aliases() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for name in catalogue_names():
         path = CATALOGUE / f"{name}.toml"
-        for alias in _parse_file(path, path.name).get("aliases", []):
+        for alias in parse_file(path, path.name).get("aliases", []):
             found[alias.casefold()] = path
     return found
 
@@ -172,7 +172,7 @@ def _locate(source: object, folder: Path | None = None, where: str = "system") -
     )
 
 
-def _parse_file(path: Path, label: str) -> dict[str, Any]:
+def parse_file(path: Path, label: str) -> dict[str, Any]:
     """Read the TOML table of a file."""
     try:
         if path.is_dir():
@@ -197,12 +197,12 @@ def _read(path: Path, seen: tuple[Path, ...]) -> _Raw:
     """Read the values of a file on top of those of its base."""
     own = path.parent == CATALOGUE
     label = path.name if own else str(path)
-    table = _parse_file(path, label)
+    table = parse_file(path, label)
     known = [*_TEXTS, "matrix_rate", *SYMBOLS]
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
-    names = {key: _text(table, key, label) for key in ("name", "title", "base")}
+    names = {key: text_of(table, key, label) for key in ("name", "title", "base")}
     _check_aliases(table.get("aliases", []), label)
     if names["base"]:
         base = _locate(names["base"], path.parent, f"{label}: base")
@@ -234,13 +234,14 @@ def _read(path: Path, seen: tuple[Path, ...]) -> _Raw:
                 f"{label}: matrix_rate: unknown precision {shown(precision)}, expected one of "
                 f"{', '.join(PRECISIONS)}{nearest(precision, PRECISIONS)}"
             )
-        raw.rates[precision] = _quantity(entry, MATRIX_RATE, label, f"matrix_rate.{precision}")
+        raw.rates[precision] = quantity_of(entry, MATRIX_RATE, label, f"matrix_rate.{precision}")
     for key in SYMBOLS.keys() & table.keys():
-        raw.values[key] = _quantity(table[key], SYMBOLS[key], label, key)
+        raw.values[key] = quantity_of(table[key], SYMBOLS[key], label, key)
     return raw
 
 
-def _text(table: dict[str, Any], key: str, label: str) -> str:
+def text_of(table: dict[str, Any], key: str, label: str) -> str:
+    """Check a text: empty where the key is absent, never empty where it is there."""
     text = table.get(key, "")
     if not isinstance(text, str) or (key in table and not text.strip()):
         raise InputError(f"{label}: {key}: found {shown(text)}, expected a text that is not empty")
@@ -252,7 +253,7 @@ def _check_aliases(aliases: object, label: str) -> None:
         raise InputError(f"{label}: aliases: found {shown(aliases)}, expected a list of names")
 
 
-def _quantity(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
+def quantity_of(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
     """Check a value: a number in SI units, a text with a unit, or a table that adds source, low, high."""
     user = f"set by the user: {label}:{key}"
     if not isinstance(entry, dict):
@@ -268,7 +269,7 @@ def _quantity(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
     }
     if list(numbers.values()) != sorted(numbers.values()):
         raise InputError(f"{label}: {key}: found {shown(numbers)}, expected low <= value <= high")
-    source = _text(entry, "source", f"{label}: {key}") or user
+    source = text_of(entry, "source", f"{label}: {key}") or user
     return Quantity(numbers["value"], " ".join(source.split()), numbers.get("low"), numbers.get("high"))
 
 

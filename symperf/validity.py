@@ -172,11 +172,12 @@ def run_values(
         work: batch and sequence.
     """
     batch, sequence = work
-    share = plan.dp * plan.micro_batch
+    share = plan.dp * (plan.micro_batch or 1)
     return {
         **flags(plan, len(system.tiers)),
         **sizes,
-        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "micro_batch")},
+        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp")},
+        "micro_batch": plan.micro_batch or 1,
         "batch": batch,
         "sequence": sequence,
         "scale_up_size": int(system.value("scale_up_size")) if system.tiers else 1,

@@ -22,6 +22,7 @@ from .entry import Entry as Entry
 from .formal import *  # noqa: F403
 from .formal import flop as flop
 from .formats import *  # noqa: F403
+from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
 from .work import *  # noqa: F403

@@ -87,12 +87,13 @@ def levers(run: Run) -> list[tuple[str, float]]:
     from ..errors import InputError
 
     plan = run.plan
+    halved = (plan.micro_batch or 1) // 2
     changes: list[tuple[str, dict[str, Any]]] = [
         ("--sequence-parallel", {"sequence_parallel": True}),
         ("--recompute selective", {"recompute": "selective"}),
         ("--recompute full", {"recompute": "full"}),
         ("--zero 1", {"zero": 1}),
-        (f"--micro-batch {plan.micro_batch // 2}", {"micro_batch": plan.micro_batch // 2}),
+        (f"--micro-batch {halved}", {"micro_batch": halved}),
         (f"--tp {2 * plan.tp}", {"tp": 2 * plan.tp}),
         (f"--pp {2 * plan.pp}", {"pp": 2 * plan.pp}),
     ]

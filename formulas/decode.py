@@ -1,0 +1,193 @@
+"""Attention over a key-value cache: a decode step, a whole generation, and a chunk of a prompt.
+
+Shapes: b sequences, a' query heads and a'_kv key-value heads of width d_h on one device, n_q new tokens of each
+sequence, l cached keys. Keys and values are read once for the query heads of a group (flash decoding, Dao et al.
+2023); the context is split over units that would otherwise idle, and a second kernel adds the parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .atoms import Max, ceil_div
+from .dimension import BYTE, ONE, SECOND
+from .formula import formula
+from .series import max_sum
+from .sources import AINSLIE, FLASH_DECODING, KWON
+from .symbols import (
+    attention_efficiency,
+    compute_units,
+    matrix_rate,
+    memory_bandwidth,
+    memory_efficiency,
+    statistic_bytes,
+)
+from .thin import kernel_start_time
+
+
+@formula(
+    glyph="Q_{kv}",
+    dimension=BYTE,
+    source=AINSLIE,
+    increasing="context head_dim key_value_heads kv_bytes micro_batch",
+    curvature="affine",
+)
+def cache_read_bytes(micro_batch: Any, context: Any, key_value_heads: Any, head_dim: Any, kv_bytes: Any) -> Any:
+    """Bytes of the keys and values of l tokens: 2 b l a'_kv d_h w_kv.
+
+    Assumes: each is read once for all query heads of its group; only slots that hold a token are read.
+
+    Source: Ainslie et al. 2023 section 2.
+
+    >>> from sympy import symbols
+    >>> cache_read_bytes(*symbols("b l k d w"))
+    2*b*d*k*l*w
+    """
+    return 2 * micro_batch * context * key_value_heads * head_dim * kv_bytes
+
+
+@formula(
+    glyph="b_k",
+    dimension=ONE,
+    source=FLASH_DECODING,
+    increasing="compute_units micro_batch",
+    decreasing="key_value_heads",
+    curvature="convex",
+)
+def split_sequences(micro_batch: Any, key_value_heads: Any) -> Any:
+    """Sequences times the parts into which flash decoding cuts their contexts: b n_k = max(b, u / a'_kv).
+
+    Assumes: contexts of many tokens a part; a context is cut so far that every one of u units has a part.
+
+    Source: Flash-Decoding (Dao et al. 2023): keys and values are split until the device is filled.
+
+    >>> from sympy import symbols
+    >>> split_sequences(*symbols("b k"))
+    Max(b, compute_units/k)
+    """
+    return Max(micro_batch, compute_units / key_value_heads)
+
+
+@formula(
+    glyph="Q_{part}",
+    dimension=BYTE,
+    source=FLASH_DECODING,
+    increasing="compute_units head_dim heads micro_batch statistic_bytes",
+    decreasing="key_value_heads",
+    curvature="convex",
+)
+def partial_bytes(micro_batch: Any, heads: Any, key_value_heads: Any, head_dim: Any) -> Any:
+    """Bytes of the partial results of split contexts, once: b_k a' (d_h + 1) w_s.
+
+    Assumes: partial outputs and their statistic are kept at w_s bytes (FP32).
+
+    Source: Flash-Decoding (Dao et al. 2023): a last kernel reduces over the splits.
+
+    >>> from sympy import symbols
+    >>> partial_bytes(*symbols("b a k d"))
+    a*statistic_bytes*(d + 1)*Max(b, compute_units/k)
+    """
+    return split_sequences(micro_batch, key_value_heads) * heads * (head_dim + 1) * statistic_bytes
+
+
+def _lines(work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> tuple[Any, Any, Any]:
+    """Compute time of a key, time of the bytes that do not depend on the context, time of a key's bytes."""
+    bandwidth = memory_bandwidth * memory_efficiency
+    return work_flops / (matrix_rate * attention_efficiency), own_bytes / bandwidth, traffic_bytes / bandwidth
+
+
+@formula(
+    glyph="T_{dec}",
+    dimension=SECOND,
+    source=FLASH_DECODING,
+    increasing="context gap_latency launch_latency own_bytes traffic_bytes work_flops",
+    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+)
+def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> Any:
+    """Time of the attention of new tokens to l keys: max(l W / F', (Q_0 + l Q) / beta') and the kernel's start.
+
+    Assumes: `work_flops` and `traffic_bytes` for one key of every sequence, `own_bytes` for queries, outputs and
+    partial results; equal contexts; the sustained part of the peak is the flash kernel's.
+
+    Source: roofline (Kundu et al. 2024 section 3); the kernel is Flash-Decoding's (Dao et al. 2023).
+
+    >>> from sympy import symbols
+    >>> decode_attention_time(*symbols("l W Q_0 Q", positive=True)).has(symbols("l", positive=True))
+    True
+    """
+    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    return Max(context * work, own + context * each) + kernel_start_time()
+
+
+@formula(
+    glyph="T_{gen}",
+    dimension=SECOND,
+    source=FLASH_DECODING,
+    increasing="first_context gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
+    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+)
+def generation_attention_time(
+    steps: Any, first_context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
+) -> Any:
+    """Sum of `decode_attention_time` over n_s steps with contexts l_1, l_1 + 1, ..., exact across a change of bound.
+
+    Assumes: as `decode_attention_time`.
+
+    Source: derivation: each step is the larger of two lines in its context, so `max_sum` is their sum.
+
+    >>> from sympy import symbols
+    >>> str(generation_attention_time(*symbols("n l W Q_0 Q", positive=True)))[:5]
+    'n*(ga'
+    """
+    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    return max_sum(steps, first_context, 0, work, own, each) + steps * kernel_start_time()
+
+
+@formula(
+    glyph="Q_{chunk}",
+    dimension=BYTE,
+    source=AINSLIE,
+    increasing="activation_bytes context head_dim heads key_value_heads kv_bytes micro_batch new_tokens",
+    curvature="convex",
+)
+def chunk_attention_bytes(
+    micro_batch: Any,
+    new_tokens: Any,
+    context: Any,
+    heads: Any,
+    key_value_heads: Any,
+    head_dim: Any,
+    activation_bytes: Any,
+    kv_bytes: Any,
+) -> Any:
+    """Bytes of the attention of n_q new tokens of b sequences to l keys: queries and outputs, and the cache once.
+
+    Assumes: keys and values of a group stay in L2 while its query tiles pass.
+
+    Source: as `cache_read_bytes`; queries in and outputs out.
+
+    >>> from sympy import symbols
+    >>> chunk_attention_bytes(*symbols("b n l a k d w c"))
+    2*a*b*d*n*w + 2*b*c*d*k*l
+    """
+    own = 2 * micro_batch * new_tokens * heads * head_dim * activation_bytes
+    return own + cache_read_bytes(micro_batch, context, key_value_heads, head_dim, kv_bytes)
+
+
+@formula(
+    glyph="N_{page}",
+    dimension=ONE,
+    source=KWON,
+    increasing="tokens",
+)
+def paged_tokens(tokens: Any, kv_block: Any) -> Any:
+    """Token slots that a paged cache holds for one sequence of T tokens: B_kv ceil(T / B_kv).
+
+    Assumes: blocks of B_kv tokens, none shared.
+
+    Source: Kwon et al. 2023 section 4.1: memory is wasted only in a sequence's last block.
+
+    >>> paged_tokens(33, 16)
+    48
+    """
+    return kv_block * ceil_div(tokens, kv_block)

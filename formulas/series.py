@@ -1,0 +1,77 @@
+"""Sums over the steps of a generation, in closed form.
+
+A decode step reads a context that is one token longer than the last one, so that its time is the larger of two
+straight lines in the context. Their sum over the steps has a closed form, whichever line is on top, and where they
+cross inside the range.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from .atoms import Atom, Max, Min, ceil_div
+from .dimension import ONE, Dimension, DimensionError, alike
+
+TINY = sympy.Float("1e-300")
+"""Keeps the quotient of two parallel lines finite: it changes no slope that a time can have."""
+
+
+class max_sum(Atom):  # noqa: N801
+    """The sum of the larger of two lines, max(a + b x, c + d x), over x = start, start + 1, ..., `count` terms.
+
+    With p + q i the difference of the lines at the i-th term, the sum of both lines and of |p + q i| is twice the
+    answer. |p + q i| changes its sign once, before k = ceil(-p / q) limited to 0 to n: with T(k) the sum of the first
+    k differences, the sum of |p + q i| is |T(n) - 2 T(k)|.
+
+    >>> max_sum(4, 1, 3, 0, 0, 1)
+    13
+    >>> sum(max(3, x) for x in range(1, 5))
+    13
+    """
+
+    nargs = 6
+    operation = "max_sum"
+    directions = (1, 1, 1, 1, 1, 1)
+    curvature = None
+
+    @staticmethod
+    def plain(count: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        """The closed form, in the language's own functions."""
+        half = sympy.Rational(1, 2)
+        pairs = count * (count - 1) * half
+        both = count * (a + c + (b + d) * start) + (b + d) * pairs
+        slope = b - d
+        first = a - c + slope * start
+        turn = Max(0, Min(count, ceil_div(-first, slope + TINY)))
+        whole = count * first + slope * pairs
+        before = turn * first + slope * turn * (turn - 1) * half
+        signed = whole - 2 * before
+        return half * (both + Max(signed, -signed))
+
+    @classmethod
+    def value(cls, *args: Any) -> Any:
+        """The value at numbers, exact for exact ones."""
+        count, start, a, b, c, d = args
+        slope, first = b - d, a - c + (b - d) * start
+        turn = 0 if slope == 0 else sympy.Max(0, sympy.Min(count, sympy.ceiling(-first / slope)))
+
+        def total(terms: Any) -> Any:
+            return terms * first + slope * terms * (terms - 1) / 2
+
+        both = count * (a + c + (b + d) * start) + (b + d) * count * (count - 1) / 2
+        return (both + abs(total(count) - 2 * total(turn))) / 2
+
+    def dimension(self, parts: list[Dimension]) -> Dimension:
+        """That of the lines' values; count and start are numbers."""
+        for part, arg in zip(parts[:2], self.args[:2], strict=True):
+            if part != ONE:
+                raise DimensionError(f"max_sum: the range is in {part}, not a number: {arg}")
+        lines = [part for part, arg in zip(parts[2:], self.args[2:], strict=True) if arg != 0]
+        return alike(lines, "sum", self)
+
+    def _tex(self, printer: Any) -> str:
+        count, start, a, b, c, d = map(printer._print, self.args)
+        first, second = (f"{x} + {y}\\,x" for x, y in ((a, b), (c, d)))
+        return rf"\sum_{{x={start}}}^{{{start} + {count} - 1}} \max\left({first},\; {second}\right)"

@@ -1,0 +1,82 @@
+"""The value and the provenance of every symbol of an inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..binding import DEFAULTS, LIMITS, Bound
+from ..system_symbols import Limits
+from ..units import COUNT
+from .formats import KV_BYTES, format_of, kv_format
+from .stack import LIMITS as STACK_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..model import Model
+    from ..plan import Plan
+    from ..system import System
+    from .stack import Stack
+
+MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
+_KEPT: Final = ("statistic_bytes", "index_bytes", "tile_long", "tile_wide", "tile_narrow", "workspace_bytes")
+OWN: Final[Mapping[str, tuple[float, str]]] = {
+    **{name: DEFAULTS[name] for name in _KEPT},
+    "tile_thin": (16.0, MMA),
+}
+FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes")
+INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
+    **{name: LIMITS[name] for name in _KEPT},
+    "tile_thin": Limits(COUNT, 1, 1e6),
+    **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
+    **STACK_LIMITS,
+}
+"""What values the symbols may take that neither model, system nor plan binds."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of an inference: sequences, tokens of each prompt, tokens generated for each."""
+
+    batch: int
+    prompt: int
+    generate: int
+
+
+def bind(
+    model: Model, system: System, plan: Plan, work: Work, stack: Stack, kv_precision: str | None, own: dict[str, float]
+) -> Bound:
+    """The value and provenance of every symbol, by name.
+
+    Args:
+        model: gives its sizes.
+        system: gives rates, bandwidths, latencies and efficiencies.
+        plan: gives degrees, micro-batch and precision.
+        work: batch, prompt and generated tokens.
+        stack: gives what the software adds.
+        kv_precision: format of the cache.
+        own: values that the user set.
+
+    Raises:
+        InputError: an unknown format, or a rate that the device does not have.
+    """
+    bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
+    for name in ("batch", "prompt", "generate"):
+        bound[name] = (float(getattr(work, name)), "asked for")
+    for name in ("tp", "pp", "dp", "micro_batch"):
+        bound[name] = (float(getattr(plan, name)), "plan")
+    for name, quantity in {**system.quantities, **stack.quantities}.items():
+        bound[name] = (quantity.value, quantity.source)
+    precision, found, rate = format_of(plan, system)
+    bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
+    bound["activation_bytes"] = bound["table_bytes"] = sixteen
+    bound["weight_bytes"] = (float(found.weight), f"{precision}: {found.source}")
+    bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
+    cache = kv_format(kv_precision, precision)
+    bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")
+    bound.update(OWN)
+    for name, value in own.items():
+        bound[name] = (value, "set by the user")
+    return bound

@@ -1,0 +1,131 @@
+"""Builds the closed forms of an inference and compiles them; the only module of it that needs SymPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from .. import counts
+from ..codegen.lower import lower
+from ..compiled import Compiled, Term
+from ..formulas.atoms import Max, less_one
+from ..formulas.parameters import flops_utilization
+from ..formulas.symbols import (
+    SYMBOLS,
+    batch,
+    dp,
+    generate,
+    matrix_rate,
+    memory_bandwidth,
+    pp,
+    prompt,
+    strip_units,
+    tp,
+)
+from ..formulas.symbols import sequence as sequence_length
+from ..schedule import Op, executions, terms, time_of
+from ..schedule import sequence as in_sequence
+from .footprint import footprint, sequence_cache
+from .passes import decode, prefill
+
+if TYPE_CHECKING:
+    from ..schedule import Idle, Node
+    from .structure import InferenceStructure
+
+PHASES = ("prefill", "decode")
+
+
+@lru_cache(maxsize=16)
+def trees(structure: InferenceStructure) -> dict[str, Node]:
+    """The schedule tree of each phase."""
+    return {"prefill": prefill(structure), "decode": decode(structure)}
+
+
+def tree(structure: InferenceStructure) -> Node:
+    """The schedule tree of the whole inference."""
+    return in_sequence(*trees(structure).values())
+
+
+def mean_step(structure: InferenceStructure, known: dict[str, Any]) -> Any:
+    """The mean time of a decode step; of the first one where there is none.
+
+    Args:
+        structure: what gives it its form.
+        known: what stands for the time of each operation that is no sum over steps, by path.
+    """
+    count = Max(1, less_one(generate))
+
+    def leaf(op: Op | Idle) -> Any:
+        if isinstance(op, Op) and op.summed:
+            return op.time / count
+        return known[op.path]
+
+    return time_of(decode(structure, count).child, leaf)
+
+
+def prefill_flops(structure: InferenceStructure) -> Any:
+    """Model FLOPs of the prefill of all prompts: attention in full, logits of the last tokens only."""
+    forward = {
+        name: strip_units(form).xreplace({sequence_length: prompt})
+        for name, form in counts.forward_flops(structure.architecture).items()
+    }
+    return sympy.Add(*forward.values()) - forward["lm_head"] + forward["lm_head"] / prompt
+
+
+def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
+    """Closed forms of a run's answers, given its times."""
+    devices = tp * pp * dp
+    flops = prefill_flops(structure)
+    weights = sympy.Add(*(form for name, form in footprint(structure).items() if name.startswith("weights/")))
+    read = weights + batch / dp * sequence_cache(prompt + generate / 2)
+    return {
+        "tokens_per_s": batch * generate / time,
+        "tokens_per_s_per_device": batch * generate / time / devices,
+        "devices": devices,
+        "parameters": counts.total_parameters(structure.architecture),
+        "prefill_flops": flops,
+        "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
+        "decode_mbu": read / (step * memory_bandwidth),
+        "sequence_cache": sequence_cache(),
+    }
+
+
+def build(structure: InferenceStructure) -> Compiled:
+    """Compile an inference."""
+    each = trees(structure)
+    named = terms(in_sequence(*each.values()))
+    stand_ins: dict[str, Any] = {path: sympy.Symbol(path, nonnegative=True) for path in named}
+    definitions = [(stand_ins[path], strip_units(leaf.time)) for path, leaf in named.items() if isinstance(leaf, Op)]
+    times = {phase: sympy.Symbol(phase, nonnegative=True) for phase in PHASES}
+    for phase, node in each.items():
+        definitions.append((times[phase], strip_units(time_of(node, lambda leaf: stand_ins[leaf.path]))))
+    step, time = sympy.Symbol("time_per_token", positive=True), sympy.Symbol("time", positive=True)
+    definitions.append((step, strip_units(mean_step(structure, stand_ins))))
+    definitions.append((time, sympy.Add(*times.values())))
+    outputs: dict[str, Any] = {"time": time, **times, "time_per_token": step}
+    outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
+    memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
+    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= _demands(named, executions(in_sequence(*each.values())))
+    program = lower(definitions, outputs, share=True)
+    resources = {name: SYMBOLS[name].resource for name in program.inputs}
+    return Compiled(
+        program,
+        tuple(Term(path, idle=False) for path in named),
+        {name: resource for name, resource in resources.items() if resource is not None},
+    )
+
+
+def _demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str, Any]:
+    outputs: dict[str, Any] = {}
+    for path, leaf in named.items():
+        assert isinstance(leaf, Op)
+        outputs[f"term/{path}/count"] = counts_of[path]
+        outputs[f"term/{path}/flops"] = strip_units(leaf.demand.flops)
+        outputs[f"term/{path}/bytes"] = leaf.demand.memory_bytes
+        outputs[f"term/{path}/message"] = leaf.demand.message_bytes
+        if leaf.shape:
+            outputs |= {f"term/{path}/{letter}": size for letter, size in zip("mnkg", leaf.shape, strict=True)}
+    return outputs

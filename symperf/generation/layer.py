@@ -1,0 +1,214 @@
+"""A decoder layer of an inference as operations: b sequences on one device, each with new tokens to process.
+
+Tensor parallelism is Megatron's (arXiv 1909.08053): two sums over the group a layer, one of a parallel block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..formulas import attention as att
+from ..formulas import decode as dec
+from ..formulas import elementwise as ew
+from ..formulas.atoms import ceil_div
+from ..formulas.symbols import (
+    activation_bytes,
+    head_dim,
+    hidden_size,
+    intermediate_size,
+    kv_bytes,
+    micro_batch,
+    num_attention_heads,
+    num_key_value_heads,
+    statistic_bytes,
+    tp,
+    vocab_size,
+)
+from ..kernels import tensor_group
+from ..schedule import Op, Sequence, sequence
+from ..shapes import FLOPS_PER_ELEMENT, Shapes
+from .kernels import InferenceKernels
+
+if TYPE_CHECKING:
+    from .structure import InferenceStructure
+
+
+class Layer:
+    """The operations of one structure's layers and ends.
+
+    Args:
+        structure: what gives them their form.
+        phase: "prefill" or "decode": the first part of every path.
+        tokens: new tokens of a micro-batch, on one replica.
+    """
+
+    def __init__(self, structure: InferenceStructure, phase: str, tokens: Any) -> None:
+        self.structure, self.architecture, self.fusion = structure, structure.architecture, structure.fusion
+        self.phase, self.tokens = phase, tokens
+        self.kernels = InferenceKernels(structure)
+        self.group = tensor_group()
+        self.shapes = Shapes(
+            tokens=tokens,
+            stream_tokens=tokens,
+            heads=num_attention_heads / tp,
+            key_value_heads=ceil_div(num_key_value_heads, tp),
+            inner=intermediate_size / tp,
+            vocabulary=ceil_div(vocab_size, tp),
+        )
+        self.stream_message = tokens * hidden_size * activation_bytes
+
+    def layer(self, *core: Op | None) -> Sequence:
+        """One layer around the operations of its attention core."""
+        parallel, post = self.architecture.parallel_block, self.architecture.block_norms == 4
+        shapes = self.shapes
+        return sequence(
+            self.norm("layer/attention/norm"),
+            self.linear("layer/attention/qkv", hidden_size, shapes.query_key_value),
+            self.query_key_norm(),
+            self.positions(),
+            *core,
+            self.linear("layer/attention/output", shapes.attention_width, hidden_size),
+            None if parallel else self.reduce("layer/attention/reduce"),
+            self.norm("layer/attention/post_norm") if post else None,
+            None if parallel else self.residual("layer/attention/residual"),
+            self.norm("layer/mlp/norm") if self.architecture.block_norms > 1 else None,
+            *self.up(),
+            self.activation(),
+            self.linear("layer/mlp/down", shapes.inner, hidden_size),
+            self.reduce("layer/mlp/reduce"),
+            self.norm("layer/mlp/post_norm") if post else None,
+            self.residual("layer/mlp/residual"),
+        )
+
+    def path(self, name: str) -> str:
+        """The path of an operation in this phase."""
+        return f"{self.phase}/{name}"
+
+    # --- products
+
+    def linear(self, name: str, in_features: Any, out_features: Any) -> Op:
+        """A linear layer over all new tokens; its bias is fused."""
+        return self.kernels.matmul(self.path(name), self.tokens, out_features, in_features)
+
+    def up(self) -> list[Op]:
+        """The first product of the MLP: gate and up as one or as two."""
+        inner = self.shapes.inner
+        if not self.architecture.gated_mlp:
+            return [self.linear("layer/mlp/up", hidden_size, inner)]
+        if self.fusion.gate_up:
+            return [self.linear("layer/mlp/gate_up", hidden_size, 2 * inner)]
+        return [self.linear("layer/mlp/gate", hidden_size, inner), self.linear("layer/mlp/up", hidden_size, inner)]
+
+    # --- the attention core
+
+    def prefill_attention(self, sequence_length: Any) -> list[Op | None]:
+        """Causal attention of whole prompts among themselves."""
+        if not self.fusion.fused_prefill:
+            return [self.append(), *self.stored_scores(sequence_length)]
+        shapes = self.shapes
+        work = att.flash_flops(micro_batch, sequence_length, shapes.heads, head_dim)
+        traffic = att.flash_bytes(
+            micro_batch,
+            sequence_length,
+            shapes.heads,
+            shapes.key_value_heads,
+            head_dim,
+            activation_bytes,
+            statistic_bytes,
+        )
+        return [self.append(), self.kernels.flash(self.path("layer/attention/flash"), work, traffic)]
+
+    def stored_scores(self, length: Any) -> list[Op]:
+        """Prefill's attention as two products with a softmax between them; scores are stored, masked or not."""
+        groups, path = micro_batch * self.shapes.heads, self.path("layer/attention/core")
+        scores = att.score_elements(micro_batch, length, self.shapes.heads)
+        traffic = att.softmax_bytes(scores, activation_bytes)
+        kinds = {"left": activation_bytes, "right": activation_bytes}
+        return [
+            self.kernels.matmul(f"{path}/scores", length, length, head_dim, groups, **kinds),
+            self.kernels.stream(f"{path}/softmax", traffic, scores, FLOPS_PER_ELEMENT["softmax"]),
+            self.kernels.matmul(f"{path}/context", length, head_dim, length, groups, **kinds),
+        ]
+
+    def decode_attention(self, steps: Any, first_context: Any) -> list[Op | None]:
+        """Attention of one new token of every sequence over a cache that grows by one token a step."""
+        work, own, each = self.decode_demand(micro_batch)
+        core = self.kernels.generation(self.path("layer/attention/flash"), (steps, first_context), work, own, each)
+        return [self.append(), core, self.combine(micro_batch)]
+
+    def decode_demand(self, sequences: Any) -> tuple[Any, Any, Any]:
+        """FLOPs for each cached key, bytes that do not depend on the context, bytes for each key."""
+        shapes = self.shapes
+        work = att.attention_flops(sequences, 1, 1, shapes.heads, head_dim)
+        own = 2 * sequences * shapes.attention_width * activation_bytes
+        if self.splits:
+            own += dec.partial_bytes(sequences, shapes.heads, shapes.key_value_heads, head_dim)
+        return work, own, dec.cache_read_bytes(sequences, 1, shapes.key_value_heads, head_dim, kv_bytes)
+
+    @property
+    def splits(self) -> bool:
+        """Whether attention over the cache is split; a device of unknown units is taken to need none."""
+        return self.fusion.split_context and self.structure.quantised
+
+    def combine(self, sequences: Any) -> Op | None:
+        """The kernel that adds the parts of split contexts."""
+        if not self.splits:
+            return None
+        shapes = self.shapes
+        parts = dec.partial_bytes(sequences, shapes.heads, shapes.key_value_heads, head_dim)
+        elements = sequences * shapes.attention_width
+        return self.kernels.stream(
+            self.path("layer/attention/combine"), parts + elements * activation_bytes, elements, 2
+        )
+
+    def append(self) -> Op | None:
+        """The kernel that writes new keys and values into the cache."""
+        if self.fusion.rotary_cache:
+            return None
+        elements = 2 * self.tokens * self.shapes.key_value_heads * head_dim
+        return self.kernels.stream(
+            self.path("layer/attention/append"), elements * (activation_bytes + kv_bytes), elements, 0
+        )
+
+    # --- element-wise kernels and collectives
+
+    def norm(self, name: str) -> Op:
+        """A norm over the residual stream."""
+        n = self.tokens * hidden_size
+        return self.kernels.stream(self.path(name), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"])
+
+    def residual(self, name: str) -> Op | None:
+        """A residual addition; part of the norm after it where the two are fused."""
+        if self.fusion.residual_norm:
+            return None
+        n = self.tokens * hidden_size
+        traffic = ew.residual_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["residual"])
+
+    def query_key_norm(self) -> Op | None:
+        """The norm of queries and keys."""
+        if self.architecture.query_key_norm == "none":
+            return None
+        n = self.tokens * head_dim * (self.shapes.heads + self.shapes.key_value_heads)
+        traffic = ew.norm_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path("layer/attention/qk_norm"), traffic, n, FLOPS_PER_ELEMENT["norm"])
+
+    def positions(self) -> Op | None:
+        """Rotary positions of queries and keys."""
+        if self.architecture.positions != "rotary" or self.fusion.rotary_cache:
+            return None
+        n = self.tokens * head_dim * (self.shapes.heads + self.shapes.key_value_heads)
+        traffic = ew.rotary_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path("layer/attention/rotary"), traffic, n, FLOPS_PER_ELEMENT["rotary"])
+
+    def activation(self) -> Op:
+        """The MLP's activation function, gated or plain."""
+        n = self.tokens * self.shapes.inner
+        traffic = (ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes)(
+            n, activation_bytes
+        )
+        return self.kernels.stream(self.path("layer/mlp/activation"), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def reduce(self, name: str) -> Op | None:
+        """The sum of the shares of a row-split product."""
+        return self.kernels.all_reduce(self.path(name), self.stream_message, self.group)

@@ -1,0 +1,108 @@
+"""Serving software as a named profile: which kernels it joins, and the time it adds; each value with its source."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import InputError, nearest, shown
+from ..system_symbols import Limits, Quantity
+from ..units import COUNT, FRACTION, TIME
+from .structure import Fusion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
+DEFAULT: Final = "tensorrt-llm"
+LIMITS: Final[Mapping[str, Limits]] = {
+    "gap_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
+    "graph_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
+    "step_latency": Limits(TIME, 1e-10, 10.0, zero=True),
+    "sampling_kernels": Limits(COUNT, 1, 1e3),
+    "kv_block": Limits(COUNT, 1, 1e6),
+}
+"""Symbols that a stack binds, and what values they may take."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A serving software.
+
+    Attributes:
+        name: of the profile.
+        title: what it stands for.
+        source: where its fusions are read.
+        fusion: which kernels are joined.
+        quantities: value and source of each symbol of `LIMITS`.
+    """
+
+    name: str
+    title: str
+    source: str
+    fusion: Fusion
+    quantities: Mapping[str, Quantity]
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> Stack:
+        """The profile of a catalogue name or of a TOML file.
+
+        Raises:
+            InputError: one line with the file, the key, what was found and what was expected.
+
+        >>> Stack.load("vllm").quantities["kv_block"].value
+        16.0
+        """
+        return _read(_locate(source))
+
+
+def names() -> list[str]:
+    """The profiles that come with symperf, sorted."""
+    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+
+
+def _locate(source: object) -> Path:
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"stack: found {shown(source)}, expected {' or '.join(names())}, or the path of a .toml file")
+    text = os.fspath(source)
+    if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
+        return Path(text)
+    key = text.strip().casefold()
+    if key not in names():
+        raise InputError(f"stack: found {shown(text)}, expected {' or '.join(names())}{nearest(key, names())}")
+    return CATALOGUE / f"{key}.toml"
+
+
+def _read(path: Path) -> Stack:
+    from ..system import parse_file, quantity_of, text_of
+
+    label = path.name if path.parent == CATALOGUE else str(path)
+    table = parse_file(path, label)
+    known = ["name", "title", "source", "fusion", *LIMITS]
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+    missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
+    if missing:
+        raise InputError(f"{label}: missing {', '.join(missing)}")
+    quantities = {key: quantity_of(table[key], limits, label, key) for key, limits in LIMITS.items()}
+    name = text_of(table, "name", label)
+    title = text_of(table, "title", label) or name
+    return Stack(name, title, text_of(table, "source", label), _fusion(table["fusion"], label), quantities)
+
+
+def _fusion(table: object, label: str) -> Fusion:
+    known = [field.name for field in fields(Fusion)]
+    if not isinstance(table, dict):
+        raise InputError(f"{label}: fusion: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: fusion: unknown key {shown(key)}{nearest(key, known)}")
+    values: dict[str, Any] = {}
+    for key in known:
+        if not isinstance(table.get(key), bool):
+            raise InputError(f"{label}: fusion.{key}: found {shown(table.get(key))}, expected true or false")
+        values[key] = table[key]
+    return Fusion(**values)

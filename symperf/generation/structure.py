@@ -1,0 +1,69 @@
+"""The structural choices of an inference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..configs import Architecture
+    from ..model import Model
+    from ..system import System
+    from .stack import Stack
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Which kernels the serving software has joined.
+
+    Attributes:
+        residual_norm: the residual addition and the norm after it are one kernel.
+        rotary_cache: rotary positions and the append to the cache run inside the attention kernel.
+        gate_up: gate and up projection of a gated MLP are one product.
+        split_context: attention over the cache is split over units, with a kernel that adds the parts.
+        fused_prefill: prefill's attention is one kernel that stores no scores.
+    """
+
+    residual_norm: bool
+    rotary_cache: bool
+    gate_up: bool
+    split_context: bool
+    fused_prefill: bool
+
+
+@dataclass(frozen=True)
+class InferenceStructure:
+    """One form of an inference's cost. Equal structures share one compiled program.
+
+    Attributes:
+        architecture: of the model.
+        fusion: of the serving software.
+        quantised: matrix products pay for whole tiles and waves.
+        l2: the L2 cache is a level of the roofline.
+        tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+    """
+
+    architecture: Architecture
+    fusion: Fusion
+    quantised: bool
+    l2: bool
+    tiers: int
+
+    sequence_parallel = False
+
+    def key(self) -> str:
+        """The structure as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def structure_of(model: Model, system: System, stack: Stack) -> InferenceStructure:
+    """The structural choices of a model on a system under a serving software."""
+    l2 = "l2" in system.levels and "l2_capacity" in system.quantities
+    return InferenceStructure(
+        architecture=model.architecture,
+        fusion=stack.fusion,
+        quantised=system.quantised,
+        l2=l2 and system.quantised,
+        tiers=len(system.tiers),
+    )
