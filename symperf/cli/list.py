@@ -15,9 +15,9 @@ def run(options: argparse.Namespace) -> int:
     """Print what there is of one kind."""
     if options.system is not None and options.what != "symbols":
         raise InputError(f"list: -s shows the values of symbols, found it with {options.what}")
-    columns, rows = {"models": models, "systems": systems, "symbols": symbols, "formulas": formulas}[options.what](
-        options.system
-    )
+    columns, rows = {"models": models, "systems": systems, "stacks": stacks, "symbols": symbols, "formulas": formulas}[
+        options.what
+    ](options.system)
     if options.json:
         write_json({options.what: [dict(zip(columns, row, strict=True)) for row in rows]})
         return 0
@@ -27,10 +27,16 @@ def run(options: argparse.Namespace) -> int:
     for name in columns:
         table.add_column(name, overflow="fold", no_wrap=name == "name")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*map(_cell, row))
     with console() as out:
         out.print(table)
     return 0
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 Listing = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -88,6 +94,17 @@ def systems(_: str | None) -> Listing:
             )
         )
     return ("name", "matrix_rate", "memory_bandwidth", "memory_capacity", "title"), rows
+
+
+def stacks(_: str | None) -> Listing:
+    """Serving software by name, with what it adds."""
+    from ..generation.stack import Stack, names
+
+    found = [Stack.load(name) for name in names()]
+    columns = ("name", *found[0].quantities, "title", "source")
+    return columns, [
+        (stack.name, *(q.value for q in stack.quantities.values()), stack.title, stack.source) for stack in found
+    ]
 
 
 def symbols(system: str | None) -> Listing:

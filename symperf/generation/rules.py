@@ -42,6 +42,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     Raises:
         InputError: one line that says what does not divide what, or what is missing.
     """
+    model.require_uniform_dense("inference")
     total = work.prompt + work.generate
     values = run_values(plan, model.name, model.sizes, system, (work.batch, total))
     refuse(RULES, values | {"stages": plan.pp, "vpp": 1})

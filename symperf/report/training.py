@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..bound_run import Row
+    from ..bound_run import BoundRun, Row
     from ..run import Run
 
 MEMORY_CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
@@ -156,7 +156,7 @@ def breakdown(run: Run) -> Table:
     return table
 
 
-def overheads(run: Run) -> list[str]:
+def overheads(run: BoundRun) -> list[str]:
     """The efficiencies and overheads between the theory and the prediction, a line each: name, value, source."""
     lines = []
     for name, (value, source) in run.overheads().items():

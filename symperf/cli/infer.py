@@ -1,0 +1,51 @@
+"""`symperf infer`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..generation.run import WORK, InferenceRun
+from ..generation.stack import DEFAULT
+from ..model import Model
+from ..plan import Plan
+from ..system import System
+from .output import console, write_json
+from .train import parse_values
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the answers for one inference."""
+    from ..report import inference as report
+
+    answer = asked(options)
+    if options.json:
+        write_json(report.as_json(answer))
+        return 0
+    with console() as out:
+        report.show(answer, out)
+    return 0
+
+
+def asked(options: argparse.Namespace) -> InferenceRun:
+    """The run that the options ask for.
+
+    Raises:
+        InputError: an impossible plan, an unknown name or a value out of range.
+    """
+    values = parse_values(options.set)
+    plan_fields = {name: getattr(options, name) for name in Plan.names()}
+    plan_fields |= {name: values.pop(name) for name in list(values) if name in plan_fields}
+    work = {name: values.pop(name, getattr(options, name)) for name in WORK}
+    model, system = Model.load(options.model), System.load(options.system)
+    return InferenceRun(
+        model,
+        system,
+        Plan(**plan_fields),
+        **work,
+        stack=options.stack or DEFAULT,
+        kv_precision=options.kv_precision,
+        values=values,
+    )
