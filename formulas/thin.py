@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, Min, ceil_div, complement
+from .atoms import Max, Min, ceil_div, complement, less_one
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .matmul import TILE_SHAPES, matmul_flops, matmul_l2_bytes, matmul_reread_bytes, matmul_waves
@@ -42,23 +42,24 @@ SHAPES = (*TILE_SHAPES, (tile_thin, tile_wide), (tile_thin, tile_narrow))
     decreasing="compute_units tile_columns tile_rows",
 )
 def split_passes(rows: Any, columns: Any, groups: Any, tile_rows: Any, tile_columns: Any) -> Any:
-    """Passes of the device over a tile grid that may be split along k: min(waves, waves tiles / u).
+    """Passes of the device over a tile grid that may be split along k: waves / max(1, floor(u / tiles)).
 
-    Fewer tiles than units count as the part tiles / u of a pass; more are whole waves, as without a split.
+    Fewer than half as many tiles as units are split so often that all parts still run at once; more are whole waves.
 
-    Assumes: k is long against the number of splits, u / tiles; partial sums are small against the factors.
+    Assumes: k is long against the number of splits; partial sums are small against the factors. The floor is
+    ceil((u + 1) / tiles) - 1, for a whole number of units.
 
-    Source: CUTLASS, parallelised reductions (split-K), which gives each of the u units a part of k.
+    Source: CUTLASS, parallelised reductions (split-K), which gives several units a part of k each.
 
     >>> from sympy import symbols
     >>> split_passes(1, 512, 1, 16, 128).subs(compute_units, 8)
     1/2
-    >>> split_passes(1, 1152, 1, 16, 128).subs(compute_units, 8)
-    2
+    >>> split_passes(1, 768, 1, 16, 128).subs(compute_units, 8), split_passes(1, 1152, 1, 16, 128).subs(compute_units, 8)
+    (1, 2)
     """
-    waves = matmul_waves(rows, columns, groups, tile_rows, tile_columns)
     tiles = groups * ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns)
-    return Min(waves, waves * tiles / compute_units)
+    splits = Max(1, less_one(ceil_div(compute_units + 1, tiles)))
+    return matmul_waves(rows, columns, groups, tile_rows, tile_columns) / splits
 
 
 @formula(
