@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from . import layer_counts as layers
 from .formulas import attention as att
+from .formulas import latent_attention as mla
 from .formulas import matmul
 from .formulas import parameters as par
+from .formulas import symbols as sym
 from .formulas.atoms import Max, ceil_div, complement, present
 from .formulas.symbols import (
+    SYMBOLS,
     batch,
     head_dim,
     hidden_size,
@@ -26,13 +30,15 @@ from .formulas.symbols import (
 )
 
 if TYPE_CHECKING:
-    from .configs import Architecture
+    from .architecture import Architecture, LayerKind
 
 ZERO = sympy.S.Zero
+CLASSES = ("attention_scores", "projections", "mlp", "lm_head")
+"""Classes of products that every model's answer has, if only as 0."""
 
 
 def _norm(architecture: Architecture, width: Any) -> Any:
-    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1)
+    return layers.norm(architecture, width)
 
 
 def _query_key_norm(architecture: Architecture, shards: Any) -> Any:
@@ -45,7 +51,7 @@ def _query_key_norm(architecture: Architecture, shards: Any) -> Any:
 
 
 def layer_parameters(architecture: Architecture, shards: Any = 1) -> Any:
-    """Parameters of a layer; with `shards`, those that one of a tensor-parallel group holds.
+    """Parameters of a layer of a uniform dense model; with `shards`, those that one of a tensor-parallel group holds.
 
     Norms and the biases of row-split layers are whole on every device.
     """
@@ -63,38 +69,89 @@ def layer_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     return total
 
 
+def count_of(kind: LayerKind) -> Any:
+    """The symbol that counts the layers of a kind."""
+    return SYMBOLS[kind.count].symbol
+
+
 def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
-    total = par.embedding_parameters(ceil_div(vocab_size, shards), position_rows, hidden_size)
-    return total + (_norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
+    stacks = architecture.stacks
+    if architecture.patches:
+        patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
+        total = patches + (position_rows + 1) * hidden_size
+    else:
+        total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
+    if architecture.token_types:
+        total += sym.token_type_rows * hidden_size
+    if architecture.positions == "relative":
+        total += stacks * sym.relative_rows * num_attention_heads
+    return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
 
 
 def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of an untied head; a tied one has none of its own."""
+    if architecture.head == "labels":
+        return par.linear_parameters(hidden_size, sym.num_labels) + sym.num_labels
+    if architecture.head == "none":
+        return ZERO
     columns = ceil_div(vocab_size, shards)
     weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
+    if architecture.head == "transformed":
+        weights += par.linear_parameters(hidden_size, hidden_size) + hidden_size + _norm(architecture, hidden_size)
     return weights + (columns if architecture.head_bias else ZERO)
 
 
 def final_norm_parameters(architecture: Architecture) -> Any:
-    """Parameters of the norm before the head."""
-    return _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    """Parameters of the norm before the head, and of the encoder's end if there are two stacks."""
+    return architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
 
 
 def total_parameters(architecture: Architecture) -> Any:
     """Parameters of the model."""
     return (
-        num_layers * layer_parameters(architecture)
+        _all_layers(architecture)
         + embedding_parameters(architecture)
         + head_parameters(architecture)
         + final_norm_parameters(architecture)
     )
 
 
+def _all_layers(architecture: Architecture) -> Any:
+    if architecture.uniform_dense:
+        return num_layers * layer_parameters(architecture)
+    return sum(count_of(kind) * layers.layer_parameters(architecture, kind) for kind in architecture.kinds)
+
+
+def active_parameters(architecture: Architecture) -> Any:
+    """Parameters that one token meets: all but the routed experts that it does not pass."""
+    inactive = sum(count_of(kind) * layers.inactive_parameters(architecture, kind) for kind in architecture.kinds)
+    return total_parameters(architecture) - inactive
+
+
 def table_parameters(architecture: Architecture) -> Any:
-    """Parameters of token and position tables and of an untied head's weights."""
-    tables = par.embedding_parameters(vocab_size, position_rows, hidden_size)
-    return tables + (ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, vocab_size))
+    """Parameters of the tables of tokens, positions and token types, and of an untied head's weights."""
+    positions = architecture.stacks * position_rows
+    if architecture.patches:
+        return position_rows * hidden_size
+    tables = par.embedding_parameters(vocab_size, positions, hidden_size)
+    if architecture.token_types:
+        tables += sym.token_type_rows * hidden_size
+    untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
+    return tables + (par.linear_parameters(hidden_size, vocab_size) if untied else ZERO)
+
+
+def multi_token_parameters(architecture: Architecture) -> Any:
+    """Parameters of the layers for multi-token prediction, which no other count contains.
+
+    Each has the model's last kind of layer, two norms, and a projection of two hidden states to one; tables are
+    shared (DeepSeek-AI 2024, V3, section 2.2).
+    """
+    if not architecture.multi_token_head:
+        return ZERO
+    layer = layers.layer_parameters(architecture, architecture.kinds[-1])
+    ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
+    return sym.num_multi_token_layers * (layer + ends)
 
 
 def stage_layer_parameters(architecture: Architecture) -> Any:
@@ -114,29 +171,114 @@ def stage_end_parameters(architecture: Architecture) -> Any:
     return Max(first + complement(present(pp)) * (norm + head), present(pp) * (norm + head + copy))
 
 
-def forward_flops(architecture: Architecture) -> dict[str, Any]:
-    """FLOPs of a forward pass over B sequences of s tokens, by class; attention counted in full."""
-    tokens = batch * sequence
-    width = att.query_key_value_width(num_attention_heads, num_key_value_heads, head_dim)
-    mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    attention_width = num_attention_heads * head_dim
-    return {
-        "attention_scores": num_layers * att.attention_flops(batch, sequence, sequence, num_attention_heads, head_dim),
-        "projections": num_layers
-        * (
-            matmul.matmul_flops(tokens, width, hidden_size, 1)
-            + matmul.matmul_flops(tokens, hidden_size, attention_width, 1)
-        ),
-        "mlp": num_layers * matmul.matmul_flops(tokens, 1, mlp(hidden_size, intermediate_size), 1),
-        "lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1),
-    }
+def forward_flops(
+    architecture: Architecture, queries: Any = sequence, keys: Any = sequence, *, stepwise: bool = False
+) -> dict[str, Any]:
+    """FLOPs of a forward pass over B sequences, by class; attention counted in full.
+
+    Args:
+        architecture: of the model.
+        queries: new tokens of a sequence.
+        keys: tokens that they attend to, cached ones included.
+        stepwise: of generation: recurrent layers step token by token, windows are as full as they get, and the
+            encoder is done. Latent attention caches expanded heads; `absorbed_difference` tells the other form.
+    """
+    found: dict[str, Any] = dict.fromkeys(CLASSES, ZERO)
+    for kind in architecture.kinds:
+        count = num_layers if architecture.uniform_dense and not stepwise else count_of(kind)
+        if kind.encoder and stepwise and architecture.stacks == 2:
+            continue
+        encoder = kind.encoder and architecture.stacks == 2
+        own = (sym.encoder_sequence, sym.encoder_sequence) if encoder else (queries, keys)
+        if stepwise and not encoder:
+            own = (queries, layers.cached_tokens(kind, keys))
+        for name, flops in layers.layer_flops(architecture, kind, *own, stepwise=stepwise).items():
+            found[name] = found.get(name, ZERO) + count * flops
+        if architecture.uniform_dense and not stepwise:
+            break
+    return found | _end_flops(architecture, batch * queries)
+
+
+def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
+    found = {}
+    if architecture.patches:
+        found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
+    if architecture.head == "labels":
+        return found | {"lm_head": matmul.matmul_flops(batch, sym.num_labels, hidden_size, 1)}
+    if architecture.head == "none":
+        return found
+    if architecture.head == "transformed":
+        found["head_transform"] = matmul.matmul_flops(tokens, hidden_size, hidden_size, 1)
+    return found | {"lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)}
+
+
+def visible_score_flops(architecture: Architecture) -> Any:
+    """FLOPs of the score products of a forward pass that the masks leave: causal, windows and chunks."""
+    total = ZERO
+    for kind in architecture.kinds:
+        encoder = kind.encoder and architecture.stacks == 2
+        own = (sym.encoder_sequence,) * 2 if encoder else (sequence,) * 2
+        scores = layers.layer_flops(architecture, kind, *own).get("attention_scores", ZERO)
+        count = num_layers if len(architecture.kinds) == 1 else count_of(kind)
+        total += count * layers.visible_scores(architecture, kind, scores)
+    return total
+
+
+def absorbed_flops(architecture: Architecture, queries: Any, keys: Any) -> dict[str, Any]:
+    """`forward_flops` of generation with latent attention absorbed: latents are cached, and never expanded."""
+    found = forward_flops(architecture, queries, keys, stepwise=True)
+    heads, rank = num_attention_heads, sym.kv_lora_rank
+    widths = sym.qk_nope_head_dim, sym.v_head_dim
+    for kind in architecture.kinds:
+        if kind.mixer != "latent_attention":
+            continue
+        tokens = batch * queries
+        expanded = layers.layer_flops(architecture, kind, queries, keys, stepwise=True)["attention_scores"]
+        scores = mla.absorbed_attention_flops(batch, queries, keys, heads, rank, sym.qk_rope_head_dim)
+        scores += mla.absorption_flops(tokens, heads, rank, *widths)
+        count = count_of(kind)
+        found["attention_scores"] += count * (scores - expanded)
+        found["projections"] -= count * mla.latent_expansion_flops(tokens, heads, rank, *widths)
+    return found
+
+
+def cache_bytes(architecture: Architecture, context: Any, *, windows: bool | None = None) -> Any:
+    """Bytes that B = 1 sequence of a context caches in layers whose cache grows, at `element_bytes` an element.
+
+    Args:
+        architecture: of the model.
+        context: tokens.
+        windows: only layers with a window (True), only those without (False), or all (None).
+    """
+    total = ZERO
+    for kind in architecture.kinds:
+        local = kind.mixer == "local_attention"
+        if windows is None or windows == local:
+            elements = layers.cached_elements(architecture, kind) * layers.cached_tokens(kind, context)
+            total += count_of(kind) * elements * sym.element_bytes
+    return total
+
+
+def state_bytes(architecture: Architecture) -> Any:
+    """Bytes of the recurrent states of one sequence, however long it is."""
+    return sum((count_of(kind) * layers.state_bytes(kind) for kind in architecture.kinds), ZERO)
+
+
+def cross_cache_bytes(architecture: Architecture) -> Any:
+    """Bytes that cross-attention caches of one token of the encoder."""
+    width = 2 * num_key_value_heads * head_dim * sym.element_bytes
+    return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
+
+
+ENDS = ("lm_head", "head_transform", "patch_embedding")
+"""Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 
 def recomputed_flops(architecture: Architecture, recompute: str) -> Any:
     """FLOPs that recomputation adds to a step over B sequences of s tokens."""
-    forward = forward_flops(architecture)
     if recompute == "none":
         return ZERO
+    forward = forward_flops(architecture)
     if recompute == "selective":
         return forward["attention_scores"]
-    return forward["attention_scores"] + forward["projections"] + forward["mlp"]
+    return sum((flops for name, flops in forward.items() if name not in ENDS), ZERO)

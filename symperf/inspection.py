@@ -8,40 +8,94 @@ from typing import TYPE_CHECKING, Any
 from .codegen.interpret import exact, run
 from .codegen.program import Program
 from .compiled import kept
+from .errors import InputError
 from .plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
-    from .configs import Architecture
+    from .architecture import Architecture
     from .model import Model
 
 FLOP_CLASSES = ("attention_scores", "projections", "mlp", "lm_head")
+"""Classes of products that every answer has; others where the model has such layers."""
+OTHER_CLASSES = (
+    "router",
+    "experts",
+    "shared_experts",
+    "ssm",
+    "cross_attention_scores",
+    "cross_projections",
+    "patch_embedding",
+    "head_transform",
+)
+SSM_PARTS = ("projections", "convolution", "scan")
+RECURRENT_STATE_BYTES = 4
+"""Recurrent states are kept in FP32; the convolution's window has the width of activations."""
 
 
-def inspect(model: Model, *, batch: int = 1, sequence: int = 1, causal_half: bool = False) -> dict[str, Any]:
-    """Parameters, KV-cache bytes and forward FLOPs of a model, as exact integers.
+def inspect(
+    model: Model,
+    *,
+    batch: int = 1,
+    sequence: int = 1,
+    causal_half: bool = False,
+    encoder_sequence: int | None = None,
+    context: int | None = None,
+    absorbed: bool = False,
+) -> dict[str, Any]:
+    """Parameters, cache bytes and forward FLOPs of a model, as exact integers.
 
     Args:
         model: the model.
         batch: sequences.
-        sequence: tokens in a sequence.
-        causal_half: count only the s (s + 1) / 2 visible pairs of attention, not the whole square.
+        sequence: new tokens in a sequence.
+        causal_half: count only the pairs of attention that the masks leave (causal, windows), not the whole square.
+        encoder_sequence: tokens of the encoder's sequence, where there are an encoder and a decoder; else `sequence`.
+        context: tokens that the new ones attend to, themselves included, of which the earlier ones are cached, as in
+            generation; windows are then as full as they get. By default nothing is cached.
+        absorbed: with a context, latent attention attends to the cached latents; else to expanded heads, cached.
 
     Returns:
-        The `inspect` object of the public contract: 2 m n k FLOPs per product; KV bytes at 2 bytes an element.
+        The `inspect` object of the public contract: 2 m n k FLOPs per product; cache bytes at 2 bytes an element.
+        `kv_bytes_per_token` is that of all layers while no window is full, and `kv_cache` tells its parts.
 
     Raises:
-        InputError: `batch` or `sequence` is not a positive whole number.
+        InputError: a length is not a positive whole number, or lengths contradict each other.
     """
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
-    program = _program(model.architecture)
-    inputs = {**model.sizes, "batch": batch, "sequence": sequence, "element_bytes": STATE_BYTES["activation_bytes"]}
+    positive_integer("encoder_sequence", 1 if encoder_sequence is None else encoder_sequence)
+    keys = sequence if context is None else positive_integer("context", context)
+    if keys < sequence:
+        raise InputError(f"context: found {keys}, expected at least the {sequence} tokens of sequence")
+    if causal_half and context is not None:
+        raise InputError("causal_half: found true with a context, expected one of the two")
+    form = "prefill" if context is None else "absorbed" if absorbed else "stepwise"
+    program = _program(model.architecture, form)
+    inputs = {
+        **model.sizes,
+        "batch": batch,
+        "sequence": sequence,
+        "context": keys,
+        "encoder_sequence": sequence if encoder_sequence is None else encoder_sequence,
+        "element_bytes": STATE_BYTES["activation_bytes"],
+        "state_bytes": RECURRENT_STATE_BYTES,
+    }
     values = run(program, inputs, exact())
     number = {name: int(values[position]) for name, position in program.outputs.items()}
     if causal_half:
-        number["attention_scores"] = number["attention_scores"] * (sequence + 1) // (2 * sequence)
+        number["attention_scores"] = number["visible_scores"]
+    return _answer(model, number)
+
+
+def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
+    architecture = model.architecture
     total, tables = number["total"], number["tables"]
-    flops = {name: number[name] for name in FLOP_CLASSES}
+    parts = {part: number[f"ssm_{part}"] for part in SSM_PARTS if f"ssm_{part}" in number}
+    if parts:
+        number["ssm"] = sum(parts.values())
+    flops = {name: number[name] for name in (*FLOP_CLASSES, *OTHER_CLASSES) if name in number}
+    kinds = [(str(kind), model.sizes[kind.count], number[f"layer/{i}"]) for i, kind in enumerate(architecture.kinds)]
+    each = {parameters for _, _, parameters in kinds}
     return {
         "model": model.name,
         "family": model.family,
@@ -49,33 +103,57 @@ def inspect(model: Model, *, batch: int = 1, sequence: int = 1, causal_half: boo
             "total": total,
             "embedding": tables,
             "non_embedding": total - tables,
-            "active_per_token": total,
-            "per_layer": number["per_layer"],
+            "active_per_token": number["active"],
+            "per_layer": each.pop() if len(each) == 1 else None,
         },
         "kv_bytes_per_token": number["kv"],
         "flops_forward": {"total": sum(flops.values()), **flops},
-        "layers": [{"kind": "attention + MLP", "count": model.sizes["num_layers"]}],
+        "layers": [{"kind": kind, "count": count} for kind, count, _ in kinds],
+        "parameters_per_layer": {kind: parameters for kind, _, parameters in kinds},
+        "multi_token_parameters": number["multi_token"],
+        "kv_cache": {
+            "growing_bytes_per_token": number["kv"] - number["kv_windows"],
+            "window_bytes_per_token": number["kv_windows"],
+            "window_tokens": model.sliding_window,
+            "bytes_per_sequence": number["kv_sequence"],
+            "state_bytes_per_sequence": number["state"],
+            "cross_bytes_per_encoder_token": number["kv_cross"],
+        },
+        "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
-        "architecture": asdict(model.architecture),
+        "architecture": {**asdict(architecture), "kinds": [asdict(kind) for kind in architecture.kinds]},
         "warnings": list(model.warnings),
     }
 
 
-def _program(architecture: Architecture) -> Program:
+def _program(architecture: Architecture, form: str) -> Program:
     def make() -> Program:
-        from . import counts
+        from . import counts, layer_counts
         from .codegen.lower import lower
-        from .formulas.memory import kv_cache_bytes
-        from .formulas.symbols import element_bytes, head_dim, num_key_value_heads, num_layers, strip_units
+        from .formulas.symbols import context, sequence, strip_units
 
+        if form == "prefill":
+            flops = counts.forward_flops(architecture)
+        elif form == "absorbed":
+            flops = counts.absorbed_flops(architecture, sequence, context)
+        else:
+            flops = counts.forward_flops(architecture, sequence, context, stepwise=True)
+        kinds = enumerate(architecture.kinds)
         outputs = {
             "total": counts.total_parameters(architecture),
+            "active": counts.active_parameters(architecture),
             "tables": counts.table_parameters(architecture),
-            "per_layer": counts.layer_parameters(architecture),
-            "kv": kv_cache_bytes(1, num_layers, num_key_value_heads, head_dim, element_bytes),
-            **counts.forward_flops(architecture),
+            "multi_token": counts.multi_token_parameters(architecture),
+            **{f"layer/{i}": layer_counts.layer_parameters(architecture, kind) for i, kind in kinds},
+            "kv": counts.cache_bytes(architecture, 1),
+            "kv_windows": counts.cache_bytes(architecture, 1, windows=True),
+            "kv_sequence": counts.cache_bytes(architecture, context),
+            "kv_cross": counts.cross_cache_bytes(architecture),
+            "state": counts.state_bytes(architecture),
+            "visible_scores": counts.visible_score_flops(architecture),
+            **flops,
         }
         return lower([], {name: strip_units(expr) for name, expr in outputs.items()})
 
-    text = repr(sorted(asdict(architecture).items()))
+    text = repr((form, sorted(asdict(architecture).items())))
     return kept("inspect", text, make, Program.to_json, Program.from_json)

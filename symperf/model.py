@@ -27,7 +27,7 @@ LARGEST_FILE = 10_000_000
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """A decoder-only transformer: its structure and its sizes.
+    """A model: its structure and its sizes.
 
     Attributes:
         name: Its name in the catalogue, or the name of its file or folder.
@@ -35,7 +35,9 @@ class Model:
         source: Its file, or where the catalogue has it from; for messages.
         architecture: The structural choices, which decide the form of the cost.
         sizes: `hidden_size`, `num_layers`, `num_attention_heads`, `num_key_value_heads`, `head_dim`,
-            `intermediate_size`, `vocab_size` and `position_rows` (rows of a learned position table, else 0).
+            `intermediate_size`, `vocab_size` and `position_rows` (rows of a learned position table), as 0 where there
+            is no such thing; and those of other parts that it has, such as `num_experts` or `kv_lora_rank`. Where
+            layers are of several kinds, the count of each (`LayerKind.count`), which add up to `num_layers`.
         context: The longest sequence in tokens that the config is made for, if it says.
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
         warnings: What the config says that the cost does not carry, one line each.
@@ -57,6 +59,27 @@ class Model:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
         return f"<Model {self.name} ({self.family}): {sizes}>"
+
+    @property
+    def uniform_dense(self) -> bool:
+        """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
+        return self.architecture.uniform_dense
+
+    def require_uniform_dense(self, use: str) -> None:
+        """Refuse a use that is modelled for uniform dense decoders only.
+
+        Args:
+            use: what is asked for, as the message says it: "training".
+
+        Raises:
+            InputError: the model has layers of other kinds.
+        """
+        if not self.uniform_dense:
+            kinds = "; ".join(str(kind) for kind in self.architecture.kinds)
+            raise InputError(
+                f"{self.name}: its layers ({kinds}) are not modelled in {use} yet, only decoders with attention and "
+                "an MLP of one size in every layer"
+            )
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Model:

@@ -8,7 +8,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_configs import FALCON, LLAMA, MPT, OPT, load_config
+from model_configs import (
+    DEEPSEEK,
+    FALCON,
+    JAMBA,
+    LLAMA,
+    LLAMA4,
+    MAMBA2,
+    MIXTRAL,
+    MPT,
+    NEMOTRON_H,
+    OPT,
+    QWEN3_NEXT,
+    T5,
+    VIT,
+    load_config,
+)
 
 from symperf.errors import InputError
 from symperf.families import FAMILIES, NOT_YET
@@ -51,8 +66,8 @@ def message(call):
         ({"num_local_experts": 8}, ["num_local_experts is 8", "mixture-of-experts"]),
         ({"is_encoder_decoder": True}, ["is_encoder_decoder is True", "encoders"]),
         ({"model_type": "lama"}, ["unknown model_type 'lama'", "did you mean llama", "qwen3"]),
-        ({"model_type": "mixtral"}, ["'mixtral'", "mixture of experts", "not supported yet", "llama"]),
-        ({"model_type": "bert"}, ["'bert'", "encoder", "not supported yet"]),
+        ({"model_type": "granitemoe"}, ["'granitemoe'", "mixture of experts", "not supported yet", "mixtral"]),
+        ({"model_type": "distilbert"}, ["'distilbert'", "encoder", "not supported yet"]),
         ({"model_type": 7}, ["model_type is 7"]),
         ({"model_type": "x\ny" * 1000}, ["unknown model_type"]),
         (
@@ -65,6 +80,47 @@ def message(call):
 )
 def test_bad_values(load, change, parts):
     text = message(lambda: load(LLAMA | change))
+    assert "tiny.json" in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "parts"),
+    [
+        (MIXTRAL, {"num_local_experts": 0}, ["num_local_experts is 0", "positive integer"]),
+        (MIXTRAL, {"num_experts_per_tok": 9}, ["passes 9 of 4 experts"]),
+        (MIXTRAL, {"layer_types": ["full_attention"]}, ["layer_types has 1 entries", "2 layers"]),
+        (MIXTRAL, {"layer_types": ["full_attention", "odd"]}, ["layer_types", "expected only full_attention"]),
+        (MIXTRAL, {"layer_types": "full_attention"}, ["layer_types", "list of words"]),
+        (MIXTRAL, {"num_hidden_layers": 10**9, "sliding_window": 8}, ["1000000000 layers", "at most 100000"]),
+        (DEEPSEEK, {"kv_lora_rank": None}, ["kv_lora_rank is None", "positive integer"]),
+        (DEEPSEEK, {"first_k_dense_replace": -1}, ["first_k_dense_replace is -1", "0 or more"]),
+        (DEEPSEEK, {"n_shared_experts": "one"}, ["n_shared_experts is 'one'"]),
+        (LLAMA4, {"no_rope_layers": [1]}, ["no_rope_layers is [1]", "2 layers"]),
+        (LLAMA4, {"no_rope_layers": [1, 2]}, ["no_rope_layers", "integers from 0 to 1"]),
+        (MAMBA2, {"num_heads": 3}, ["3 heads of 32", "expanded width 128"]),
+        (MAMBA2, {"state_size": 0}, ["state_size is 0"]),
+        (JAMBA, {"attn_layer_period": 0}, ["attn_layer_period is 0"]),
+        (JAMBA, {"mamba_dt_rank": "some"}, ["mamba_dt_rank is 'some'"]),
+        (JAMBA, {"sliding_window": 8}, ["sliding_window is 8"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-"}, ["2 letters for 4 layers"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-*Q"}, ["letters of M - * E"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-*E"}, ["no layer of experts"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": 7}, ["letters of M - * E"]),
+        (QWEN3_NEXT, {"full_attention_interval": 0}, ["full_attention_interval is 0"]),
+        (QWEN3_NEXT, {"mlp_only_layers": [99]}, ["mlp_only_layers is [99]", "0 to 4"]),
+        (T5, {"num_decoder_layers": 0}, ["num_decoder_layers is 0"]),
+        (T5, {"feed_forward_proj": 3}, ["feed_forward_proj is 3"]),
+        (VIT, {"patch_size": 500}, ["image_size is 224", "at least the patch_size 500"]),
+        ({"model_type": "llava"}, {}, ["text_config is missing"]),
+        ({"model_type": "llava", "text_config": LLAMA}, {"text_config": {"model_type": "llava"}}, ["language model"]),
+        ({"model_type": "llava", "text_config": 3}, {}, ["text_config is 3", "an object"]),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_values_of_other_kinds(load, config, change, parts):
+    text = message(lambda: load(config | change))
     assert "tiny.json" in text
     for part in parts:
         assert part in text
@@ -141,9 +197,9 @@ def test_every_planned_type_is_refused_by_name(load):
             assert f"{name!r}" in message(lambda name=name: load(LLAMA | {"model_type": name}))
 
 
-KEYS = st.sampled_from(
-    sorted({key for config in (LLAMA, FALCON, MPT, OPT) for key in config} | {"attn_config", "head_dim", "text_config"})
-)
+SMALLEST = [LLAMA, FALCON, MPT, OPT, MIXTRAL, DEEPSEEK, LLAMA4, MAMBA2, JAMBA, NEMOTRON_H, QWEN3_NEXT, T5, VIT]
+MORE = {"attn_config", "head_dim", "text_config", "layer_types", "sliding_window", "mlp_only_layers", "id2label"}
+KEYS = st.sampled_from(sorted({key for config in SMALLEST for key in config} | MORE))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(sorted(FAMILIES)),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
@@ -152,7 +208,7 @@ VALUES = st.recursive(
 
 
 @settings(deadline=None, max_examples=300)
-@given(base=st.sampled_from([LLAMA, FALCON, MPT, OPT]), changes=st.dictionaries(KEYS, VALUES, max_size=3))
+@given(base=st.sampled_from(SMALLEST), changes=st.dictionaries(KEYS, VALUES, max_size=3))
 def test_any_config_is_a_model_or_one_clear_line(tmp_path_factory, base, changes):
     path = tmp_path_factory.getbasetemp() / "fuzz.json"
     path.write_text(json.dumps(base | changes), encoding="utf-8")

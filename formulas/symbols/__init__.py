@@ -25,6 +25,7 @@ from .formats import *  # noqa: F403
 from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
+from .serving import *  # noqa: F403
 from .work import *  # noqa: F403
 
 if TYPE_CHECKING:

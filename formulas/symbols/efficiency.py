@@ -63,3 +63,10 @@ workspace_bytes = add(
     BYTE,
     ZERO_UP,
 )
+token_imbalance = add(
+    "efficiency",
+    "token_imbalance",
+    r"\chi_t",
+    "Tokens of the device whose experts get most, over the mean; 1 where routing is balanced.",
+    domain=POSITIVE,
+)

@@ -48,10 +48,44 @@ link_latency = add("formal", "link_latency", r"\alpha", "Latency of a hop.", SEC
 half_bytes = add("formal", "half_bytes", r"\nu", "Message size at half the attainable bandwidth.", BYTE, ZERO_UP)
 micro_batches = add("formal", "micro_batches", "m", "Micro-batches of a step, per replica.")
 stages = add("formal", "stages", "p'", "Stages of a pipeline.")
-forward_time = add("formal", "forward_time", "T_f", "Forward time of one micro-batch on one device.", SECOND, ZERO_UP)
+forward_time = add("formal", "forward_time", "T_f", "Forward time of one micro-batch on one device.", SECOND, POSITIVE)
 backward_time = add(
     "formal", "backward_time", "T_b", "Backward time of one micro-batch on one device.", SECOND, ZERO_UP
 )
+input_gradient_time = add(
+    "formal",
+    "input_gradient_time",
+    "T_i",
+    "Time of the input gradients of one micro-batch on one device.",
+    SECOND,
+    POSITIVE,
+)
+weight_gradient_time = add(
+    "formal",
+    "weight_gradient_time",
+    "T_g",
+    "Time of the weight gradients of one micro-batch on one device.",
+    SECOND,
+    POSITIVE,
+)
+paired_time = add(
+    "formal",
+    "paired_time",
+    "T_{fb}",
+    "Time of a forward and a backward pass that run beside each other on one device.",
+    SECOND,
+    POSITIVE,
+)
+fill_time = add(
+    "formal", "fill_time", "T_{fill}", "Time of one micro-batch through all stages, both ways.", SECOND, ZERO_UP
+)
+bottleneck_time = add(
+    "formal", "bottleneck_time", "T_{max}", "Time of one micro-batch on the slowest stage, both ways.", SECOND, ZERO_UP
+)
+layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
+first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)
+middle_layers = add("formal", "middle_layers", r"L_{\circ}", "Layers of each stage between the ends.", domain=ZERO_UP)
+last_layers = add("formal", "last_layers", "L_p", "Layers of the last stage.", domain=ZERO_UP)
 first_time = add("formal", "first_time", "T_1", "Extra time of the first stage per micro-batch.", SECOND, ZERO_UP)
 last_time = add("formal", "last_time", "T_p", "Extra time of the last stage per micro-batch.", SECOND, ZERO_UP)
 work_time = add("formal", "work_time", "T_w", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
@@ -64,6 +98,48 @@ layer_bytes = add(
     "formal", "layer_bytes", "A_l", "Activation bytes kept by a layer for one micro-batch.", BYTE, ZERO_UP
 )
 in_flight = add("formal", "in_flight", "m_f", "Micro-batches whose activations a stage holds.", domain=POSITIVE)
+
+# Parts of a sequence, experts on several devices, sharded state, switches that reduce
+
+block_time = add(
+    "formal", "block_time", "T_a", "Time of attention between two whole parts of a sequence.", SECOND, ZERO_UP
+)
+causal_share = add(
+    "formal", "causal_share", r"\kappa", "Part of the pairs of two parts that the mask leaves.", domain=POSITIVE
+)
+query_bytes = add("formal", "query_bytes", "Q_q", "Bytes of a device's queries.", BYTE, ZERO_UP)
+key_value_bytes = add("formal", "key_value_bytes", "Q_{kv}", "Bytes of a device's keys and values.", BYTE, ZERO_UP)
+device_imbalance = add(
+    "formal",
+    "device_imbalance",
+    r"\chi_e",
+    "Tokens of the device with most, of an expert-parallel group, over the mean; 1 where balanced.",
+    domain=POSITIVE,
+)
+node_limit = add("formal", "node_limit", "M", "Scale-up domains that may hold the experts of one token.")
+unit_parameters = add(
+    "formal", "unit_parameters", "N_U", "Parameters that are gathered at once, as one unit.", domain=POSITIVE
+)
+units = add("formal", "units", "U", "Units that are gathered one after another.")
+gathered_units = add("formal", "gathered_units", "U_g", "Units whose parameters a device holds at once.")
+shards = add("formal", "shards", "d_z", "Devices over which state is sharded.")
+gather_time = add("formal", "gather_time", "T_{ag}", "Time to gather one unit's parameters.", SECOND, ZERO_UP)
+scatter_time = add(
+    "formal",
+    "scatter_time",
+    "T_{rs}",
+    "Time to pass on one unit's gradients, or reduce and scatter them.",
+    SECOND,
+    ZERO_UP,
+)
+collective_time = add("formal", "collective_time", "T_{coll}", "Measured time of a collective.", SECOND, POSITIVE)
+switch_efficiency = add(
+    "formal",
+    "switch_efficiency",
+    r"\eta_s",
+    "Part of a link's rate at which a switch reduces and multicasts.",
+    domain=POSITIVE,
+)
 
 flop = add(
     "unit",

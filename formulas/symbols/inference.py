@@ -43,8 +43,8 @@ sampling_kernels = add(
     "efficiency", "sampling_kernels", "n_{smp}", "Kernels that choose a token from the logits, one after the other."
 )
 
-steps = add("formal", "steps", "n_s", "Decode steps of a generation.", domain=ZERO_UP)
-first_context = add("formal", "first_context", "l_1", "Keys that the first decode step reads.", domain=POSITIVE)
+steps = add("formal", "steps", "n_g", "Decode steps of a generation.")
+first_context = add("formal", "first_context", "l_1", "Keys that the first decode step reads.")
 new_tokens = add("formal", "new_tokens", "n_q", "Queries of each sequence in one pass.", domain=POSITIVE)
 own_bytes = add(
     "formal", "own_bytes", "Q_0", "Bytes of an attention kernel that do not depend on the context.", BYTE, ZERO_UP

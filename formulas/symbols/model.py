@@ -1,8 +1,9 @@
-"""Sizes of a model."""
+"""Sizes of a model. Names follow the keys of published configs, spelled out."""
 
 from __future__ import annotations
 
-from .entry import ZERO_UP, add
+from ..dimension import BYTE
+from .entry import POSITIVE, SYMBOLS, ZERO_UP, add
 
 hidden_size = add("model", "hidden_size", "h", "Width of the residual stream.")
 num_layers = add("model", "num_layers", "L", "Transformer layers of the model.")
@@ -12,3 +13,99 @@ head_dim = add("model", "head_dim", "d_h", "Width of one head.")
 intermediate_size = add("model", "intermediate_size", "f", "Inner width of the MLP.")
 vocab_size = add("model", "vocab_size", "V", "Rows of the token embedding.")
 position_rows = add("model", "position_rows", "P", "Rows of the learned position table, 0 without one.", domain=ZERO_UP)
+
+# Attention of other kinds
+
+sliding_window = add("model", "sliding_window", "w_a", "Keys that a query of a windowed layer sees, itself included.")
+visible_pairs = add(
+    "formal",
+    "visible_pairs",
+    "n_{vis}",
+    "Pairs of a query and a key of one sequence that the mask leaves.",
+    domain=POSITIVE,
+)
+global_head_dim = add("model", "global_head_dim", "d_g", "Width of a head in layers that see all keys, if another.")
+num_global_key_value_heads = add(
+    "model", "num_global_key_value_heads", "a_{g}", "Key-value heads in layers that see all keys, if another number."
+)
+q_lora_rank = add("model", "q_lora_rank", "r_q", "Width of the compressed queries of latent attention.")
+kv_lora_rank = add("model", "kv_lora_rank", "r_{kv}", "Width of the compressed keys and values of latent attention.")
+qk_nope_head_dim = add("model", "qk_nope_head_dim", "d_n", "Width of a latent-attention key without rotary position.")
+qk_rope_head_dim = add("model", "qk_rope_head_dim", "d_r", "Width of the rotary part of a latent-attention key.")
+v_head_dim = add("model", "v_head_dim", "d_v", "Width of a latent-attention value.")
+
+# Experts
+
+num_experts = add("model", "num_experts", "E", "Routed experts of a layer.")
+num_experts_per_token = add("model", "num_experts_per_token", "k_e", "Routed experts that a token passes.")
+expert_intermediate_size = add("model", "expert_intermediate_size", "f_e", "Inner width of a routed expert.")
+expert_imbalance = add(
+    "formal",
+    "expert_imbalance",
+    r"\chi",
+    "Tokens of the fullest expert over the mean, 1 where balanced.",
+    domain=POSITIVE,
+)
+shared_expert_intermediate_size = add(
+    "model", "shared_expert_intermediate_size", "f_s", "Inner width of all shared experts of a layer together."
+)
+
+# State-space and linear-attention layers
+
+ssm_state_size = add("model", "ssm_state_size", "n_s", "State of a channel of a state-space layer.")
+ssm_num_heads = add("model", "ssm_num_heads", "a_s", "Heads of a Mamba-2 layer.")
+ssm_head_dim = add("model", "ssm_head_dim", "d_s", "Channels of a Mamba-2 head.")
+ssm_groups = add("model", "ssm_groups", "g_s", "Groups of heads that share B and C.")
+ssm_inner_size = add("model", "ssm_inner_size", "h_s", "Channels of a Mamba-1 layer.")
+ssm_time_step_rank = add("model", "ssm_time_step_rank", "r_s", "Width of the time step's projection in Mamba-1.")
+ssm_chunk_size = add("model", "ssm_chunk_size", "c_s", "Tokens that a chunked scan takes as one block.")
+conv_kernel = add("model", "conv_kernel", "k_c", "Taps of the causal convolution before a scan.")
+linear_num_key_heads = add("model", "linear_num_key_heads", "a_{lk}", "Key heads of a linear-attention layer.")
+linear_num_value_heads = add("model", "linear_num_value_heads", "a_{lv}", "Value heads of a linear-attention layer.")
+linear_key_head_dim = add("model", "linear_key_head_dim", "d_{lk}", "Width of a linear-attention key.")
+linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width of a linear-attention value.")
+state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
+
+# Encoders
+
+encoder_sequence = add("work", "encoder_sequence", "s_e", "Tokens in the encoder's sequence.")
+relative_rows = add("model", "relative_rows", "P_r", "Buckets of relative positions (T5).", domain=ZERO_UP)
+token_type_rows = add("model", "token_type_rows", "P_t", "Rows of the token-type table (BERT).", domain=ZERO_UP)
+num_patches = add("model", "num_patches", "n_p", "Patches of an image.")
+patch_features = add("model", "patch_features", "n_f", "Values of a patch: its pixels times their channels.")
+num_labels = add("model", "num_labels", "n_l", "Classes of a classifier.")
+num_multi_token_layers = add(
+    "model", "num_multi_token_layers", "L_m", "Layers for multi-token prediction, beside the model's.", domain=ZERO_UP
+)
+
+# How many layers there are of each kind, in models of several kinds
+
+_MIXERS = {
+    "attention": ("att", "softmax attention over all keys"),
+    "local_attention": ("win", "windowed attention"),
+    "latent_attention": ("mla", "latent attention"),
+    "ssm": ("ssm", "a Mamba-2 mixer"),
+    "ssm1": ("ssm1", "a Mamba-1 mixer"),
+    "linear_attention": ("lin", "a gated delta rule"),
+    "": ("", ""),
+}
+_FEED_FORWARDS = {
+    "dense": ("mlp", "an MLP"),
+    "experts": ("moe", "experts"),
+    "dense_experts": ("both", "an MLP beside experts"),
+    "": ("", ""),
+}
+for _mixer, (_short, _words) in _MIXERS.items():
+    for _ffn, (_end, _more) in _FEED_FORWARDS.items():
+        if _mixer or _ffn:
+            _name = "_".join(part for part in (_mixer, _ffn) if part)
+            _glyph = "+".join(part for part in (_short, _end) if part)
+            _sentence = " and ".join(part for part in (_words, _more) if part)
+            add("model", f"num_{_name}_layers", f"L_{{{_glyph}}}", f"Layers of {_sentence}.")
+add("model", "num_encoder_layers", "L_{enc}", "Layers of the encoder.")
+add("model", "num_decoder_layers", "L_{dec}", "Layers of the decoder, where there is an encoder too.")
+
+
+def layer_count(name: str) -> object:
+    """The symbol that counts the layers of a kind."""
+    return SYMBOLS[name].symbol

@@ -8,6 +8,9 @@ tp = add("plan", "tp", "t", "Tensor-parallel degree.")
 pp = add("plan", "pp", "p", "Pipeline-parallel degree: stages.")
 dp = add("plan", "dp", "d", "Data-parallel degree: replicas.")
 vpp = add("plan", "vpp", "v", "Virtual pipeline stages (model chunks) per device.")
+cp = add("plan", "cp", "c", "Context-parallel degree: parts of a sequence.")
+ep = add("plan", "ep", "e", "Expert-parallel degree: devices over which a layer's experts are dealt.")
+expert_tp = add("plan", "expert_tp", "t_e", "Tensor-parallel degree inside an expert.")
 overlap_tp = add(
     "plan",
     "overlap_tp",
@@ -20,5 +23,19 @@ overlap_dp = add(
     "overlap_dp",
     r"\phi_d",
     "Part of the last backward pass beside which gradients may be reduced.",
+    domain=FRACTION,
+)
+overlap_gather = add(
+    "plan",
+    "overlap_gather",
+    r"\phi_g",
+    "Part of the gathering of sharded parameters that may run beside the layers before.",
+    domain=FRACTION,
+)
+overlap_ep = add(
+    "plan",
+    "overlap_ep",
+    r"\phi_e",
+    "Part of the transfers between experts that may run beside the other work of a layer.",
     domain=FRACTION,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..inspection import inspect
 from ..model import Model
@@ -12,11 +12,26 @@ from .output import console, write_json
 if TYPE_CHECKING:
     import argparse
 
+CACHE_ROWS = {
+    "window_bytes_per_token": "of it in layers with a window",
+    "state_bytes_per_sequence": "recurrent state a sequence",
+    "cross_bytes_per_encoder_token": "cross-attention cache an encoder token",
+}
+"""Parts of the cache that are shown where there are such layers."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Print what a model has."""
     model = Model.load(options.model)
-    found = inspect(model, batch=options.batch, sequence=options.sequence, causal_half=options.causal_half)
+    found = inspect(
+        model,
+        batch=options.batch,
+        sequence=options.sequence,
+        causal_half=options.causal_half,
+        encoder_sequence=getattr(options, "encoder_sequence", None),
+        context=getattr(options, "context", None),
+        absorbed=getattr(options, "absorbed", False),
+    )
     if options.json:
         write_json(found)
         return 0
@@ -27,17 +42,33 @@ def run(options: argparse.Namespace) -> int:
     table.add_column()
     table.add_column(justify="right")
     table.add_column()
-    for name, count in found["parameters"].items():
-        table.add_row(f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, ""))
-    table.add_row("KV cache a token", f"{found['kv_bytes_per_token']:,} B", "2 bytes an element")
-    work = f"{options.batch} x {options.sequence} tokens"
-    for name, flops in found["flops_forward"].items():
-        table.add_row(f"forward FLOPs, {name}".replace("_", " "), f"{flops:,}", f"{quantity(flops, 'FLOP')}, {work}")
-    for name, size in found["sizes"].items():
-        table.add_row(name, f"{size:,}", "")
+    for row in _rows(found, f"{options.batch} x {options.sequence} tokens"):
+        table.add_row(*row)
     with console() as out:
         out.print(Text.assemble((model.name, "bold"), f" ({model.family}), {model.source}"))
         out.print(table)
         for text in found["warnings"]:
             out.print(Text(f"warning: {text}", "yellow"))
     return 0
+
+
+def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
+    rows = []
+    for name, count in found["parameters"].items():
+        if count is not None:
+            rows.append((f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, "")))
+    kinds = found["layers"]
+    for layer in kinds:
+        size = found["parameters_per_layer"][layer["kind"]]
+        if len(kinds) > 1:
+            rows.append((f"{layer['count']} layers: {layer['kind']}", f"{size:,}", f"{quantity(size, '')} each"))
+    rows.append(("KV cache a token", f"{found['kv_bytes_per_token']:,} B", "2 bytes an element"))
+    cache = found["kv_cache"]
+    for name, words in CACHE_ROWS.items():
+        if cache[name]:
+            note = f"{cache['window_tokens']:,} tokens at most" if name.startswith("window") else ""
+            rows.append((words, f"{cache[name]:,} B", note))
+    for name, flops in found["flops_forward"].items():
+        rows.append((f"forward FLOPs, {name}".replace("_", " "), f"{flops:,}", f"{quantity(flops, 'FLOP')}, {work}"))
+    rows += [(name, f"{size:,}", "") for name, size in found["sizes"].items()]
+    return rows

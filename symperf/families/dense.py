@@ -1,21 +1,13 @@
-"""The supported model families: what the keys of their Hugging Face configs mean, one table per family.
-
-Every family is told as its differences from a Llama (`LLAMA_SIZES`, `LLAMA_LAYERS`) or a GPT-2. Defaults for
-absent keys are those of the config classes of transformers 4.57.1, for the keys that published files leave
-out; biases and norms are those of its modules, and of llm-foundry where transformers ignores a key of MPT.
-"""
+"""Decoders with an MLP in every layer: one table per family, as differences from `symperf.families.bases`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from symperf.configs import (
     Config,
     Family,
-    Parsed,
-    Rule,
     Sizes,
-    describe,
     dropping,
     flag,
     four_hidden,
@@ -26,70 +18,22 @@ from symperf.configs import (
     tied,
     window,
 )
-from symperf.errors import InputError, nearest, shown
-from symperf.unsupported import NOT_YET
+from symperf.families.bases import (
+    GEMMA2_LAYERS,
+    GEMMA2_SIZES,
+    GPT2_DROPOUT,
+    GPT2_LAYERS,
+    GPT2_SIZES,
+    LAYER_NORM,
+    LLAMA_LAYERS,
+    LLAMA_SIZES,
+    NO_ATTENTION_BIAS,
+)
+from symperf.layouts import all_but_every, always, from_layer, layout, windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from symperf.configs import Rule
 
-
-LLAMA_SIZES: dict[str, Rule | int] = {
-    "hidden_size": required("hidden_size"),
-    "num_layers": required("num_hidden_layers"),
-    "num_attention_heads": required("num_attention_heads"),
-    "num_key_value_heads": optional("num_key_value_heads", absent=heads, null=heads),
-    "head_dim": optional("head_dim", absent=hidden_by_heads, null=hidden_by_heads),
-    "intermediate_size": required("intermediate_size"),
-    "vocab_size": required("vocab_size"),
-    "position_rows": 0,
-}
-LLAMA_LAYERS: dict[str, object] = {
-    "gated_mlp": True,
-    "norm": "rms_norm",
-    "positions": "rotary",
-    "tied_embeddings": tied(False),
-    "parallel_block": False,
-    "block_norms": 2,
-    "norm_bias": False,
-    "qkv_bias": flag("attention_bias", False),
-    "attention_output_bias": flag("attention_bias", False),
-    "mlp_bias": False,
-    "head_bias": False,
-    "query_key_norm": "none",
-    "embedding_norm": False,
-    "final_norm": True,
-    "dropout": dropping("attention_dropout", "hidden_dropout", "residual_dropout", "resid_pdrop", "attn_pdrop"),
-}
-NO_ATTENTION_BIAS: dict[str, object] = {"qkv_bias": False, "attention_output_bias": False}
-LAYER_NORM: dict[str, object] = {"norm": "layer_norm", "norm_bias": True}
-
-GPT2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
-    "hidden_size": required("n_embd", "hidden_size"),
-    "num_layers": required("n_layer", "num_hidden_layers"),
-    "num_attention_heads": required("n_head", "num_attention_heads"),
-    "num_key_value_heads": heads,
-    "head_dim": hidden_by_heads,
-    "intermediate_size": optional("n_inner", absent=four_hidden, null=four_hidden),
-    "position_rows": required("n_positions", "max_position_embeddings"),
-}
-GPT2_LAYERS: dict[str, object] = (
-    LLAMA_LAYERS
-    | LAYER_NORM
-    | {
-        "gated_mlp": False,
-        "positions": "learned",
-        "tied_embeddings": tied(True),
-        "qkv_bias": True,
-        "attention_output_bias": True,
-        "mlp_bias": True,
-    }
-)
-GPT2_DROPOUT: dict[str, object] = {"dropout": dropping("resid_pdrop", "attn_pdrop", absent=0.1)}
-GEMMA2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
-    "num_key_value_heads": optional("num_key_value_heads", absent=4),
-    "head_dim": optional("head_dim", absent=256),
-}
-GEMMA2_LAYERS: dict[str, object] = LLAMA_LAYERS | {"tied_embeddings": tied(True), "block_norms": 4}
 OLMO2_LAYERS: dict[str, object] = LLAMA_LAYERS | {"query_key_norm": "full_width"}
 GLM_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": optional("num_key_value_heads", absent=2),
@@ -109,6 +53,7 @@ GEMMA3 = Family(
     },
     layers=GEMMA2_LAYERS | {"query_key_norm": "per_head"},
     window=window(4096),
+    kinds=layout(windows(all_but_every(6, key="sliding_window_pattern"))),
 )
 
 
@@ -164,7 +109,10 @@ def mpt_intermediate_size(config: Config, sizes: Sizes) -> int:
 
 MPT_BIAS = flag("no_bias", True, yes=False, no=True)
 
-FAMILIES: dict[str, Family] = {
+ALTERNATE = layout(windows(lambda index, _config, _sizes: index % 2 == 0))
+QWEN_KINDS = layout(windows(from_layer("max_window_layers", 28)))
+
+DENSE: dict[str, Family] = {
     "gpt2": Family(GPT2_SIZES, GPT2_LAYERS | GPT2_DROPOUT),
     "gpt_bigcode": Family(
         GPT2_SIZES
@@ -266,15 +214,21 @@ FAMILIES: dict[str, Family] = {
         },
     ),
     "llama": Family(LLAMA_SIZES, LLAMA_LAYERS | {"mlp_bias": flag("mlp_bias", False)}),
+    "internlm": Family(
+        LLAMA_SIZES,
+        LLAMA_LAYERS | {"qkv_bias": flag("bias", True), "attention_output_bias": flag("bias", True)},
+    ),
     "mistral": Family(
         LLAMA_SIZES | {"num_key_value_heads": optional("num_key_value_heads", absent=8, null=heads)},
         LLAMA_LAYERS | NO_ATTENTION_BIAS,
         window=window(4096),
+        kinds=layout(windows(always)),
     ),
     "qwen2": Family(
         LLAMA_SIZES | {"num_key_value_heads": optional("num_key_value_heads", absent=32, null=heads)},
         LLAMA_LAYERS | {"qkv_bias": True, "attention_output_bias": False},
         window=window(4096, switch="use_sliding_window"),
+        kinds=QWEN_KINDS,
     ),
     "qwen3": Family(
         LLAMA_SIZES
@@ -284,17 +238,19 @@ FAMILIES: dict[str, Family] = {
         },
         LLAMA_LAYERS | {"query_key_norm": "per_head"},
         window=window(4096, switch="use_sliding_window"),
+        kinds=QWEN_KINDS,
     ),
     "gemma": Family(
         GEMMA2_SIZES | {"num_key_value_heads": optional("num_key_value_heads", absent=16)},
         GEMMA2_LAYERS | {"block_norms": 2},
     ),
-    "gemma2": Family(GEMMA2_SIZES, GEMMA2_LAYERS, window=window(4096), soft_capping=True),
+    "gemma2": Family(GEMMA2_SIZES, GEMMA2_LAYERS, window=window(4096), kinds=ALTERNATE, traits=("soft_capping",)),
     "gemma3_text": GEMMA3,
     "gemma3": Family(
         GEMMA3.sizes,
         GEMMA3.layers,
         GEMMA3.window,
+        GEMMA3.kinds,
         only={"model_type": "gemma3_text"},
         section="text_config",
     ),
@@ -312,7 +268,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "phi3": Family(LLAMA_SIZES, LLAMA_LAYERS | NO_ATTENTION_BIAS, window=window(None)),
     "olmo2": Family(LLAMA_SIZES, OLMO2_LAYERS),
-    "olmo3": Family(LLAMA_SIZES, OLMO2_LAYERS, window=window(4096)),
+    "olmo3": Family(LLAMA_SIZES, OLMO2_LAYERS, window=window(4096), kinds=layout(windows(all_but_every(4)))),
     "starcoder2": Family(
         LLAMA_SIZES | {"num_key_value_heads": optional("num_key_value_heads", absent=2, null=heads)},
         GPT2_LAYERS
@@ -357,31 +313,3 @@ FAMILIES: dict[str, Family] = {
     "glm": Family(GLM_SIZES, GLM_LAYERS),
     "glm4": Family(GLM_SIZES, GLM_LAYERS | {"block_norms": 4}),
 }
-
-
-def parse(data: Mapping[str, Any], where: str) -> Parsed:
-    """Read the object of a `config.json`.
-
-    Args:
-        data: The object.
-        where: The name of the file, for messages.
-
-    Raises:
-        InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
-
-    """
-    supported = ", ".join(FAMILIES)
-    if "model_type" not in data:
-        raise InputError(f"{where}: model_type is missing, expected one of {supported}")
-    model_type = data["model_type"]
-    if not isinstance(model_type, str):
-        raise InputError(f"{where}: model_type is {shown(model_type)}, expected one of {supported}")
-    if model_type not in FAMILIES:
-        for kind, names in NOT_YET.items():
-            if model_type in names.split():
-                raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
-        raise InputError(
-            f"{where}: unknown model_type {shown(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], FAMILIES)}"
-        )
-    return describe(Config(data, where), FAMILIES[model_type], model_type)

@@ -1,0 +1,184 @@
+"""What changes the form of a model's cost: its structural choices and its kinds of layers, without any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Mixer = Literal["attention", "local_attention", "latent_attention", "ssm", "ssm1", "linear_attention", "none"]
+"""What moves information between tokens: softmax attention over all keys, over a window, or through latent keys
+and values (MLA); Mamba-2; Mamba-1; a gated delta rule; or nothing."""
+FeedForward = Literal["dense", "experts", "dense_experts", "none"]
+"""What follows: an MLP, routed experts, both side by side, or nothing."""
+
+MIXERS: tuple[str, ...] = get_args(Mixer)
+FEED_FORWARDS: tuple[str, ...] = get_args(FeedForward)
+RECURRENT = ("ssm", "ssm1", "linear_attention")
+"""Mixers with a state of constant size in place of a cache that grows."""
+_MIXER_WORDS = {
+    "attention": "attention",
+    "local_attention": "sliding-window attention",
+    "latent_attention": "latent attention",
+    "ssm": "Mamba-2",
+    "ssm1": "Mamba-1",
+    "linear_attention": "gated delta rule",
+}
+_FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """One kind of layer.
+
+    Attributes:
+        mixer: what moves information between tokens.
+        ffn: what follows it.
+        count: The symbol that holds how many such layers there are: `num_layers` where all are of this kind.
+        encoder: The layer belongs to an encoder: it sees all tokens, and generation does not repeat it.
+        cross: The layer also attends to the encoder's output.
+
+    """
+
+    mixer: Mixer
+    ffn: FeedForward
+    count: str = "num_layers"
+    encoder: bool = False
+    cross: bool = False
+
+    def __str__(self) -> str:
+        parts = [_MIXER_WORDS.get(self.mixer, ""), "cross-attention" if self.cross else ""]
+        text = " + ".join(part for part in (*parts, _FEED_FORWARD_WORDS.get(self.ffn, "")) if part)
+        return f"encoder: {text}" if self.encoder else text
+
+
+def count_name(mixer: str, ffn: str, *, encoder: bool = False, cross: bool = False) -> str:
+    """The symbol that counts the layers of a kind in a model of several kinds.
+
+    >>> count_name("latent_attention", "experts")
+    'num_latent_attention_experts_layers'
+    >>> count_name("ssm", "none")
+    'num_ssm_layers'
+    """
+    if encoder:
+        return "num_encoder_layers"
+    if cross:
+        return "num_decoder_layers"
+    parts = [part for part in (mixer, ffn) if part != "none"]
+    return f"num_{'_'.join(parts)}_layers"
+
+
+UNIFORM = LayerKind("attention", "dense")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The structural choices of a model: what changes the form of its cost, and no size.
+
+    Attributes:
+        gated_mlp: The MLP and the experts have three matrices (SwiGLU, GeGLU) and not two.
+        norm: The kind of every norm of hidden width.
+        positions: How positions enter; `learned` and `relative` (T5) have parameters.
+        tied_embeddings: The output projection is the token table.
+        parallel_block: Attention and MLP read the same residual stream and are added together.
+        block_norms: Norms of hidden width in a layer of two parts; a layer of one part has half of them.
+        norm_bias: These norms have a bias next to their scale.
+        qkv_bias: The query, key and value projections have biases; of latent attention, the down-projections.
+        attention_output_bias: The output projection of attention has a bias.
+        mlp_bias: All matrices of the MLP have biases.
+        head_bias: The output projection to the vocabulary has a bias.
+        query_key_norm: Norms of queries and keys: one scale of head width for each (`per_head`), or a scale
+            for every query and key channel (`full_width`).
+        embedding_norm: A norm follows the token table (BLOOM, BERT, BART).
+        final_norm: A norm precedes the output projection, or ends the encoder.
+        dropout: Training drops out: some dropout probability is above zero.
+        kinds: The kinds of layers, in the order in which they first occur.
+        attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
+        attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        global_heads: Layers that see all keys have heads of their own number and width (Gemma 4).
+        shared_key_value: In these layers the keys are the values too.
+        chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
+        attention_soft_capping: Attention logits are soft-capped.
+        logit_soft_capping: Output logits are soft-capped.
+        query_compression: Queries of latent attention pass through a narrow projection.
+        router_bias: The router's projection has a bias.
+        router_scale: The router scales its input and each expert's weight (Gemma 4).
+        expert_bias: All matrices of the experts have biases.
+        shared_experts: Some experts see every token.
+        shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
+        ssm_projection_bias: The input and output projections of state-space layers have biases.
+        ssm_convolution_bias: Their convolution has a bias.
+        ssm_norms: Norms of time step, B and C (Jamba).
+        multi_token_head: There are layers that predict further tokens; they are not counted in the model.
+        token_types: A table of token types is added to the embeddings (BERT).
+        patches: The input are patches of an image, not tokens (ViT).
+        head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
+            `labels` (a classifier of one token) or `none`.
+
+    """
+
+    gated_mlp: bool
+    norm: Literal["layer_norm", "rms_norm"]
+    positions: Literal["learned", "rotary", "alibi", "relative", "none"]
+    tied_embeddings: bool
+    parallel_block: bool
+    block_norms: int
+    norm_bias: bool
+    qkv_bias: bool
+    attention_output_bias: bool
+    mlp_bias: bool
+    head_bias: bool
+    query_key_norm: Literal["none", "per_head", "full_width"]
+    embedding_norm: bool
+    final_norm: bool
+    dropout: bool
+    kinds: tuple[LayerKind, ...] = (UNIFORM,)
+    attention_sinks: bool = False
+    attention_gate: bool = False
+    global_heads: bool = False
+    shared_key_value: bool = False
+    chunked_attention: bool = False
+    attention_soft_capping: bool = False
+    logit_soft_capping: bool = False
+    query_compression: bool = False
+    router_bias: bool = False
+    router_scale: bool = False
+    expert_bias: bool = False
+    shared_experts: bool = False
+    shared_expert_gate: bool = False
+    ssm_projection_bias: bool = False
+    ssm_convolution_bias: bool = False
+    ssm_norms: bool = False
+    multi_token_head: bool = False
+    token_types: bool = False
+    patches: bool = False
+    head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"
+
+    @property
+    def uniform_dense(self) -> bool:
+        """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
+        plain = all(
+            kind.mixer in ("attention", "local_attention") and kind.ffn == "dense" and not (kind.encoder or kind.cross)
+            for kind in self.kinds
+        )
+        special = self.attention_sinks or self.attention_gate or self.global_heads or self.positions == "relative"
+        return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
+
+    @property
+    def stacks(self) -> int:
+        """2 for an encoder and a decoder, which have tables of positions and end norms of their own; else 1."""
+        return len({kind.encoder for kind in self.kinds})
+
+    def has(self, *mixers: str) -> bool:
+        """Whether some layer has one of the mixers."""
+        return any(kind.mixer in mixers for kind in self.kinds)
+
+    @property
+    def routed(self) -> bool:
+        """Whether some layer has experts."""
+        return any(kind.ffn in ("experts", "dense_experts") for kind in self.kinds)
+
+
+MODELLED_MIXERS = ("attention", "local_attention", "latent_attention")
+"""Mixers whose step is modelled."""
+MODELLED_FFNS = ("dense", "experts", "dense_experts")
+"""What may follow it."""
