@@ -7,9 +7,11 @@ dimension is checked here, on import; what it claims of direction and curvature 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
@@ -20,7 +22,7 @@ from .discipline import Judgement, judge, prove
 from .symbols import SYMBOLS, dimensions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 P = ParamSpec("P")
 
@@ -40,6 +42,7 @@ class Formula:
     decreasing: frozenset[str]
     curvature: str | None
     doc: str = field(repr=False)
+    module: str = field(repr=False)
 
     @property
     def sentence(self) -> str:
@@ -71,6 +74,9 @@ class Formula:
         arguments = ", ".join(SYMBOLS[name].glyph for name in self.parameters)
         return rf"{self.glyph}({arguments}) = {latex(self.expression)}"
 
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
     def _section(self, title: str) -> str:
         found = re.search(rf"{title}:\s*(.+?)(?=\n\s*\n|\n\s*[A-Z][a-z]+:|\Z)", self.doc, re.S)
         return " ".join(found.group(1).split()) if found else ""
@@ -78,6 +84,25 @@ class Formula:
 
 REGISTRY: dict[str, Formula] = {}
 """Every formula by name, in the order of import."""
+_CALLED: ContextVar[dict[str, None] | None] = ContextVar("called", default=None)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[dict[str, None]]:
+    """The names of the formulas that are called inside, also by other formulas; a page that is imported inside counts.
+
+    >>> from .roofline import roofline_time
+    >>> with recorded() as names:
+    ...     _ = roofline_time(1, 2, 3, 4)
+    >>> list(names)
+    ['roofline_time', 'work_time', 'traffic_time']
+    """
+    names: dict[str, None] = {}
+    token = _CALLED.set(names)
+    try:
+        yield names
+    finally:
+        _CALLED.reset(token)
 
 
 def formula(
@@ -124,6 +149,9 @@ def formula(
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            called = _CALLED.get()
+            if called is not None:
+                called[name] = None
             return plain(
                 *(sympy.sympify(a, strict=True) for a in args),
                 **{k: sympy.sympify(v, strict=True) for k, v in kwargs.items()},
@@ -141,6 +169,7 @@ def formula(
             decreasing=frozenset(decreasing.split()),
             curvature=curvature,
             doc=inspect.getdoc(function) or "",
+            module=function.__module__,
         )
         return cast("Callable[P, Any]", call)
 

@@ -1,18 +1,22 @@
 """Pipeline schedules: the time of m micro-batches through p stages of v virtual stages each, and what they keep.
 
-T_f and T_b are the forward and backward times of one micro-batch on one device, over all its virtual stages.
+T_f and T_b are the forward and backward times of one micro-batch on one device, over all its virtual stages. Schedules
+that take the backward pass apart are in `zero_bubble` and `dual_pipe`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .atoms import Max, Min, bubble, complement, less_one, present
+from .atoms import Max, Min, bubble, ceil_div, complement, less_one, present
 from .dimension import ONE, SECOND
 from .formula import formula
 from .sources import GPIPE, KORTHIKANTI, NARAYANAN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @formula(
@@ -35,6 +39,24 @@ def micro_batch_count(batch: Any, micro_batch: Any, dp: Any) -> Any:
     B/(b*d)
     """
     return batch / (micro_batch * dp)
+
+
+def interleaved_holds(micro_batches: int, stages: int) -> bool:
+    """Whether `interleaved_time` and `interleaved_in_flight` hold: p divides m.
+
+    >>> interleaved_holds(16, 8), interleaved_holds(12, 8)
+    (True, False)
+    """
+    return micro_batches % stages == 0
+
+
+def uneven_stages_exact(times: Sequence[float]) -> bool:
+    """Whether `uneven_stages_time` is exact for 1F1B, not only an upper bound: no stage is slower than the last.
+
+    >>> uneven_stages_exact([3, 4, 4]), uneven_stages_exact([4, 4, 3])
+    (True, False)
+    """
+    return times[-1] == max(times)
 
 
 @formula(
@@ -87,7 +109,7 @@ def one_f_one_b_time(forward_time: Any, backward_time: Any, micro_batches: Any, 
 def interleaved_time(forward_time: Any, backward_time: Any, micro_batches: Any, stages: Any, vpp: Any) -> Any:
     """Time of interleaved 1F1B with v virtual stages per device: (m + (p - 1) / v)(T_f + T_b).
 
-    Assumes: equal virtual stages; p divides m; transfers are part of T_f and T_b.
+    Assumes: equal virtual stages; p divides m (`interleaved_holds`); transfers are part of T_f and T_b.
 
     Source: Narayanan et al. 2021 section 2.2.2.
 
@@ -143,6 +165,98 @@ def end_stages_time(first_time: Any, last_time: Any, micro_batches: Any, stages:
     """
     alone = complement(present(stages)) * (first_time + last_time)
     return less_one(micro_batches) * Max(first_time, last_time, alone) + first_time + last_time
+
+
+@formula(
+    glyph="T_{uneven}",
+    dimension=SECOND,
+    source=NARAYANAN,
+    increasing="bottleneck_time fill_time micro_batches",
+)
+def uneven_stages_time(fill_time: Any, bottleneck_time: Any, micro_batches: Any) -> Any:
+    """Time of unequal stages: one micro-batch through all of them, each other one at the pace of the slowest.
+
+    The equation: T_fill + (m - 1) T_max.
+
+    Assumes: transfers are part of the stages' times. Exact for GPipe if one stage is slowest both ways, and for 1F1B
+    if the last stage is as slow as any (`uneven_stages_exact`); otherwise 1F1B is at most as slow, as stages before the
+    slowest one run their first passes, and those after it their last ones, while it works.
+
+    Source: critical path: the slowest stage works on m micro-batches, the first of which passes the others before,
+    the last after it. Equal stages give `gpipe_time` and `one_f_one_b_time`.
+
+    >>> from sympy import symbols
+    >>> uneven_stages_time(*symbols("S t m"))
+    S + t*less_one(m)
+    """
+    return fill_time + less_one(micro_batches) * bottleneck_time
+
+
+@formula(
+    glyph="L_{max}",
+    dimension=ONE,
+    source=NARAYANAN,
+    increasing="num_layers",
+    decreasing="stages",
+)
+def fullest_stage_layers(num_layers: Any, stages: Any) -> Any:
+    """Layers of the fullest stage when L layers are dealt as evenly as they can be: ceil(L / p).
+
+    Assumes: stages differ by at most one layer.
+
+    Source: pigeonhole: p stages of fewer layers would hold fewer than L.
+
+    >>> fullest_stage_layers(80, 16), fullest_stage_layers(126, 16)
+    (5, 8)
+    """
+    return ceil_div(num_layers, stages)
+
+
+@formula(
+    glyph="L_{max}^{1,p}",
+    dimension=ONE,
+    source=NARAYANAN,
+    increasing="first_layers last_layers middle_layers",
+    curvature="convex",
+)
+def fullest_of_given_layers(first_layers: Any, middle_layers: Any, last_layers: Any) -> Any:
+    """Layers of the fullest stage when those of the first and the last are given: max(L_1, L_o, L_p).
+
+    Assumes: L = L_1 + (p - 2) L_o + L_p; a pipeline of two stages has L_o = 0.
+
+    Source: the definition, as Megatron-LM's options for the layers of the first and the last stage have it.
+
+    >>> fullest_of_given_layers(7, 8, 7)
+    8
+    """
+    return Max(first_layers, middle_layers, last_layers)
+
+
+@formula(
+    glyph="T_{ceil}",
+    dimension=SECOND,
+    source=NARAYANAN,
+    increasing="first_time last_time layer_time micro_batches num_layers",
+    decreasing="stages",
+)
+def uneven_layers_time(
+    layer_time: Any, first_time: Any, last_time: Any, num_layers: Any, micro_batches: Any, stages: Any
+) -> Any:
+    """Time of L equal layers on p stages that need not divide them, with the end stages' extra times.
+
+    L T_l + T_1 + T_p + (m - 1)(T_l ceil(L / p) + max(T_1, T_p, [p = 1](T_1 + T_p))).
+
+    Assumes: as `uneven_stages_time`; the fullest stages are at the ends or their extra times are 0, otherwise an
+    upper bound.
+
+    Source: `uneven_stages_time` with `fullest_stage_layers`; the extra times as in `end_stages_time`.
+
+    >>> uneven_layers_time(1, 0, 0, 126, 10, 16), uneven_layers_time(1, 0, 0, 128, 10, 16)
+    (198, 200)
+    """
+    rest = end_stages_time(first_time, last_time, micro_batches, stages)
+    layers = fullest_stage_layers(num_layers, stages)
+    return uneven_stages_time(num_layers * layer_time, layers * layer_time, micro_batches) + rest
 
 
 @formula(

@@ -71,6 +71,14 @@ TWO_TIERS = (
     c.group_all_reduce_time,
 )
 
+IN_NETWORK = (
+    c.in_network_all_reduce_time,
+    c.multimem_all_reduce_time,
+    c.in_network_reduce_scatter_time,
+    c.in_network_all_gather_time,
+)
+"""Those of one tier whose switches add and multicast; the last argument is how well."""
+
 
 def name(function: Callable[..., Any]) -> str:
     return function.__name__

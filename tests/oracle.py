@@ -14,7 +14,18 @@ from symperf.formulas.symbols import COUNT, FRACTION, POSITIVE, SYMBOLS, ZERO_UP
 
 Points = dict[Any, Any]
 
+
+def sum_of_larger_lines(count: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The sum, term by term, of the larger of two lines at start, start + 1, ..., `count` terms."""
+    count, start, a, b, c, d = np.broadcast_arrays(count, start, a, b, c, d)
+    total = np.zeros(count.shape)
+    for i in range(int(np.max(count))):
+        total += np.where(i < count, np.maximum(a + b * (start + i), c + d * (start + i)), 0.0)
+    return total
+
+
 MEANING = {
+    "max_sum": sum_of_larger_lines,
     "Max": lambda *args: np.maximum.reduce(np.broadcast_arrays(*args)),
     "Min": lambda *args: np.minimum.reduce(np.broadcast_arrays(*args)),
     "ceil_div": lambda amount, size: np.ceil(amount / size),

@@ -28,6 +28,8 @@ for _page in pkgutil.walk_packages(symperf.formulas.__path__, "symperf.formulas.
 MORE_ADAPTERS = "more ranks in a domain: more hops and bytes inside, fewer bytes on each adapter"
 WAVES = "waves of whole tiles: more units make fewer waves, each unit slower at the device's given rate"
 TILES = "larger tiles are fewer, re-read less, and pad more"
+MORE_STAGES = "more stages take longer to fill and have more micro-batches in flight to fill them with"
+ONE_RANK = "one rank alone moves nothing, and of two or more each has fewer sums to send the more there are"
 UNDECIDED: dict[tuple[str, str], str] = {
     ("hierarchical_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("hierarchical_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
@@ -52,6 +54,38 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("quantised_matmul_time", "tile_long"): TILES,
     ("quantised_matmul_time", "tile_narrow"): TILES,
     ("quantised_matmul_time", "tile_wide"): TILES,
+    ("split_compute_time", "compute_units"): WAVES,
+    ("split_compute_time", "tile_columns"): TILES,
+    ("split_compute_time", "tile_rows"): TILES,
+    **{
+        (name, symbol): WAVES if symbol == "compute_units" else TILES
+        for name in ("thin_matmul_time", "quantised_thin_matmul_time")
+        for symbol in ("compute_units", "tile_long", "tile_narrow", "tile_wide", "tile_thin")
+    },
+    ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
+    **{
+        (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"
+        for name in ("ssd_flops", "delta_rule_flops", "delta_solve_flops")
+    },
+    **{
+        (name, symbol): "a whole row for each token past the window: a difference that the fold gives no sign"
+        for name in ("window_pairs", "chunk_pairs")
+        for symbol in ("sequence", "sliding_window")
+    },
+    ("zero_bubble_h1_time", "stages"): MORE_STAGES,
+    ("zero_bubble_h2_time", "stages"): MORE_STAGES,
+    ("zero_bubble_1p_time", "stages"): MORE_STAGES,
+    ("zero_bubble_2p_time", "stages"): MORE_STAGES,
+    ("dual_pipe_time", "stages"): "more stages leave fewer pairs of passes and more that run alone",
+    ("zero_bubble_h2_idle_time", "forward_time"): "slower forward passes fill the start and lengthen the end",
+    ("no_bubble_in_flight", "forward_time"): "slower forward passes fill the start and lengthen the end",
+    ("sharded_backward_time", "units"): "one unit alone has neither a gather nor a reduction beside it",
+    ("ring_attention_backward_time", "cp"): "one part alone sends nothing, and has no step beside which to send",
+    ("hybrid_reduction_time", "inner_ranks"): MORE_ADAPTERS,
+    ("multimem_all_reduce_time", "ranks"): ONE_RANK,
+    ("scale_up_multimem_all_reduce_time", "ranks"): ONE_RANK,
+    ("padded_group_rows", "groups"): TILES,
+    ("padded_group_rows", "tile_rows"): TILES,
     ("ring_tree_crossover_bytes", "ranks"): "a difference of hops, which the fold gives no sign",
     ("ring_tree_crossover_bytes", "link_bandwidth"): "a factor of unproved sign: at whole ranks it is not negative",
     ("ring_tree_crossover_bytes", "link_latency"): "a factor of unproved sign: at whole ranks it is not negative",

@@ -51,6 +51,14 @@ from .gather import (
     scale_up_reduce_scatter_time,
     simple_all_gather_time,
 )
+from .in_network import (
+    all_reduce_bus_bandwidth,
+    in_network_all_gather_time,
+    in_network_all_reduce_time,
+    in_network_reduce_scatter_time,
+    multimem_all_reduce_time,
+    scale_up_multimem_all_reduce_time,
+)
 from .pipelined import (
     group_all_gather_time,
     group_reduce_scatter_time,
@@ -69,6 +77,7 @@ from .tiers import (
 
 __all__ = [
     "all_gather_time",
+    "all_reduce_bus_bandwidth",
     "all_reduce_lower_bound_time",
     "all_reduce_time",
     "all_to_all_time",
@@ -84,11 +93,15 @@ __all__ = [
     "hierarchical_all_to_all_time",
     "hierarchical_broadcast_time",
     "hierarchical_reduce_scatter_time",
+    "in_network_all_gather_time",
+    "in_network_all_reduce_time",
+    "in_network_reduce_scatter_time",
     "inner_ranks_of",
     "low_latency_all_gather_time",
     "low_latency_all_reduce_time",
     "low_latency_all_to_all_time",
     "low_latency_broadcast_time",
+    "multimem_all_reduce_time",
     "outer_ranks_of",
     "pairwise_all_to_all_time",
     "pipelined_all_gather_time",
@@ -104,6 +117,7 @@ __all__ = [
     "scale_up_all_reduce_time",
     "scale_up_all_to_all_time",
     "scale_up_broadcast_time",
+    "scale_up_multimem_all_reduce_time",
     "scale_up_reduce_scatter_time",
     "scale_up_send_time",
     "send_time",
