@@ -16,7 +16,7 @@ import numpy as np
 from .binding import DEFAULTS, LIMITS
 from .errors import InputError, nearest, shown
 from .model import Model
-from .plan import Plan, positive_integer
+from .plan import PRECISIONS, TRAINING_PRECISIONS, Plan, positive_integer
 from .run import MODEL_SIZES
 from .system import System, checked_number
 from .system_symbols import MATRIX_RATE, Limits
@@ -176,6 +176,8 @@ def choice(name: str, value: Any, where: str) -> Any:
             return value if isinstance(value, System) else System.load(value)
         if isinstance(value, np.generic):
             value = value.item()
+        if name == "precision" and value in PRECISIONS and value not in TRAINING_PRECISIONS:
+            raise InputError(f"found {shown(value)}, expected {' or '.join(TRAINING_PRECISIONS)} in training")
         if name == "schedule" and value == "interleaved":
             Plan(schedule=value, vpp=2, pp=2)
         else:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .chunks import block_shape, every
-from .codegen.kernel import GridKernel
 from .codegen.reduce import TopK
-from .codegen.store import Store
-from .compiled import cache_folder
 from .dataset import frame
+from .engine import SLOTS, CellKernel, looked_up, numbers_of
 from .errors import InputError, shown
 from .plan import positive_integer
 from .sweep import DEFAULT_OUTPUTS, POINTS, REASON, Sweep
@@ -23,13 +21,15 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from .axes import Axis
     from .cells import Base, Cell
 
     Array = np.ndarray[Any, Any]
 
 COMPILED = 2_000_000
-"""Points of a cell above which a kernel is asked to reduce it."""
+"""Points above which a kernel is asked to reduce a cell; with long zipped axes, so many in each call."""
+SPARE = 100
+"""More points than asked for are taken from a kernel, whose values may differ from NumPy's in the last places: which of
+two equally good points is the better is for NumPy to say."""
 LARGEST_TOP = 1_000_000
 
 
@@ -47,8 +47,8 @@ def best(
     """The `top` feasible points, best first; of equal ones the first in the grid.
 
     Returns:
-        One row a point; `attrs` holds `considered` (points) and, where no compiled kernel was needed, `feasible` and
-        `rejected` (points by reason).
+        One row a point; `attrs` holds `considered` (points), `feasible` (points) and `rejected` (points by
+        reason).
 
     Raises:
         InputError: as for a sweep, or not exactly one of `minimize` and `maximize`.
@@ -63,64 +63,32 @@ def best(
         raise InputError(f"best: found {shown(target)}, expected the name of a quantity")
     sweep = Sweep(base, axes, derived=derived, where=where, outputs=dict.fromkeys([target, *asked]))
     kept = _Top(target, maximize is not None, top)
-    counted = True
-    for made, positions in sweep.parts(tuple(slice(0, n) for n in sweep.shape)):
+    for made, sizes, positions in sweep.parts(tuple(slice(0, n) for n in sweep.shape)):
         if made.program is None:
             kept.counts[1] += math.prod(p.size for p in positions)
-        elif _suits(sweep, made, positions, target):
-            kept.merge(sweep, *_compiled(sweep, made, positions, kept))
-            counted = False
+        elif _suits(sweep, made, sizes, target):
+            kept.add_compiled(sweep, made, positions)
         else:
-            shape = [p.size for p in positions]
-            for cut in every(shape, block_shape(shape, POINTS)):
+            for cut in every(sizes, block_shape(sizes, POINTS)):
                 kept.add(sweep, made, [p[c] for p, c in zip(positions, cut, strict=True)])
     at = np.unravel_index(kept.index, sweep.shape)
     table = frame(sweep, (), {name: kept.values.get(name, np.empty(0)) for name in sweep.outputs}, list(at))
-    table.attrs = {"considered": sweep.points}
-    if counted:
-        table.attrs["feasible"] = int(kept.counts[0])
-        table.attrs["rejected"] = {sweep.reasons[code - 1]: int(n) for code, n in enumerate(kept.counts) if code and n}
+    rejected = {sweep.reasons[code - 1]: int(n) for code, n in enumerate(kept.counts) if code and n}
+    table.attrs = {"considered": sweep.points, "feasible": int(kept.counts[0]), "rejected": rejected}
     return table
 
 
-def _suits(sweep: Sweep, made: Cell, positions: Sequence[Array], target: str) -> bool:
-    """Whether a cell is worth a compiled kernel, and has a form that one knows: one number along each axis."""
-    if math.prod(p.size for p in positions) <= COMPILED or target in made.absent:
+def _suits(sweep: Sweep, made: Cell, sizes: Sequence[int], target: str) -> bool:
+    """Whether a cell is worth a compiled kernel, and has a form that one knows."""
+    if target in made.absent:
         return False
-    return all(len(_numbers(axis)) <= 1 or p.size == 1 for axis, p in zip(sweep.axes, positions, strict=True))
-
-
-def _numbers(axis: Axis) -> dict[str, Array]:
-    return {name: values for name, values in axis.members.items() if isinstance(values, np.ndarray)}
-
-
-def _compiled(sweep: Sweep, made: Cell, positions: Sequence[Array], kept: _Top) -> tuple[Array, dict[str, Array]]:
-    """The best of a cell: places in the grid, and the values there."""
-    assert made.program is not None
-    scalars = dict(made.scalars)
-    along: dict[str, Array] = {}
-    dims: dict[str, int] = {}
-    for k, (axis, p) in enumerate(zip(sweep.axes, positions, strict=True)):
-        for name, values in _numbers(axis).items():
-            if p.size == 1:
-                scalars[name] = float(values[p[0]])
-            else:
-                along[name], dims[name] = values[p].astype(np.float64), k
-    outputs = [name for name in sweep.outputs if name not in made.absent]
-    kernel = GridKernel(
-        made.program,
-        list(along),
-        outputs,
-        constraints=made.constraints,
-        reduce=TopK(kept.target, kept.top, largest=kept.largest),
-        store=Store(cache_folder()),
-    )
-    found = kernel.run(along, scalars)
-    at = [np.full(len(found), p[0]) for p in positions]
-    for name, k in dims.items():
-        at[k] = positions[k][found.indices[name]]
-    result = {name: found.values.get(name, np.zeros(len(found))) for name in sweep.outputs}
-    return np.asarray(np.ravel_multi_index(at, sweep.shape)), result
+    parts = 1
+    for axis, n in zip(sweep.axes, sizes, strict=True):
+        if len(numbers_of(axis)) > 1 and n > 1:
+            if not looked_up(axis):
+                return False
+            parts *= -(-n // SLOTS)
+    return math.prod(sizes) > COMPILED * parts
 
 
 @dataclass
@@ -148,6 +116,17 @@ class _Top:
         at = np.unravel_index(chosen, found[REASON].shape)
         flat = np.ravel_multi_index([p[k] for p, k in zip(positions, at, strict=True)], sweep.shape)
         self.merge(sweep, flat, {name: found[name].ravel()[chosen] for name in sweep.outputs})
+
+    def add_compiled(self, sweep: Sweep, made: Cell, positions: Sequence[Array]) -> None:
+        """Look at every point of a cell with a kernel."""
+        most = TopK(self.target, self.top + SPARE, largest=self.largest)
+        sizes = [p.size for p in positions]
+        for at, found in CellKernel(sweep.axes, made, sizes, sweep.outputs, most).best(positions):
+            self.counts[0] += found.feasible
+            for position, n in found.rejected.items():
+                self.counts[1 + sweep.reasons.index(made.constraints[position])] += n
+            values = {name: found.values.get(name, np.full(len(found), np.nan)) for name in sweep.outputs}
+            self.merge(sweep, np.asarray(np.ravel_multi_index(at, sweep.shape)), values)
 
     def merge(self, sweep: Sweep, flat: Array, values: dict[str, Array]) -> None:
         """Keep the best of what there is and of some more points."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .plan import STATE_BYTES
 from .system_symbols import Limits
-from .units import BYTES, COUNT
+from .units import BYTES, COUNT, FRACTION
 
 if TYPE_CHECKING:
     from .model import Model
@@ -24,15 +24,18 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_long": (256.0, CUTLASS),
     "tile_wide": (128.0, CUTLASS),
     "tile_narrow": (64.0, CUTLASS),
+    "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
 }
 """Symbols that neither model, system nor plan binds: value and provenance."""
 
+COUNT_OF_REALS = replace(FRACTION, name="factor", example="1.2")
 _ELEMENT_BYTES = replace(BYTES, example="2 B")
 _ELEMENT, _TILE = Limits(_ELEMENT_BYTES, 1 / 16, 1000), Limits(COUNT, 1, 1e6)
 LIMITS: dict[str, Limits] = {
     **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
+    "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
 }
 """What values the symbols of `DEFAULTS` may take."""
@@ -54,8 +57,10 @@ def bind(model: Model, system: System, plan: Plan, batch: int, sequence: int, de
     bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
     bound["batch"] = (float(batch), "asked for")
     bound["sequence"] = (float(sequence), "asked for")
-    for name in ("tp", "pp", "dp", "vpp", "micro_batch", "overlap_tp", "overlap_dp"):
+    bound["micro_batch"] = (float(plan.micro_batch or 1), "plan")
+    for name in ("tp", "pp", "dp", "vpp", "ep", "overlap_tp", "overlap_dp", "overlap_gather"):
         bound[name] = (float(getattr(plan, name)), "plan")
+    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
     precision = precision_of(plan, system)
     rate = system.matrix_rate(precision)
     bound["matrix_rate"] = (rate.value, f"{precision}: {rate.source}")

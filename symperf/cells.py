@@ -12,7 +12,7 @@ from .bound_run import ALIASES
 from .compiled import compiled
 from .errors import InputError, nearest, shown
 from .grammar import Node, evaluate, number, predicate
-from .plan import LARGEST, Plan
+from .plan import LARGEST, Plan, require_modelled
 from .run import MODEL_SIZES, structure_of
 from .system import checked_number
 from .units import COUNT
@@ -92,7 +92,7 @@ class Cell:
         program: outputs are those asked for, and the slack of each constraint.
         scalars: numbers by input.
         constraints: names of the slacks, in order; those that hold everywhere in the cell are left out.
-        absent: outputs that the cell's structure does not have; they are 0.
+        absent: outputs that the cell's structure does not have; they are NaN.
         impossible: the error line of choices that do not go together; then there is no program.
     """
 
@@ -171,6 +171,7 @@ def _bound(
     given = question.given()
     fields = {**base.plan, **{k: v for k, v in choices.items() if k in Plan.names()}}
     degrees = {name: fields.pop(name, Plan.__dataclass_fields__[name].default) for name in (*DEGREES[:5], *FRACTIONS)}
+    degrees = {name: 1 if value is None else value for name, value in degrees.items()}
     for name in degrees:
         if name not in given:
             alone: dict[str, Any] = {"pp": 2} if name == "vpp" else {}
@@ -179,7 +180,8 @@ def _bound(
     several = fields.get("schedule") == "interleaved" or (fields.get("schedule") is None and folded)
     if several:
         fields |= {"vpp": 2, "pp": 2}
-    plan = Plan(**fields)
+    plan = Plan(**fields).with_micro_batch(1)
+    require_modelled(model)
     figures = {n: v for n, v in base.values.items() if n not in MODEL_SIZES and n not in DEFAULTS}
     figures |= {n: v for n, v in first.items() if limits_of(n) is not None and n not in DEFAULTS}
     system = system.with_values(figures, precision_of(plan, system)) if figures else system
@@ -191,6 +193,8 @@ def _bound(
     scalars = {name: value for name, (value, _) in bound.items()}
     scalars |= {name: float(value) for name, value in {**degrees, **base.work, **sizes}.items()}
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
+    scalars |= {"routed": float(model.architecture.routed)}
+    scalars = {"num_experts": 1.0, "expert_intermediate_size": 1.0} | scalars
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
     return structure_of(model, system, plan), {n: v for n, v in scalars.items() if n not in given}

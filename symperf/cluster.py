@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from .codegen.store import digest
 from .errors import InputError, shown
 from .extras import needed
+from .identity import PACKAGES, sources
 from .stream import chunk
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ _known: dict[str, Sweep] = {}
 def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:
     """Computes chunks on the cluster of a scheduler, such as `tcp://10.0.0.1:8786`.
 
-    A chunk whose worker dies is computed by another. Workers must have the same symperf: when chunks are computed, one
-    that has not raises an `InputError`.
+    A chunk whose worker dies is computed by another. Workers must have the same symperf, SymPy, NumPy and Numba: when
+    chunks are computed, one that has not raises an `InputError`.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers.
@@ -56,7 +55,7 @@ def _ordered(
     distributed: Any, client: Any, sweep: Sweep, shape: tuple[int, ...], indices: Iterator[int]
 ) -> Iterator[tuple[int, bytes]]:
     _check_workers(client)
-    token, mine = uuid4().hex, sources()
+    token, mine = uuid4().hex, software()
     # As bytes, since a worker on which an argument cannot be read never answers.
     data = needed("distributed.protocol.pickle", "dask", "--dask").dumps(sweep)
     waiting = distributed.as_completed(loop=client.loop)
@@ -79,33 +78,33 @@ def _ordered(
 def _check_workers(client: Any) -> None:
     """Refuse workers without this very symperf: their numbers could differ."""
 
-    def found() -> str:  # sent by value: a worker need not have this module
+    def found() -> dict[str, str]:  # sent by value: a worker need not have this module
         try:
-            from symperf.cluster import sources
+            from symperf.cluster import software
         except ImportError:
-            return ""
-        return sources()
+            return {}
+        return software()
 
     for worker, theirs in client.run(found).items():
-        if theirs != sources():
-            raise InputError(
-                f"--dask: {worker} has {'another' if theirs else 'no'} symperf, expected the same everywhere"
-            )
+        _refuse_another(theirs, software(), str(worker))
 
 
-@cache
-def sources() -> str:
-    """A text that is the same wherever the source of the package is."""
-    root = Path(__file__).parent
-    files = {p for folder in (root, root / "formulas", root / "codegen") for p in folder.rglob("*.py")}
-    return digest(*(part for p in sorted(files) for part in (str(p.relative_to(root)), p.read_text(encoding="utf-8"))))
+def software() -> dict[str, str]:
+    """What numbers depend on, and which it is here."""
+    return {"symperf": sources(), **{label: version(name) for label, name in PACKAGES.items()}}
 
 
-def _remote(token: str, expected: str, data: bytes, shape: tuple[int, ...], index: int) -> tuple[int, bytes]:
+def _refuse_another(theirs: dict[str, str], mine: dict[str, str], worker: str) -> None:
+    for label, expected in mine.items():
+        if theirs.get(label) != expected:
+            which = "another" if label in theirs else "no"
+            raise InputError(f"--dask: {worker} has {which} {label}, expected the same everywhere")
+
+
+def _remote(token: str, expected: dict[str, str], data: bytes, shape: tuple[int, ...], index: int) -> tuple[int, bytes]:
     """Runs on a worker, which keeps the cells of a sweep from chunk to chunk."""
     if token not in _known:
-        if sources() != expected:
-            raise InputError("--dask: a worker has another symperf, expected the same everywhere")
+        _refuse_another(software(), expected, "a worker")
         _known.clear()
         _known[token] = needed("distributed.protocol.pickle", "dask", "--dask").loads(data)
     return index, chunk(_known[token], shape, index)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .axes import CHOICES, label
 from .chunks import block_shape, every
+from .codegen.workers import default_threads
 from .errors import InputError
 from .extras import needed
 from .sweep import REASON, Sweep
@@ -41,12 +43,18 @@ def dataset(sweep: Sweep) -> xr.Dataset:
             f"sweep: {sweep.points:,} points of {len(sweep.outputs)} outputs need {wanted / 1e9:,.1f} GB, and memory "
             f"has {free / 1e9:,.1f} GB; use run.best, or `symperf sweep` to write a file"
         )
-    found: dict[str, Array] = {}
-    for block in every(sweep.shape, block_shape(sweep.shape, CHUNK)):
+    found: dict[str, Array] = {name: np.empty(sweep.shape) for name in sweep.outputs}
+    found[REASON] = np.empty(sweep.shape, dtype=np.uint8)
+
+    def fill(block: Block) -> None:
         for name, values in sweep.compute(block).items():
-            if name not in found:
-                found[name] = np.empty(sweep.shape, dtype=values.dtype)
             found[name][block] = values
+
+    with ThreadPoolExecutor(default_threads()) as pool:
+        try:
+            list(pool.map(fill, every(sweep.shape, block_shape(sweep.shape, CHUNK))))
+        finally:
+            pool.shutdown(cancel_futures=True)
     dims = [axis.name for axis in sweep.axes]
     coordinates = {name: (dim, values, about) for name, dim, values, about in coordinates_of(sweep)}
     variables = {name: (dims, values, variable_attributes(sweep, name)) for name, values in found.items()}

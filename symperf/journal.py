@@ -37,7 +37,7 @@ class Journal:
         lines = self._lines()
         if lines and json.loads(lines[0]) != header:
             was = json.loads(lines[0])
-            changed = [key for key in header if was.get(key) != header[key]]
+            changed = [key for key in {**header, **was} if was.get(key) != header.get(key)]
             self.close()
             raise InputError(
                 f"{folder}: was begun with another {' and '.join(changed)}; --overwrite starts again from nothing"

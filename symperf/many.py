@@ -34,7 +34,7 @@ class ManyRuns:
 
         Returns:
             A dataset with a dimension for each axis; `reason` is 0 where a point is feasible, else says why not. Where
-            a single run would refuse the plan, outputs are NaN.
+            a single run would refuse the plan, outputs are NaN; so is one that a point's structure does not have.
 
         Raises:
             InputError: an unknown name, an empty axis, a value out of range, a bad expression.
@@ -67,7 +67,8 @@ class ManyRuns:
             axes: by name.
 
         Returns:
-            A row a point; `attrs` counts the points `considered` and, of small grids, `feasible` and `rejected`.
+            A row a point; `attrs` counts the points `considered`, `feasible` and `rejected` (by reason). A point at
+            which the quantity does not exist is never among the best.
 
         Raises:
             InputError: as for `sweep`.

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from .architecture import MODELLED_FFNS, MODELLED_MIXERS
 from .errors import InputError, nearest, shown
 from .structure import Attention, Recompute, Schedule
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
@@ -21,7 +22,7 @@ PRECISIONS = (*TRAINING_PRECISIONS, "fp8", "fp4", "int8", "int8-weight", "int4-w
 STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
 """Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
 LARGEST = 10**9
-_DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch")
+_DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "ep", "expert_tp")
 _CHOICES = {"attention": get_args(Attention), "recompute": get_args(Recompute), "precision": PRECISIONS}
 _LATER = ("fp8", "fp4", "int8", "zero-bubble", "dualpipe")
 """Values of the public contract whose physics is not modelled yet."""
@@ -39,13 +40,17 @@ class Plan:
         micro_batch: sequences in a micro-batch; by default one in training, a replica's whole batch in inference.
         recompute: "none", "selective" (the attention core) or "full" (every layer).
         sequence_parallel: shard norms, dropouts and residuals over the tensor-parallel group.
-        zero: ZeRO stage, 0 or 1 (optimizer state sharded over the replicas).
+        zero: ZeRO stage: what is sharded over the replicas: 0 nothing, 1 the optimizer state, 2 also gradients,
+            3 also weights (as FSDP does).
+        ep: expert-parallel degree: devices over which the experts of a layer are dealt.
+        expert_tp: tensor-parallel degree inside an expert; by default 1 with `ep` above 1, else `tp`.
         schedule: "gpipe", "1f1b" or "interleaved"; by default what `vpp` asks for.
         precision: of the matrix products, "bf16" or "fp16"; in inference also one of the other `PRECISIONS`.
         attention: "eager" or "flash"; by default eager for models with dropout, flash for the rest.
         dropout: whether dropouts run; by default what the model's config says.
         overlap_tp: part of the overlappable tensor-parallel traffic that hides in the backward pass, 0 to 1.
-        overlap_dp: part of the last backward pass beside which gradients are reduced, 0 to 1.
+        overlap_dp: part of the last backward pass (of every one from ZeRO-2 on) beside which gradients are reduced.
+        overlap_gather: part of the gathering of sharded parameters (ZeRO-3) that runs beside the layers, 0 to 1.
 
     Raises:
         InputError: a value out of range, naming it.
@@ -65,20 +70,23 @@ class Plan:
     dropout: bool | None = None
     overlap_tp: float = 1.0
     overlap_dp: float = 0.0
+    ep: int = 1
+    expert_tp: int | None = None
+    overlap_gather: float = 1.0
 
     def __post_init__(self) -> None:
         for name in _DEGREES:
-            if name == "micro_batch" and self.micro_batch is None:
+            if name in ("micro_batch", "expert_tp") and getattr(self, name) is None:
                 continue
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value is not None or name == "recompute":
                 _choice(name, value, choices)
-        for name in ("overlap_tp", "overlap_dp"):
+        for name in ("overlap_tp", "overlap_dp", "overlap_gather"):
             _fraction(name, getattr(self, name))
-        if self.zero not in (0, 1) or isinstance(self.zero, bool):
-            raise InputError(f"zero: found {shown(self.zero)}, expected 0 or 1 (stages 2 and 3 are not modelled yet)")
+        if self.zero not in (0, 1, 2, 3) or isinstance(self.zero, bool):
+            raise InputError(f"zero: found {shown(self.zero)}, expected 0, 1, 2 or 3")
         object.__setattr__(self, "zero", int(self.zero))
         for name in ("sequence_parallel", "dropout"):
             value = getattr(self, name)
@@ -104,6 +112,11 @@ class Plan:
     def devices(self) -> int:
         """Devices that the plan uses."""
         return self.tp * self.pp * self.dp
+
+    @property
+    def effective_expert_tp(self) -> int:
+        """The tensor-parallel degree inside an expert."""
+        return self.expert_tp or (1 if self.ep > 1 else self.tp)
 
     @property
     def effective_schedule(self) -> str:
@@ -136,11 +149,28 @@ def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -
     """
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
+    require_modelled(model)
     if plan.precision is not None:
         _choice("precision", plan.precision, TRAINING_PRECISIONS)
     values = run_values(plan, model.name, model.sizes, system, (batch, sequence))
     refuse(RUN_RULES, values)
     return list(_warnings(plan, model, sequence, values["micro_batches"]))
+
+
+def require_modelled(model: Model) -> None:
+    """Refuse a model with layers whose step is not modelled yet.
+
+    Raises:
+        InputError: it has such layers.
+    """
+    architecture = model.architecture
+    plain = all(
+        kind.mixer in MODELLED_MIXERS and kind.ffn in MODELLED_FFNS and not (kind.encoder or kind.cross)
+        for kind in architecture.kinds
+    )
+    special = architecture.attention_gate or architecture.global_heads or architecture.shared_key_value
+    if not plain or special or architecture.head != "vocabulary":
+        model.require_uniform_dense("training")
 
 
 def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> list[str]:
@@ -157,6 +187,11 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
     if model.sliding_window and sequence > model.sliding_window:
         found.append(
             f"the sliding window of {model.sliding_window} tokens is not modelled: attention is counted in full"
+        )
+    if plan.zero > 1 and plan.pp > 1:
+        found.append(
+            f"zero = {plan.zero} with pp = {plan.pp}: every micro-batch sends its gradients or parameters anew; "
+            "DeepSpeed refuses it"
         )
     if micro_batches < plan.pp:
         found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import warnings
@@ -16,6 +17,7 @@ from .dataset import attributes_of, coordinates_of, frame, variable_attributes
 from .errors import InputError, nearest, shown
 from .extras import needed
 from .journal import synced
+from .record import RECORD, Record
 from .sweep import REASON, Sweep
 
 if TYPE_CHECKING:
@@ -83,14 +85,32 @@ class Sink(ABC):
         return self.folder / "chunks" / f"{index:09d}"
 
     @abstractmethod
-    def make(self, done: list[int], path: Path) -> None:
+    def make(self, done: list[int], path: Path, record: Record | None) -> None:
         """Make the file of the chunks that are done, at a temporary path."""
 
-    def finish(self, done: list[int]) -> None:
-        """Make the file; until it is whole, what was in its place stays."""
+    @classmethod
+    def recorded(cls, out: Path) -> Record | None:
+        """What a file that is there says of itself, if it is whole and such a file."""
+        try:
+            return Record.read(cls._recorded(out))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @classmethod
+    @abstractmethod
+    def _recorded(cls, out: Path) -> Any:
+        """The text of the record."""
+
+    def finish(self, done: list[int], record: Record | None) -> None:
+        """Make the file; until it is whole, what was in its place stays.
+
+        Args:
+            done: the chunks that are there.
+            record: of the whole, if they are all there.
+        """
         path = self.folder / f"out{self.out.suffix}"
         remove(path)
-        self.make(done, path)
+        self.make(done, path, record)
         synced(path)
         replace(path, self.out)
 
@@ -129,7 +149,7 @@ class Sink(ABC):
 
 def pack(found: dict[str, Array], outputs: tuple[str, ...]) -> bytes:
     """A chunk as bytes: the arrays in order."""
-    return b"".join(np.ascontiguousarray(found[name]).tobytes() for name in (*outputs, REASON))
+    return b"".join(np.ascontiguousarray(found[name]).reshape(-1).view(np.uint8).data for name in (*outputs, REASON))
 
 
 class Rows(Sink):
@@ -150,9 +170,28 @@ class Rows(Sink):
 
 
 class Csv(Rows):
-    """Text; numbers are written so that reading them gives the same ones, what is undefined is empty."""
+    """Text; numbers are written so that reading them gives the same ones, what is undefined is empty.
 
-    def make(self, done: list[int], path: Path) -> None:
+    Text has no attributes: the record of a whole file lies beside it, with the file's size.
+    """
+
+    def finish(self, done: list[int], record: Record | None) -> None:
+        """Also write or remove the record."""
+        beside = _beside(self.out)
+        beside.unlink(missing_ok=True)
+        super().finish(done, record)
+        if record is not None:
+            part = self.folder / beside.name
+            part.write_text(json.dumps([self.out.stat().st_size, record.text()]), encoding="utf-8")
+            synced(part)
+            replace(part, beside)
+
+    @classmethod
+    def _recorded(cls, out: Path) -> Any:
+        size, text = json.loads(_beside(out).read_text(encoding="utf-8"))
+        return text if size == out.stat().st_size else None
+
+    def make(self, done: list[int], path: Path, record: Record | None) -> None:  # noqa: ARG002
         """One line a point."""
         csv = needed("pyarrow.csv", "sweep", self.out.name)
         with path.open("wb") as file:
@@ -165,14 +204,19 @@ class Csv(Rows):
 class Parquet(Rows):
     """Columns, compressed; a row group for each chunk."""
 
-    def make(self, done: list[int], path: Path) -> None:
+    @classmethod
+    def _recorded(cls, out: Path) -> Any:
+        return (needed("pyarrow.parquet", "sweep", out.name).read_schema(out).metadata or {}).get(RECORD.encode())
+
+    def make(self, done: list[int], path: Path, record: Record | None) -> None:
         """One row a point."""
         parquet = needed("pyarrow.parquet", "sweep", self.out.name)
         writer = None
         for table in self.tables(done):
             if writer is None:
-                writer = parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table)
+                about = {**table.schema.metadata, RECORD: record.text()} if record else table.schema.metadata
+                writer = parquet.ParquetWriter(path, table.schema.with_metadata(about))
+            writer.write_table(table.replace_schema_metadata(about))
         if writer is not None:
             writer.close()
 
@@ -182,11 +226,18 @@ class NetCdf(Sink):
 
     packages: ClassVar[tuple[str, ...]] = ("xarray", "h5netcdf", "h5py")
 
-    def make(self, done: list[int], path: Path) -> None:
+    @classmethod
+    def _recorded(cls, out: Path) -> Any:
+        with needed("h5netcdf", "sweep", out.name).File(out, "r") as file:
+            return file.attrs.get(RECORD)
+
+    def make(self, done: list[int], path: Path, record: Record | None) -> None:
         """An array for each output."""
         h5netcdf = needed("h5netcdf", "sweep", self.out.name)
         self.coordinates().to_netcdf(path, engine="h5netcdf")
         with h5netcdf.File(path, "a") as file:
+            if record:
+                file.attrs[RECORD] = record.text()
             for axis in self.sweep.axes:
                 if axis.name not in file.dimensions:
                     file.dimensions[axis.name] = len(axis)
@@ -241,6 +292,7 @@ class Zarr(Sink):
                 fill_value=NOT_COMPUTED if name == REASON else np.nan,
                 dimension_names=[axis.name for axis in self.sweep.axes],
                 attributes={k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in about.items()},
+                compressors=zarr.codecs.ZstdCodec(level=1),  # three times as fast as its default, and as small
                 config={"write_empty_chunks": True},
             )
         with warnings.catch_warnings():
@@ -265,13 +317,30 @@ class Zarr(Sink):
         except (OSError, ValueError, RuntimeError):
             return None
 
-    def make(self, done: list[int], path: Path) -> None:
-        """Nothing: it is there."""
+    @classmethod
+    def _recorded(cls, out: Path) -> Any:
+        return json.loads((out / "zarr.json").read_text(encoding="utf-8"))["attributes"].get(RECORD)
 
-    def finish(self, done: list[int]) -> None:  # noqa: ARG002  (they are there)
+    def make(self, done: list[int], path: Path, record: Record | None) -> None:  # noqa: ARG002  (they are there)
+        """Add the record to the attributes."""
+        if record is None:
+            return
+        about = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
+        about["attributes"][RECORD] = record.text()
+        part = self.folder / "zarr.json"
+        part.write_text(json.dumps(about, indent=2), encoding="utf-8")
+        synced(part)
+        replace(part, path / "zarr.json")
+
+    def finish(self, done: list[int], record: Record | None) -> None:
         """Give the folder its name."""
+        self.make(done, self.root, record)
         (self.folder / "shown").touch()
         replace(self.root, self.out)
+
+
+def _beside(out: Path) -> Path:
+    return out.with_name(f".{out.name}.sweep")
 
 
 SINKS: dict[str, type[Sink]] = {".zarr": Zarr, ".nc": NetCdf, ".parquet": Parquet, ".csv": Csv}

@@ -13,10 +13,11 @@ import numpy as np
 
 from .chunks import block_shape, count, nth, size
 from .codegen.workers import default_threads
-from .compiled import fingerprint
 from .dataset import bytes_of
 from .errors import InputError
+from .identity import identity
 from .journal import Journal, digest
+from .record import Record
 from .sinks import Sink, kind_of, pack, remove
 from .sweep import REASON, Sweep
 
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-POINTS = 262_144
-"""Points of a chunk."""
+POINTS = 1 << 20
+"""Points of a chunk at most."""
+BYTES = 10_000_000
+"""Of a chunk, about, at most: memory holds some chunks for each thread."""
+THREADS = 8
+"""At most: one process writes what they compute."""
 TEXT_BYTES = 20
 """Of a number in a table of text."""
 
@@ -40,6 +45,7 @@ class Outcome:
         computed: chunks that this call computed.
         whole: whether all chunks are there.
         counts: points by reason, of the chunks that are there.
+        before: whether the whole was there before this call.
     """
 
     points: int
@@ -47,53 +53,57 @@ class Outcome:
     computed: int = 0
     whole: bool = False
     counts: dict[str, int] = field(default_factory=dict)
+    before: bool = False
 
 
 def write(
     sweep: Sweep,
-    text: str,
     out: Path,
     *,
     overwrite: bool = False,
     resume: bool = False,
     compute: Any = None,
     progress: Callable[[int, int], None] | None = None,
-    chunk_points: int = POINTS,
+    chunk_points: int | None = None,
 ) -> Outcome:
     """Compute a sweep into a file; what is unfinished lies beside it in a folder that ends in `.partial`.
 
     Args:
         sweep: what to compute.
-        text: of the study, which a resumed job must share.
         out: the file; its name's end says the format.
         overwrite: replace what is there, finished or not.
-        resume: go on where a job was stopped.
+        resume: go on where a job was stopped; one that is finished, of the same sweep, is left as it is.
         compute: yields (index, bytes) of the chunks asked for, in any order; by default here, one after another.
         progress: is told the points done and all points.
-        chunk_points: points of a chunk.
+        chunk_points: points of a chunk; by default as many as `POINTS` and `BYTES` allow.
 
     Returns:
         What was computed. After an interruption (KeyboardInterrupt) the file is made of what is there, and the outcome
         says that it is not whole.
 
     Raises:
-        InputError: a path that exists, a disk too small, another job's unfinished work, a package that is missing.
+        InputError: a path that exists, a disk too small, another sweep's work, a package that is missing.
     """
     kind = kind_of(out)
     folder = out.with_name(out.name + ".partial")
     _check_paths(out, folder, overwrite=overwrite, resume=resume)
-    shape = block_shape(sweep.shape, chunk_points)
-    _check_disk(sweep, kind, out)
+    shape = block_shape(sweep.shape, chunk_points or max(1, min(POINTS, BYTES // (8 * len(sweep.outputs) + 1))))
+    chunks = count(sweep.shape, shape)
+    same = identity(sweep)
+    outcome = Outcome(sweep.points, chunks)
+    if resume and out.exists() and not folder.exists():
+        outcome.counts, outcome.whole, outcome.before = _finished(kind, out, same), True, True
+        return outcome
+    if overwrite or not folder.exists():
+        _check_disk(sweep, kind, out)
     if overwrite:
         remove(folder)
-    chunks = count(sweep.shape, shape)
-    header = {"study": digest(text.encode()), "symperf": fingerprint(), "chunks": chunks, "format": out.suffix}
-    outcome = Outcome(sweep.points, chunks)
+    header = {**same, "chunks": list(shape), "format": out.suffix}
     try:
         sink = kind(sweep, shape, folder, out)
         with Journal(folder, header) as journal:
             sink.start()
-            _run(sweep, sink, journal, outcome, compute or here, progress or unheard)
+            _run(sink, journal, outcome, compute or here, progress or unheard, same)
         if outcome.whole:
             remove(folder)
     except OSError as error:
@@ -101,20 +111,36 @@ def write(
     return outcome
 
 
+def _finished(kind: type[Sink], out: Path, same: dict[str, str]) -> dict[str, int]:
+    """Points by reason of a result that is whole, if it is of the same sweep."""
+    record = kind.recorded(out)
+    if record is None:
+        raise InputError(f"-o: {out}: there is nothing to resume; --overwrite replaces it")
+    if record.identity != same:
+        labels = sorted({*same, *record.identity})
+        changed = [label for label in labels if record.identity.get(label) != same.get(label)]
+        raise InputError(f"-o: {out}: is finished, with another {' and '.join(changed)}; --overwrite replaces it")
+    return record.counts
+
+
 def _run(
-    sweep: Sweep,
     sink: Sink,
     journal: Journal,
     outcome: Outcome,
     compute: Any,
     progress: Callable[[int, int], None],
+    same: dict[str, str],
 ) -> None:
+    sweep = sink.sweep
     counts = np.zeros(256, dtype=np.int64)
     done = 0
 
-    def note(index: int, data: bytes) -> None:
+    def count_points(index: int, data: bytes) -> Any:
+        return np.bincount(sink.unpack(index, data)[REASON].ravel(), minlength=256)
+
+    def note(index: int, found: Any) -> None:
         nonlocal done
-        counts[:] += np.bincount(sink.unpack(index, data)[REASON].ravel(), minlength=256)
+        counts[:] += found
         done += size(sink.block(index))
         progress(done, sweep.points)
 
@@ -122,21 +148,24 @@ def _run(
         for index, mark in list(journal.done.items()):
             data = sink.get(index)
             if data is not None and digest(data) == mark:
-                note(index, data)
+                note(index, count_points(index, data))
             else:
                 del journal.done[index]
         left = (index for index in range(outcome.chunks) if index not in journal.done)
-        for index, data in compute(sweep, sink.shape, left):
-            sink.put(index, data)
-            journal.add(index, digest(data))
-            outcome.computed += 1
-            note(index, data)
+        with ThreadPoolExecutor(1) as writer:
+            for index, data in compute(sweep, sink.shape, left):
+                writing = writer.submit(sink.put, index, data)
+                mark, found = digest(data), count_points(index, data)
+                writing.result()
+                journal.add(index, mark)
+                outcome.computed += 1
+                note(index, found)
     except KeyboardInterrupt:
         pass
-    sink.finish(sorted(journal.done))
     outcome.whole = len(journal.done) == outcome.chunks
     names = ["", *sweep.reasons]
     outcome.counts = {names[code]: int(n) for code, n in enumerate(counts[: len(names)]) if n}
+    sink.finish(sorted(journal.done), Record(same, outcome.counts) if outcome.whole else None)
 
 
 def unheard(done: int, total: int) -> None:
@@ -147,7 +176,7 @@ def here(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterat
     """Compute chunks in this process, in threads, and yield them in order."""
     left = iter(indices)
     waiting: deque[tuple[int, Future[bytes]]] = deque()
-    threads = default_threads()
+    threads = min(default_threads(), THREADS)
     with ThreadPoolExecutor(threads) as pool:
         try:
             while True:
@@ -179,9 +208,8 @@ def _check_paths(out: Path, folder: Path, *, overwrite: bool, resume: bool) -> N
         return
     if folder.exists() and not resume:
         raise InputError(f"-o: {folder} holds an unfinished sweep; --resume goes on with it, --overwrite starts again")
-    if out.exists() and not folder.exists():
-        what = "there is nothing to resume" if resume else "it exists"
-        raise InputError(f"-o: {out}: {what}; --overwrite replaces it")
+    if out.exists() and not folder.exists() and not resume:
+        raise InputError(f"-o: {out}: it exists; --overwrite replaces it")
 
 
 def _check_disk(sweep: Sweep, kind: type[Sink], out: Path) -> None:

@@ -46,10 +46,9 @@ KEYS = ("model", "system", "batch", "sequence", "outputs", "where", *_TABLES)
 
 @dataclass(frozen=True)
 class Study:
-    """A sweep and the text that describes it."""
+    """A sweep and the file that describes it."""
 
     path: Path
-    text: str
     sweep: Sweep
 
 
@@ -66,7 +65,7 @@ def load(path: str | Path) -> Study:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {' '.join(str(error).split())}") from None
     try:
-        return Study(path, text, _sweep(table, path.parent))
+        return Study(path, _sweep(table, path.parent))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -1,7 +1,7 @@
 """Sweeps: a run's quantities over a grid of values and choices, block by block, with a reason where a point cannot be.
 
 A grid is cut into cells of one structure and one set of choices. In each, NumPy computes every instruction over the
-axes that it depends on, or a compiled kernel does.
+axes that it depends on; large cells are compiled (`engine`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .asked import listed, words, zipped
 from .axes import CHOICES, NUMERIC, Zip, axis, choice, one
 from .cells import ANSWERS, FITS, Base, Cell, Question, cell, unknown_output
 from .chunks import Block, block_shape, every
 from .codegen.evaluate import evaluate
+from .engine import CellKernel, stores
 from .errors import InputError, nearest, shown
 from .grammar import Node, number, predicate
 from .plan import Plan
@@ -35,8 +37,6 @@ REASON = "reason"
 POINTS = 32_768
 """Points that NumPy computes together, so that their arrays stay in a cache."""
 MAX_AXES = 12
-_WORDS = {"<=": "le", ">=": "ge", "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "//": "over", "**": "to_the"}
-_WORDS |= {"*": "times", "/": "over", "+": "plus", "-": "minus", "%": "mod"}
 
 
 class Sweep:
@@ -79,9 +79,9 @@ class Sweep:
         for name in (*expressions, *grid):
             if not isinstance(name, str) or not name.isidentifier():
                 raise InputError(f"axis {shown(name)}: expected a plain name")
-        read = _words([*expressions.values(), *_listed(where).values()])
+        read = words([*expressions.values(), *listed(where).values()])
         extras = {n for n in grid if n not in NUMERIC and n not in CHOICES and (n in read or n in expressions.values())}
-        extras |= {m for a in grid.values() for m in _zipped(a) if m not in NUMERIC and m not in CHOICES and m in read}
+        extras |= {m for a in grid.values() for m in zipped(a) if m not in NUMERIC and m not in CHOICES and m in read}
         self.axes = tuple(axis(name, given, extras) for name, given in grid.items())
         if not self.axes or len(self.axes) > MAX_AXES:
             raise InputError(f"axes: found {len(self.axes)}, expected 1 to {MAX_AXES}")
@@ -95,7 +95,7 @@ class Sweep:
         named = {"fits": predicate(FITS, ["memory", "memory_capacity"], "fits")}
         known = [*NUMERIC, *members, *trees, *(n for n in ANSWERS if n not in members)]
         conditions = {
-            reason: predicate(text, known, f"where {reason}", named) for reason, text in _listed(where).items()
+            reason: predicate(text, known, f"where {reason}", named) for reason, text in listed(where).items()
         }
         asked = [outputs] if isinstance(outputs, str) else list(outputs)
         for name in asked:
@@ -109,7 +109,9 @@ class Sweep:
         self.outputs = tuple(dict.fromkeys([*asked, *trees]))
         varying = frozenset(m for m in members if m not in CHOICES)
         self.question = Question(self.outputs, trees, conditions, varying)
+        self._refuse_clashes(conditions)
         self._cells: dict[tuple[int, ...], Cell] = {}
+        self._kernels: dict[int, CellKernel] = {}
         self._check_outputs(asked)
 
     def _derive(self, expressions: Mapping[str, str], members: Sequence[str], read: set[str]) -> dict[str, Node]:
@@ -129,6 +131,12 @@ class Sweep:
         if "vpp" in trees and None in (schedules if schedules is not None else [self.base.plan.get("schedule")]):
             raise InputError("derived vpp: needs a schedule, which is otherwise chosen by vpp")
         return trees
+
+    def _refuse_clashes(self, conditions: Mapping[str, Node]) -> None:
+        """A reason has a name of its own."""
+        for name in conditions:
+            if name in self.outputs or name in self.question.reasons()[: -len(conditions)]:
+                raise InputError(f"where {name}: is the name of an output or of another reason, expected a new one")
 
     def _check_outputs(self, asked: Sequence[str]) -> None:
         """Build cells until each output is found in one."""
@@ -153,7 +161,7 @@ class Sweep:
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: without what they build themselves."""
-        return {**self.__dict__, "_cells": {}}
+        return {**self.__dict__, "_cells": {}, "_kernels": {}}
 
     # --- cells
 
@@ -191,14 +199,16 @@ class Sweep:
             self._cells[key] = cell(self.base, self.question, *self._choices(key))
         return self._cells[key]
 
-    def parts(self, block: Block) -> Iterator[tuple[Cell, list[Array]]]:
-        """The cells that a block meets, with the positions of each axis there, relative to the block."""
+    def parts(self, block: Block) -> Iterator[tuple[Cell, list[int], list[Array]]]:
+        """The cells that a block meets: their sizes, and the positions of each axis there, relative to the block."""
         ranges = []
         for groups, cut in zip(self._groups, block, strict=True):
             inside = [(k, p[(p >= cut.start) & (p < cut.stop)] - cut.start) for k, (_, p) in enumerate(groups)]
             ranges.append([(k, p) for k, p in inside if p.size])
         for combination in product(*ranges):
-            yield self.cell(tuple(k for k, _ in combination)), [p for _, p in combination]
+            key = tuple(k for k, _ in combination)
+            sizes = [groups[k][1].size for groups, k in zip(self._groups, key, strict=True)]
+            yield self.cell(key), sizes, [p for _, p in combination]
 
     @cached_property
     def reasons(self) -> list[str]:
@@ -212,27 +222,40 @@ class Sweep:
 
     # --- numbers
 
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether a compiled kernel computes any cell."""
+        sizes = product(*([p.size for _, p in groups] for groups in self._groups))
+        return any(stores(self.axes, cell, self.outputs) for cell in sizes)
+
     def compute(self, block: Block) -> dict[str, Array]:
         """The outputs and the reason at every point of a block.
 
-        An output is NaN where a single run would refuse the plan; points that only `where` refuses keep their values.
+        An output is NaN where a single run would refuse the plan, and where the structure does not have it; points
+        that only `where` refuses keep their values.
 
         Returns:
             float64 arrays by output, and `reason` (uint8), all of the block's shape.
         """
         shape = tuple(cut.stop - cut.start for cut in block)
-        found: dict[str, Array] = {name: np.full(shape, np.nan) for name in self.outputs}
-        found[REASON] = np.full(shape, 1, dtype=np.uint8)
-        for made, positions in self.parts(block):
+        found: dict[str, Array] = {}
+        for made, sizes, positions in self.parts(block):
             if made.program is None:
-                continue
-            at = [p + cut.start for p, cut in zip(positions, block, strict=True)]
-            into = np.ix_(*positions)
-            for name, values in self._block(made, at).items():
-                found[name][into] = values
+                values: dict[str, Any] = {**dict.fromkeys(self.outputs, np.nan), REASON: 1}
+            else:
+                values = self._block(made, sizes, [p + c.start for p, c in zip(positions, block, strict=True)])
+                if tuple(p.size for p in positions) == shape:
+                    return values
+            if not found:
+                found = {name: np.empty(shape) for name in self.outputs} | {REASON: np.empty(shape, dtype=np.uint8)}
+            into = _window(positions)
+            for name, value in values.items():
+                found[name][into] = value
         return found
 
-    def _block(self, made: Cell, at: Sequence[Array]) -> dict[str, Array]:
+    def _block(self, made: Cell, sizes: Sequence[int], at: Sequence[Array]) -> dict[str, Array]:
+        if stores(self.axes, sizes, self.outputs):
+            return self._compiled(made, sizes, at)
         shape = tuple(p.size for p in at)
         found: dict[str, Array] = {name: np.empty(shape) for name in self.outputs}
         found[REASON] = np.empty(shape, dtype=np.uint8)
@@ -240,6 +263,26 @@ class Sweep:
             for name, values in self.evaluate(made, [p[cut] for p, cut in zip(at, piece, strict=True)]).items():
                 found[name][piece] = values
         return found
+
+    def _compiled(self, made: Cell, sizes: Sequence[int], at: Sequence[Array]) -> dict[str, Array]:
+        if id(made) not in self._kernels:
+            self._kernels[id(made)] = CellKernel(self.axes, made, sizes, self.outputs)
+        values = self._kernels[id(made)].store(at)
+        shape = tuple(p.size for p in at)
+        codes = np.array([0, *(1 + self.reasons.index(name) for name in made.constraints)], dtype=np.uint8)
+        reason = codes[values[REASON]] if REASON in values else np.zeros(shape, dtype=np.uint8)
+        invalid = self._invalid(reason)
+        some = invalid.any()
+        found = {REASON: reason}
+        for name in self.outputs:
+            found[name] = values[name] if name in values else np.full(shape, np.nan)
+            if some:
+                found[name][invalid] = np.nan
+        return found
+
+    def _invalid(self, reason: Array) -> Any:
+        """Where a single run would refuse the plan."""
+        return (reason > 0) & (reason <= len(self.reasons) - len(self.question.where))
 
     def evaluate(self, made: Cell, at: Sequence[Array]) -> dict[str, Array]:
         """The outputs and the reason at every combination of some positions of each axis, all inside a cell.
@@ -261,11 +304,18 @@ class Sweep:
             held = values[made.program.outputs[name]] >= 0
             reason = np.where(held, reason, np.uint8(1 + self.reasons.index(name)))
         found = {REASON: reason}
-        invalid = (reason > 0) & (reason <= len(self.reasons) - len(self.question.where))
+        invalid = self._invalid(reason)
         for name in self.outputs:
-            value = values[made.program.outputs[name]] if name in made.program.outputs else 0.0
+            value = values[made.program.outputs[name]] if name in made.program.outputs else np.nan
             found[name] = np.where(invalid, np.nan, value)
         return found
+
+
+def _window(positions: Sequence[Array]) -> Any:
+    """What selects some positions of each axis: slices where they can, which copy faster."""
+    if all(p[-1] - p[0] == p.size - 1 for p in positions):
+        return tuple(slice(p[0], p[-1] + 1) for p in positions)
+    return np.ix_(*positions)
 
 
 def base_of(run: Run) -> Base:
@@ -294,37 +344,3 @@ def _fixed(
     else:
         raise InputError(f"axis {name}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
     return base
-
-
-def _zipped(given: Any) -> list[str]:
-    if isinstance(given, Mapping) and isinstance(given.get("zip"), Mapping):
-        return [str(name) for name in given["zip"]]
-    return list(given.members) if isinstance(given, Zip) else []
-
-
-def _listed(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
-    """Conditions by the name of the reason when they fail: words that CF attributes allow."""
-    if isinstance(where, str):
-        where = [where]
-    if isinstance(where, Mapping):
-        for name in where:
-            if not isinstance(name, str) or not name.isidentifier():
-                raise InputError(f"where {shown(name)}: expected a plain name")
-        return dict(where)
-    found: dict[str, str] = {}
-    for text in where:
-        if not isinstance(text, str):
-            raise InputError(f"where: found {shown(text)}, expected an expression as text")
-        slug = text
-        for sign, word in _WORDS.items():
-            slug = slug.replace(sign, f" {word} ")
-        slug = "_".join("".join(c if (c.isascii() and c.isalnum()) or c == "_" else " " for c in slug).split())[:80]
-        name = "does_not_fit" if slug == "fits" else f"not_{slug or 'met'}"
-        found[name if name not in found else f"{name}_{len(found)}"] = text
-    return found
-
-
-def _words(texts: Iterable[Any]) -> set[str]:
-    """Every name in some expressions, roughly: to tell names that are used from misspelt ones."""
-    spaced = " ".join(t if isinstance(t, str) else "" for t in texts)
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in spaced).split())

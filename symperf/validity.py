@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .system import System
 
-FLAGS = ("interleaved_asked", "one_stage_asked", "interleaved", "sequence_parallel", "tiers")
+FLAGS = ("interleaved_asked", "one_stage_asked", "interleaved", "sequence_parallel", "tiers", "routed")
 """Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
 NAMES = (
     *FLAGS,
@@ -27,6 +27,10 @@ NAMES = (
     "pp",
     "dp",
     "vpp",
+    "ep",
+    "expert_tp",
+    "num_experts",
+    "expert_intermediate_size",
     "micro_batch",
     "batch",
     "sequence",
@@ -127,6 +131,31 @@ RUN_RULES = (
         "sequence: {sequence} tokens, but {model} has {position_rows} learned positions",
     ),
     Rule(
+        "ep_needs_experts",
+        "routed == 1 or ep == 1",
+        "ep: found {ep}, but {model} has no experts",
+    ),
+    Rule(
+        "ep_does_not_divide_experts",
+        "routed == 0 or num_experts % ep == 0",
+        "ep: {ep} does not divide the {num_experts} experts of {model}",
+    ),
+    Rule(
+        "expert_tp_does_not_divide_experts_width",
+        "routed == 0 or expert_intermediate_size % expert_tp == 0",
+        "expert_tp: {expert_tp} does not divide the width {expert_intermediate_size} of an expert of {model}",
+    ),
+    Rule(
+        "experts_do_not_fill_the_replicas",
+        "routed == 0 or tp * dp % (ep * expert_tp) == 0",
+        "ep: ep x expert_tp = {ep} x {expert_tp} does not divide tp x dp = {tp} x {dp}",
+    ),
+    Rule(
+        "experts_under_tp_need_sequence_parallel",
+        "routed == 0 or tp == 1 or sequence_parallel == 1",
+        "sequence_parallel: experts with tp above 1 need it, found tp = {tp} without; add --sequence-parallel",
+    ),
+    Rule(
         "no_network",
         "tiers >= 1 or tp * pp * dp == 1",
         "system {system}: describes no network (scale_up_bandwidth), but the plan uses {devices} devices",
@@ -151,6 +180,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "interleaved": int(plan.effective_schedule == "interleaved"),
         "sequence_parallel": int(plan.sequence_parallel),
         "tiers": tiers,
+        "routed": 0,
     }
 
 
@@ -176,7 +206,11 @@ def run_values(
     return {
         **flags(plan, len(system.tiers)),
         **sizes,
-        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp")},
+        "routed": int("num_experts" in sizes),
+        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "ep")},
+        "expert_tp": plan.effective_expert_tp,
+        "num_experts": sizes.get("num_experts", 1),
+        "expert_intermediate_size": sizes.get("expert_intermediate_size", 1),
         "micro_batch": plan.micro_batch or 1,
         "batch": batch,
         "sequence": sequence,

@@ -51,8 +51,7 @@ def study_file(folder: Path, text: str = TEXT) -> Path:
 
 
 def write_study(path: Path, out: Path, **options: Any) -> stream.Outcome:
-    study = load(path)
-    return write(study.sweep, study.text, out, chunk_points=CHUNK, **options)
+    return write(load(path).sweep, out, **{"chunk_points": CHUNK, **options})
 
 
 def bytes_of(out: Path) -> dict[str, bytes]:

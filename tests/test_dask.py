@@ -51,7 +51,7 @@ def test_a_killed_worker_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     from symperf.cluster import on_cluster
 
     alone, spread = tmp_path / "alone.csv", tmp_path / "spread.csv"
-    write(_sweep(), "study", alone, chunk_points=POINTS)
+    write(_sweep(), alone, chunk_points=POINTS)
     victim = next(iter(cluster.workers.values())).process.process.pid
     seen = []
 
@@ -61,25 +61,26 @@ def test_a_killed_worker_changes_nothing(cluster: Any, tmp_path: Path) -> None:
             os.kill(victim, signal.SIGKILL)
 
     compute = on_cluster(cluster.scheduler_address)
-    outcome = write(_sweep(), "study", spread, chunk_points=POINTS, compute=compute, progress=progress)
+    outcome = write(_sweep(), spread, chunk_points=POINTS, compute=compute, progress=progress)
     assert outcome.whole
     assert outcome.computed == outcome.chunks == 64
     assert spread.read_bytes() == alone.read_bytes()
     assert not spread.with_name("spread.csv.partial").exists()
 
 
-@pytest.mark.parametrize("when", ["at first", "later"])
+@pytest.mark.parametrize(("when", "changed"), [("at first", "symperf"), ("later", "symperf"), ("at first", "NumPy")])
 def test_workers_with_another_symperf_are_refused(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, changed: str
 ) -> None:
     """Their numbers could differ: one line, whether they are met before the first chunk or join later."""
     from symperf import cluster as module
 
-    monkeypatch.setattr(module, "sources", lambda: "edited")
+    software = module.software()
+    monkeypatch.setattr(module, "software", lambda: {**software, changed: "edited"})
     if when == "later":
         monkeypatch.setattr(module, "_check_workers", lambda _: None)
-    with pytest.raises(InputError, match=r"--dask: .* has another symperf, expected the same everywhere"):
-        write(_sweep(), "study", tmp_path / "out.csv", compute=module.on_cluster(cluster.scheduler_address))
+    with pytest.raises(InputError, match=rf"--dask: .* has another {changed}, expected the same everywhere"):
+        write(_sweep(), tmp_path / "out.csv", compute=module.on_cluster(cluster.scheduler_address))
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere://x", ""])

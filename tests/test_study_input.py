@@ -198,6 +198,58 @@ def test_bad_studies_are_one_line(tmp_path: Path, text: str, message: str) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
+HOSTILE = [
+    "__import__('os').system('touch owned')",
+    "().__class__.__base__.__subclasses__()",
+    "eval('1')",
+    "lambda: 1",
+    "tp if tp else pp",
+    "[tp for tp in (1,)]",
+    "tp := 2",
+    "f'{tp}'",
+    "tp; import os",
+    "tp\nimport os",
+    "tp and __builtins__",
+    "globals",
+    "{{tp}}",
+    "${tp}",
+    "tp # dp",
+    "9**9**9**9",
+    "(" * 5000 + "tp" + ")" * 5000,
+    "-" * 100_000 + "tp",
+    "tp" + " + tp" * 200_000,
+    "1" * 5000,
+    "1e999",
+    "\u0000tp",
+    "\uff54\uff50",
+    "tp\u202e",
+    "",
+    " ",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text)[:30])
+@pytest.mark.parametrize("place", ["derived", "where", "named where", "outputs", "axis", "model", "set"])
+def test_hostile_text_is_refused_wherever_it_stands(tmp_path: Path, place: str, text: str) -> None:
+    """One line, exit status 2, at once; nothing is run and nothing is written."""
+    quoted = json.dumps(text)
+    study = {
+        "derived": TEXT.replace('"64 / (tp * pp)"', quoted),
+        "where": TEXT.replace('["fits"]', f"[{quoted}]"),
+        "named where": TEXT.replace('["fits"]', "{ mine = " + quoted + " }"),
+        "outputs": TEXT.replace('"time",', f"{quoted},"),
+        "axis": TEXT.replace("[axes]", f"[axes]\n{quoted} = [1, 2]"),
+        "model": TEXT.replace('"gpt3-175b"', quoted),
+        "set": TEXT.replace('"80 %"', quoted),
+    }[place]
+    path = study_file(tmp_path, study)
+    code, printed, errors = sweep_command(str(path), "-o", str(tmp_path / "out.csv"))
+    assert (code, printed, errors.count("\n")) == (2, "", 1)
+    assert errors.isprintable() or errors[:-1].isprintable()
+    assert len(errors) < 2000
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -187,19 +187,6 @@ def test_axis_order_and_blocks_do_not_matter(run: Run) -> None:
         np.testing.assert_array_equal(part, found[name][1:2, 2:5, 0:2, 1:2])
 
 
-def test_a_term_that_a_structure_lacks_takes_no_time(run: Run) -> None:
-    """Where a choice does without an operation, its time is 0, not missing."""
-    sweep = Sweep(base_of(run), {"zero": [0, 1], "dp": [1, 2]}, outputs=["time"])
-    cell = sweep.cell((0, 0))
-    assert cell.absent == ()
-    names = set(run.compiled.program.lets)
-    other = set(run.bind(recompute="none").compiled.program.lets)
-    name = sorted(names - other)[0]
-    both = run.sweep(recompute=["none", "selective"], outputs=[name])
-    assert both[name].values[0] == 0
-    assert both[name].values[1] == run.value(name)
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({}, "axes: found 0"),
     ({"tp": []}, "axis tp: is empty"),
@@ -216,6 +203,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tp": [1, 2], "where": ["__import__('os')"]}, "where not_"),
     ({"tp": [1, 2], "where": [3]}, "expected an expression as text"),
     ({"tp": [1, 2], "where": {"two words": "fits"}}, "expected a plain name"),
+    ({"tp": [1, 2], "where": {"time": "fits"}}, "where time: is the name of an output or of another reason"),
+    ({"tp": [1, 2], "where": {"choices_do_not_go_together": "fits"}}, "expected a new one"),
+    ({"tp": [1, 2], "precision": ["bf16", "fp8"]}, "axis precision"),
     ({"tp": [1, 2], "dp": "64 / tpp"}, "derived dp: unknown name 'tpp'"),
     ({"tp": [1, 2], "dp": "time / 2"}, "derived dp: unknown name 'time'"),
     ({"tp": [1, 2], "dp": "tp < 3"}, "expected a number"),
@@ -280,16 +270,6 @@ def test_best_is_the_top_of_the_sweep(run: Run, how: str, name: str, sign: float
         assert {key: row[key] for key in point} == point
     assert table.attrs["considered"] == sweep.points == table.attrs["feasible"] + sum(table.attrs["rejected"].values())
     assert table.attrs["feasible"] == len(expected)
-
-
-def test_best_compiled_is_best_interpreted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large grid goes to a compiled kernel, which finds the same points."""
-    axes = {"tp": [2, 4, 8], "pp": [1, 2, 4, 8, 16], "memory_bandwidth": np.linspace(1e12, 8e12, 50), "vpp": [1, 2]}
-    plain = run.best(**axes, minimize="time", where=["fits"], top=9)
-    monkeypatch.setattr("symperf.best.COMPILED", 10)
-    compiled = run.best(**axes, minimize="time", where=["fits"], top=9)
-    assert list(compiled.columns) == list(plain.columns)
-    np.testing.assert_allclose(compiled.to_numpy(dtype=float), plain.to_numpy(dtype=float), rtol=1e-12)
 
 
 def test_best_of_nothing_is_empty(run: Run) -> None:

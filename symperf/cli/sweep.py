@@ -30,7 +30,6 @@ def run(options: argparse.Namespace) -> int:
     with _bar(options.json) as progress:
         outcome = write(
             study.sweep,
-            study.text,
             out,
             overwrite=options.overwrite,
             resume=options.resume,
@@ -60,12 +59,17 @@ def _as_json(out: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
         "chunks": outcome.chunks,
         "computed_chunks": outcome.computed,
         "whole": outcome.whole,
+        "finished_before": outcome.before,
         "seconds": seconds,
     }
 
 
 def _show(printed: Any, out: Path, outcome: Outcome, seconds: float) -> None:
     feasible = outcome.counts.get("", 0)
+    if outcome.before:
+        text = f"{out}: is finished, all {outcome.points:,} points are there: nothing was computed"
+        printed.print(text, soft_wrap=True)
+        return
     text = f"{out}: {outcome.points:,} points, {feasible:,} feasible"
     printed.print(f"{text}, in {seconds:.1f} s ({outcome.computed} of {outcome.chunks} chunks computed now)")
     for name, n in sorted(outcome.counts.items(), key=lambda item: -item[1]):
