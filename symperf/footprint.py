@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from . import counts
+from . import device_counts as device
+from .architecture import UNIFORM
 from .formulas import attention as att
+from .formulas import expert_parallel as dealt
 from .formulas import memory as mem
 from .formulas import pipeline as pipe
+from .formulas import symbols as sym
 from .formulas.atoms import Max, complement, present
 from .formulas.symbols import (
     batch,
@@ -27,14 +31,19 @@ from .formulas.symbols import (
     workspace_bytes,
 )
 from .formulas.symbols import sequence as sequence_length
+from .kernels import expert_data_group
 from .shapes import Shapes
 
 if TYPE_CHECKING:
+    from .architecture import LayerKind
     from .structure import Structure
 
+SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
+"""The ZeRO stage from which each part of the state is sharded (Rajbhandari et al. 2020 section 5)."""
 
-def layer_activations(structure: Structure) -> Any:
-    """Bytes that one layer keeps of one micro-batch for the backward pass."""
+
+def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
+    """Bytes that one layer of a kind keeps of one micro-batch for the backward pass."""
     shapes, architecture = Shapes.of(structure), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
     if structure.recompute == "full":
@@ -43,11 +52,17 @@ def layer_activations(structure: Structure) -> Any:
     norms = max(architecture.block_norms, 1)
     gated = architecture.gated_mlp
     kept = (norms + blocks) * mem.input_kept_bytes(stream, hidden_size)
-    kept += mem.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, head_dim)
-    if architecture.query_key_norm != "none":
-        kept += mem.input_kept_bytes(tokens, head_dim * (shapes.heads + shapes.key_value_heads))
-    kept += mem.input_kept_bytes(tokens, shapes.attention_width)
-    kept += (mem.gated_mlp_kept_bytes if gated else mem.mlp_kept_bytes)(tokens, shapes.inner)
+    if kind.mixer == "latent_attention":
+        kept += _latent_kept(structure, shapes)
+    else:
+        kept += mem.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, head_dim)
+        if architecture.query_key_norm != "none":
+            kept += mem.input_kept_bytes(tokens, head_dim * (shapes.heads + shapes.key_value_heads))
+        kept += mem.input_kept_bytes(tokens, shapes.attention_width)
+    if kind.ffn != "experts":
+        kept += (mem.gated_mlp_kept_bytes if gated else mem.mlp_kept_bytes)(tokens, shapes.inner)
+    if kind.ffn in ("experts", "dense_experts"):
+        kept += _experts_kept(structure, shapes)
     if structure.dropout:
         kept += 2 * mem.dropout_kept_bytes(stream, hidden_size)
     if structure.attention == "flash":
@@ -58,12 +73,47 @@ def layer_activations(structure: Structure) -> Any:
     return kept + (mem.scores_kept_bytes if structure.dropout else mem.probabilities_kept_bytes)(scores)
 
 
+def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
+    """Bytes that latent attention keeps: narrow projections before and after their norms, heads, and the result."""
+    architecture, tokens, heads = structure.architecture, shapes.tokens, shapes.heads
+    narrow = (
+        2 * sym.kv_lora_rank + sym.qk_rope_head_dim + (2 * sym.q_lora_rank if architecture.query_compression else 0)
+    )
+    each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + 2 * sym.v_head_dim
+    return mem.input_kept_bytes(tokens, narrow + heads * each)
+
+
+def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
+    """Bytes that experts keep: scores of the router, rows in and out, inner tensors; and those of shared experts."""
+    architecture, own = structure.architecture, shapes.stream_tokens
+    arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
+    inner = mem.gated_mlp_kept_bytes if architecture.gated_mlp else mem.mlp_kept_bytes
+    kept = mem.logits_kept_bytes(own, sym.num_experts) + 2 * mem.input_kept_bytes(arriving, hidden_size)
+    kept += inner(arriving, sym.expert_intermediate_size / sym.expert_tp)
+    if architecture.shared_experts:
+        kept += inner(shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
+    return kept
+
+
+def stage_activations(structure: Structure, held: Any) -> Any:
+    """Bytes that a stage's layers keep of `held` micro-batches."""
+    if structure.architecture.uniform_dense:
+        return mem.stage_activation_bytes(layer_activations(structure), num_layers, pp, held)
+    return sum(
+        mem.stage_activation_bytes(layer_activations(structure, kind), counts.count_of(kind), pp, held)
+        for kind in structure.architecture.kinds
+    )
+
+
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
         return sympy.S.Zero
-    whole = layer_activations(dataclasses.replace(structure, recompute="none"))
-    return whole - layer_activations(structure) if structure.recompute == "selective" else whole
+    kinds = (UNIFORM,) if structure.architecture.uniform_dense else structure.architecture.kinds
+    plain = dataclasses.replace(structure, recompute="none")
+    if structure.recompute == "selective":
+        return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
+    return Max(*(layer_activations(plain, kind) for kind in kinds))
 
 
 def in_flight(structure: Structure) -> Any:
@@ -95,26 +145,38 @@ def footprint(structure: Structure) -> dict[str, Any]:
     of the two, weights those of the larger end.
     """
     architecture = structure.architecture
-    layers = counts.stage_layer_parameters(architecture)
+    layers, experts = device.stage_parameters(architecture)
     ends = counts.stage_end_parameters(architecture)
-    kept_layer, held = layer_activations(structure), in_flight(structure)
-    layer_bytes = mem.stage_activation_bytes(kept_layer, num_layers, pp, held)
+    held = in_flight(structure)
+    layer_bytes = stage_activations(structure, held)
     first, last = end_activations(structure)
-    newest = mem.stage_activation_bytes(kept_layer, num_layers, pp, 1)
+    newest = stage_activations(structure, 1)
     first_stage = layer_bytes + held * first + complement(present(pp)) * last
     last_stage = present(pp) * (newest + last)
-    share = mem.sharded_optimizer_memory if structure.zero else None
-
-    def optimizer(count: Any) -> Any:
-        return share(count, optimizer_bytes, dp) if share else mem.optimizer_memory(count, optimizer_bytes)
-
-    return {
+    zero = structure.zero
+    found = {
         "weights/layers": mem.weights_memory(layers, weight_bytes),
         "weights/ends": mem.weights_memory(ends, weight_bytes),
         "gradients/layers": mem.gradients_memory(layers, gradient_bytes),
         "gradients/ends": mem.gradients_memory(ends, gradient_bytes),
-        "optimizer/layers": optimizer(layers),
-        "optimizer/ends": optimizer(ends),
+        "optimizer/layers": mem.optimizer_memory(layers, optimizer_bytes),
+        "optimizer/ends": mem.optimizer_memory(ends, optimizer_bytes),
+    }
+    found = {name: form / dp if zero >= SHARDED_FROM[name.split("/")[0]] else form for name, form in found.items()}
+    if architecture.routed:
+        replicas = expert_data_group().ranks
+        each = {
+            "weights/experts": mem.weights_memory(experts, weight_bytes),
+            "gradients/experts": mem.gradients_memory(experts, gradient_bytes),
+            "optimizer/experts": mem.optimizer_memory(experts, optimizer_bytes),
+        }
+        found |= {
+            name: form / replicas if zero >= SHARDED_FROM[name.split("/")[0]] else form for name, form in each.items()
+        }
+    if zero == 3:
+        unit = device.largest_layer_parameters(architecture)
+        found["workspace/gathered"] = present(dp) * 2 * unit * (weight_bytes + gradient_bytes)
+    return found | {
         "activations": Max(first_stage, last_stage),
         "workspace/recompute": recomputed_bytes(structure),
         "workspace/framework": workspace_bytes,

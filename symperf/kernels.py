@@ -13,7 +13,7 @@ import sympy
 
 from .formulas import attention, collectives, elementwise, matmul, roofline
 from .formulas.atoms import present
-from .formulas.symbols import activation_bytes, dp, gradient_bytes, pp, tp, weight_bytes
+from .formulas.symbols import activation_bytes, dp, ep, expert_tp, gradient_bytes, pp, tp, weight_bytes
 from .schedule import Demand, Op
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ def data_group() -> Group:
 def pipeline_group() -> Group:
     """The pipeline: every (t d)-th rank."""
     return Group(pp, tp * dp)
+
+
+def expert_group() -> Group:
+    """The devices over which experts are dealt: every t_e-th rank, tensor-parallel ranks first."""
+    return Group(ep, expert_tp)
+
+
+def expert_data_group() -> Group:
+    """The replicas of an expert: what is left of tensor and data parallelism beside e and t_e."""
+    return Group(tp * dp / (ep * expert_tp), ep * expert_tp)
 
 
 class Kernels:
@@ -107,6 +117,12 @@ class Kernels:
             group,
             collectives.scale_up_reduce_scatter_time,
             collectives.group_reduce_scatter_time,
+        )
+
+    def all_to_all(self, path: str, message: Any, group: Group) -> Op | None:
+        """A message of `message` bytes on each rank, of which every rank gets its part."""
+        return self._collective(
+            path, message, group, collectives.scale_up_all_to_all_time, collectives.hierarchical_all_to_all_time
         )
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:

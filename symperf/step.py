@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import counts
+from . import device_counts as device
 from .ends import ModelEnds
 from .formulas import optimizer as opt
 from .formulas import pipeline as pipe
@@ -18,13 +19,14 @@ from .formulas.symbols import (
     num_layers,
     optimizer_bytes,
     overlap_dp,
+    overlap_gather,
     pp,
     tp,
     vocab_size,
     vpp,
     weight_bytes,
 )
-from .kernels import Group, data_group, pipeline_group
+from .kernels import Group, data_group, expert_data_group, pipeline_group
 from .schedule import Ends, Idle, Node, Overlap, Repeat, Sequence
 from .schedule import sequence as in_sequence
 from .transformer import Decoder
@@ -47,17 +49,20 @@ class TrainingStep:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self.decoder = Decoder(structure)
+        self.decoder, self.layers = _decoders(structure)
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
-        self.forward = self.stage(self.decoder.layer_forward(), "forward")
-        self.backward = self.stage(self.decoder.layer_backward(), "backward")
+        self.stage_parameters = device.stage_parameters(structure.architecture)
+        self.forward = self.sharded("forward", self.stage([(d.layer_forward(), n) for d, n in self.layers], "forward"))
+        self.backward = self.sharded(
+            "backward", self.stage([(d.layer_backward(), n) for d, n in self.layers], "backward")
+        )
 
     def tree(self) -> Node:
         """The whole step."""
         stage = in_sequence(self.forward, self.backward)
-        reduction = self.gradient_reduction()
+        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
         last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
         ends = Ends(
             in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
@@ -73,14 +78,27 @@ class TrainingStep:
             Idle(BUBBLE, stage, self.idle_slots()),
             self.tied_reduction(),
             self.optimizer(),
-            self.parameter_gather(),
+            self.parameter_gather() if self.structure.zero in (1, 2) else None,
         )
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
         return bubble(pp, vpp if self.structure.schedule == "interleaved" else 1)
 
-    def stage(self, layer: Sequence, phase: str) -> Sequence:
+    def sharded(self, phase: str, stage: Sequence) -> Node:
+        """A stage with what sharded parameters and gradients send beside it, for every micro-batch.
+
+        ZeRO-3 gathers the parameters before both passes; ZeRO-2 and 3 reduce the gradients after each backward pass
+        into the shards (Rajbhandari et al. 2020 section 7).
+        """
+        node: Node = stage
+        gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 else None
+        if gather is not None:
+            node = Overlap(node, gather, overlap_gather)
+        reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+        return node if reduction is None else Overlap(node, reduction, overlap_dp)
+
+    def stage(self, layers: list[tuple[Sequence, Any]], phase: str) -> Sequence:
         """A device's layers for one micro-batch, and for each virtual stage the transfer to the next.
 
         Every device of a tensor-parallel group sends its 1/t of the activation; without sequence parallelism the
@@ -91,7 +109,7 @@ class TrainingStep:
             self.kernels.send(f"pipeline/send/{phase}", message / tp, pipeline_group()),
             None if self.structure.sequence_parallel else self.pipeline_gather(phase, message),
         )
-        return in_sequence(Repeat(layer, num_layers / pp), Repeat(transfer, vpp))
+        return in_sequence(*(Repeat(layer, count / pp) for layer, count in layers), Repeat(transfer, vpp))
 
     def pipeline_gather(self, phase: str, message: Any) -> Node | None:
         """The all-gather of a received activation; nothing on a single stage."""
@@ -101,19 +119,34 @@ class TrainingStep:
     @property
     def parameters(self) -> Any:
         """Parameters on the fullest device."""
-        architecture = self.structure.architecture
-        return counts.stage_layer_parameters(architecture) + counts.stage_end_parameters(architecture)
+        return self.dense_parameters + self.stage_parameters[1]
+
+    @property
+    def dense_parameters(self) -> Any:
+        """Those that are no routed experts'."""
+        return self.stage_parameters[0] + counts.stage_end_parameters(self.structure.architecture)
 
     @property
     def updated_parameters(self) -> Any:
         """Parameters whose optimizer state the device holds."""
-        return self.parameters / dp if self.structure.zero else self.parameters
+        if not self.structure.zero:
+            return self.parameters
+        dense = self.dense_parameters / dp
+        return dense + self.stage_parameters[1] / expert_data_group().ranks if self.routed else dense
+
+    @property
+    def routed(self) -> bool:
+        """Whether the model has routed experts."""
+        return self.structure.architecture.routed
 
     def gradient_reduction(self) -> Node | None:
         """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
-        message = self.parameters * gradient_bytes
         reduce = self.kernels.reduce_scatter if self.structure.zero else self.kernels.all_reduce
-        return reduce("gradients/reduce", message, data_group())
+        dense = reduce("gradients/reduce", self.dense_parameters * gradient_bytes, data_group())
+        if not self.routed or dense is None:
+            return dense
+        message = self.stage_parameters[1] * gradient_bytes
+        return in_sequence(dense, reduce("gradients/reduce_experts", message, expert_data_group()))
 
     def tied_reduction(self) -> Node | None:
         """The sum of the two copies of a tied table's gradient, on the first and the last stage."""
@@ -137,8 +170,25 @@ class TrainingStep:
             kernels.stream("optimizer/reset", reset, self.parameters, 0),
         )
 
-    def parameter_gather(self) -> Node | None:
-        """With ZeRO, the updated parameters from every replica's shard."""
-        if not self.structure.zero:
-            return None
-        return self.kernels.all_gather("parameters/gather", self.parameters * weight_bytes, data_group())
+    def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
+        """The parameters from every replica's shard."""
+        gather = self.kernels.all_gather
+        dense = gather(path, self.dense_parameters * weight_bytes, data_group())
+        if not self.routed or dense is None:
+            return dense
+        message = self.stage_parameters[1] * weight_bytes
+        return in_sequence(dense, gather(f"{path}_experts", message, expert_data_group()))
+
+
+def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
+    """The layers of each kind with their count; and the first of them."""
+    architecture = structure.architecture
+    if architecture.uniform_dense:
+        decoder = Decoder(structure)
+        return decoder, [(decoder, num_layers)]
+    alone = len(architecture.kinds) == 1
+    found = [
+        (Decoder(structure, kind, "layer" if alone else f"layer/{kind.mixer}_{kind.ffn}"), counts.count_of(kind))
+        for kind in architecture.kinds
+    ]
+    return found[0][0], found

@@ -8,9 +8,12 @@ backward pass gathers the input of a column-split product once more.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from .architecture import UNIFORM
 from .blocks import Blocks
+from .experts import Experts
 from .formulas import attention as att
 from .formulas import elementwise as ew
 from .formulas.symbols import (
@@ -22,36 +25,46 @@ from .formulas.symbols import (
     statistic_bytes,
 )
 from .formulas.symbols import sequence as sequence_symbol
+from .latent import LatentAttention
 from .schedule import Op, Sequence, sequence
 from .shapes import FLOPS_PER_ELEMENT
 
+if TYPE_CHECKING:
+    from .architecture import LayerKind
+    from .structure import Structure
+
 
 class Decoder(Blocks):
-    """The layers of one structure's decoder."""
+    """The layers of one kind of a structure's decoder.
+
+    Args:
+        structure: what gives them their form.
+        kind: of the layers; by default those of a uniform dense decoder.
+        root: the first part of every path.
+    """
+
+    def __init__(self, structure: Structure, kind: LayerKind = UNIFORM, root: str = "layer") -> None:
+        super().__init__(structure)
+        self.kind, self.root = kind, root
 
     # --- a layer
 
     def layer_forward(self, phase: str = "forward") -> Sequence:
         """One layer's forward pass; `phase` names its operations ("forward", or "recompute" in the backward pass)."""
-        parallel, shared = self.architecture.parallel_block, self.shares_input
+        parallel = self.architecture.parallel_block
         return sequence(
-            self.norm("layer/attention/norm", phase),
-            self.gather(f"layer/attention/gather/{phase}"),
-            self.linear("layer/attention/qkv", phase, hidden_size, self.shapes.query_key_value),
-            self.positions(phase),
-            self.core_forward(phase),
-            self.linear("layer/attention/output", phase, self.shapes.attention_width, hidden_size),
-            None if parallel else self.reduce(f"layer/attention/reduce/{phase}"),
-            self.norm("layer/attention/post_norm", phase) if self.architecture.block_norms == 4 else None,
-            self.residual("layer/attention/residual", phase),
-            self.norm("layer/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
-            None if shared else self.gather(f"layer/mlp/gather/{phase}"),
-            self.linear("layer/mlp/up", phase, hidden_size, self.up_width),
-            self.activation(phase),
-            self.linear("layer/mlp/down", phase, self.shapes.inner, hidden_size),
-            self.reduce(f"layer/mlp/reduce/{phase}"),
-            self.norm("layer/mlp/post_norm", phase) if self.architecture.block_norms == 4 else None,
-            self.residual("layer/mlp/residual", phase),
+            self.norm(f"{self.root}/attention/norm", phase),
+            self.gather(f"{self.root}/attention/gather/{phase}"),
+            *self.mixer_forward(phase),
+            self.linear(f"{self.root}/attention/output", phase, self.output_width, hidden_size),
+            None if parallel else self.reduce(f"{self.root}/attention/reduce/{phase}"),
+            self.norm(f"{self.root}/attention/post_norm", phase) if self.architecture.block_norms == 4 else None,
+            self.residual(f"{self.root}/attention/residual", phase),
+            self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
+            *self.mlp_forward(phase),
+            *(self.experts.forward(phase) if self.experts else ()),
+            self.norm(f"{self.root}/mlp/post_norm", phase) if self.architecture.block_norms == 4 else None,
+            self.residual(f"{self.root}/mlp/residual", phase),
         )
 
     def layer_backward(self) -> Sequence:
@@ -61,23 +74,79 @@ class Decoder(Blocks):
         post = self.architecture.block_norms == 4
         return sequence(
             self.layer_forward("recompute") if recompute == "full" else None,
-            self.residual_backward("layer/mlp/residual"),
-            self.norm_backward("layer/mlp/post_norm") if post else None,
-            self.gather("layer/mlp/gather/backward"),
-            self.row_backward("layer/mlp/down", self.shapes.inner, hidden_size),
-            self.activation_backward(),
-            self.column_backward("layer/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
-            self.norm_backward("layer/mlp/norm") if self.architecture.block_norms > 1 else None,
-            self.residual_backward("layer/attention/residual"),
-            self.norm_backward("layer/attention/post_norm") if post else None,
-            None if parallel else self.gather("layer/attention/gather/backward"),
-            self.row_backward("layer/attention/output", self.shapes.attention_width, hidden_size),
+            self.residual_backward(f"{self.root}/mlp/residual"),
+            self.norm_backward(f"{self.root}/mlp/post_norm") if post else None,
+            *(self.experts.backward() if self.experts else ()),
+            *self.mlp_backward(),
+            self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.residual_backward(f"{self.root}/attention/residual"),
+            self.norm_backward(f"{self.root}/attention/post_norm") if post else None,
+            None if parallel else self.gather(f"{self.root}/attention/gather/backward"),
+            self.row_backward(f"{self.root}/attention/output", self.output_width, hidden_size),
             self.core_forward("recompute") if recompute == "selective" else None,
             self.core_backward(),
-            self.positions("backward"),
-            self.column_backward("layer/attention/qkv", hidden_size, self.shapes.query_key_value),
-            self.norm_backward("layer/attention/norm"),
+            *self.mixer_backward(),
+            self.norm_backward(f"{self.root}/attention/norm"),
         )
+
+    # --- the two blocks
+
+    @cached_property
+    def experts(self) -> Experts | None:
+        """The routed and shared experts of the layer, if it has any."""
+        return Experts(self) if self.kind.ffn in ("experts", "dense_experts") else None
+
+    @cached_property
+    def latent(self) -> LatentAttention | None:
+        """The latent attention of the layer, if that is its mixer."""
+        return LatentAttention(self) if self.kind.mixer == "latent_attention" else None
+
+    @property
+    def output_width(self) -> Any:
+        """Features that the output projection of attention reads."""
+        return self.latent.value_width if self.latent else self.shapes.attention_width
+
+    def mixer_forward(self, phase: str) -> list[Op | Sequence | None]:
+        """Projections, positions and the attention core."""
+        if self.latent:
+            return [*self.latent.projections(phase), self.core_forward(phase)]
+        return [
+            self.linear(f"{self.root}/attention/qkv", phase, hidden_size, self.shapes.query_key_value),
+            self.positions(phase),
+            self.core_forward(phase),
+        ]
+
+    def mixer_backward(self) -> list[Op | Sequence | None]:
+        """Gradients of positions and projections, after those of the core."""
+        if self.latent:
+            return self.latent.projections_backward()
+        return [
+            self.positions("backward"),
+            self.column_backward(f"{self.root}/attention/qkv", hidden_size, self.shapes.query_key_value),
+        ]
+
+    def mlp_forward(self, phase: str) -> list[Op | Sequence | None]:
+        """The dense MLP, if the layer has one."""
+        if self.kind.ffn == "experts":
+            return []
+        return [
+            None if self.shares_input else self.gather(f"{self.root}/mlp/gather/{phase}"),
+            self.linear(f"{self.root}/mlp/up", phase, hidden_size, self.up_width),
+            self.activation(phase),
+            self.linear(f"{self.root}/mlp/down", phase, self.shapes.inner, hidden_size),
+            self.reduce(f"{self.root}/mlp/reduce/{phase}"),
+        ]
+
+    def mlp_backward(self) -> list[Op | Sequence | None]:
+        """Its gradients."""
+        if self.kind.ffn == "experts":
+            return []
+        return [
+            self.gather(f"{self.root}/mlp/gather/backward"),
+            self.row_backward(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
+            self.activation_backward(),
+            self.column_backward(f"{self.root}/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
+        ]
 
     @property
     def shares_input(self) -> bool:
@@ -94,8 +163,8 @@ class Decoder(Blocks):
     def core_forward(self, phase: str) -> Sequence:
         """Scores, softmax, dropout and weighted values; or the flash kernel."""
         if self.structure.attention == "flash":
-            return sequence(self.kernels.flash(f"layer/attention/flash/{phase}", *self.flash_demand))
-        path = "layer/attention/core"
+            return sequence(self.kernels.flash(f"{self.root}/attention/flash/{phase}", *self.flash_demand))
+        path = f"{self.root}/attention/core"
         return sequence(
             self.score_product(f"{path}/scores/{phase}", sequence_by_sequence=True),
             self.softmax(f"{path}/softmax/{phase}", att.softmax_bytes, "softmax"),
@@ -106,8 +175,8 @@ class Decoder(Blocks):
     def core_backward(self) -> Sequence:
         """The core's gradients: of values and probabilities, through the softmax, of queries and keys."""
         if self.structure.attention == "flash":
-            return sequence(self.kernels.flash_backward("layer/attention/flash/backward", *self.flash_demand))
-        path = "layer/attention/core"
+            return sequence(self.kernels.flash_backward(f"{self.root}/attention/flash/backward", *self.flash_demand))
+        path = f"{self.root}/attention/core"
         return sequence(
             self.score_product(f"{path}/context/backward_scores", sequence_by_sequence=True),
             self.score_product(f"{path}/context/backward_values"),
@@ -120,6 +189,8 @@ class Decoder(Blocks):
     @property
     def flash_demand(self) -> tuple[Any, Any]:
         """Work and traffic of the forward flash kernel."""
+        if self.latent:
+            return self.latent.flash_demand
         shapes = self.shapes
         return (
             att.flash_flops(micro_batch, sequence_symbol, shapes.heads, head_dim),
@@ -195,12 +266,12 @@ class Decoder(Blocks):
     def bias_gradient(self, path: str, tokens: Any, out_features: Any) -> Op | None:
         """The sum of the output gradient over tokens, where the layer has a bias."""
         has_bias = {
-            "layer/attention/qkv": self.architecture.qkv_bias,
-            "layer/attention/output": self.architecture.attention_output_bias,
-            "layer/mlp/up": self.architecture.mlp_bias,
-            "layer/mlp/down": self.architecture.mlp_bias,
+            "attention/qkv": self.architecture.qkv_bias,
+            "attention/output": self.architecture.attention_output_bias,
+            "mlp/up": self.architecture.mlp_bias,
+            "mlp/down": self.architecture.mlp_bias,
         }
-        if not has_bias[path]:
+        if not has_bias.get(path.removeprefix(f"{self.root}/"), False):
             return None
         elements = tokens * out_features
         traffic = ew.bias_gradient_bytes(elements, activation_bytes)
@@ -230,19 +301,24 @@ class Decoder(Blocks):
 
     def activation(self, phase: str) -> Op:
         """The MLP's activation function, or its gated product."""
-        n = self.shapes.tokens * self.shapes.inner
+        return self.activation_of(f"{self.root}/mlp/activation/{phase}", self.shapes.inner)
+
+    def activation_of(self, path: str, width: Any) -> Op:
+        """An activation function over all tokens, gated where the MLP is."""
+        n = self.shapes.tokens * width
         count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
-        return self.kernels.stream(
-            f"layer/mlp/activation/{phase}", count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"]
-        )
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"])
 
     def activation_backward(self) -> Op:
         """Its gradient."""
-        n = self.shapes.tokens * self.shapes.inner
+        return self.activation_gradient_of(f"{self.root}/mlp/activation/backward", self.shapes.inner)
+
+    def activation_gradient_of(self, path: str, width: Any) -> Op:
+        """The gradient of `activation_of`."""
+        n = self.shapes.tokens * width
         gated = self.architecture.gated_mlp
         count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
-        work = FLOPS_PER_ELEMENT["activation backward"]
-        return self.kernels.stream("layer/mlp/activation/backward", count(n, activation_bytes), n, work)
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation backward"])
 
     def positions(self, phase: str) -> Sequence:
         """Norms of queries and keys, and rotary positions; ALiBi is part of the softmax kernel."""
@@ -252,9 +328,13 @@ class Decoder(Blocks):
         if self.architecture.query_key_norm != "none":
             count = ew.norm_backward_bytes if backward else ew.norm_bytes
             work = FLOPS_PER_ELEMENT["norm backward" if backward else "norm"]
-            norm = self.kernels.stream(f"layer/attention/query_key_norm/{phase}", count(n, activation_bytes), n, work)
+            norm = self.kernels.stream(
+                f"{self.root}/attention/query_key_norm/{phase}", count(n, activation_bytes), n, work
+            )
         rotary = None
         if self.architecture.positions == "rotary":
             traffic = ew.rotary_bytes(n, activation_bytes)
-            rotary = self.kernels.stream(f"layer/attention/rotary/{phase}", traffic, n, FLOPS_PER_ELEMENT["rotary"])
+            rotary = self.kernels.stream(
+                f"{self.root}/attention/rotary/{phase}", traffic, n, FLOPS_PER_ELEMENT["rotary"]
+            )
         return sequence(rotary, norm) if backward else sequence(norm, rotary)

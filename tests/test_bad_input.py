@@ -62,7 +62,7 @@ def toml(name: str, text: str | bytes, *says: str, flags: str = "") -> Case:
 CASES = [
     # verbs, flags and what goes with them
     case("no verb", [], "command line", "VERB"),
-    case("empty verb", [""], "command line", "unknown verb ''", "train or inspect"),
+    case("empty verb", [""], "command line", "unknown verb ''", "train or infer"),
     case("near verb", ["trian"], "unknown verb 'trian'", "did you mean train?"),
     case("verb of several lines", ["a\nb"], r"unknown verb 'a\nb'"),
     case("hostile verb", [HOSTILE], "unknown verb"),
@@ -104,7 +104,7 @@ CASES = [
     config("nested deeply", "[" * 100_000, "invalid JSON"),
     config("no architecture", '{"hidden_size": 64}', "model_type"),
     config("near architecture", {"model_type": "lama"}, "unknown model_type 'lama'", "did you mean llama"),
-    config("architecture that comes later", {"model_type": "mixtral"}, "'mixtral'", "not supported yet"),
+    config("architecture that comes later", {"model_type": "granitemoe"}, "'granitemoe'", "not supported yet"),
     config(
         "missing size", json.dumps({k: v for k, v in LLAMA.items() if k != "hidden_size"}), "hidden_size is missing"
     ),
@@ -176,8 +176,8 @@ CASES = [
     train("precision that comes later", "--precision fp8", "precision", "bf16 or fp16", "fp8 is not modelled yet"),
     train("near attention", "--attention flsh", "attention", "'flsh'", "did you mean flash?"),
     train("empty attention", ["--attention", ""], "attention", "found ''", "eager or flash"),
-    train("zero that comes later", "--zero 3", "zero", "found 3", "expected 0 or 1"),
-    train("negative zero stage", "--zero=-1", "zero", "found -1", "expected 0 or 1"),
+    train("zero stage that is none", "--zero 4", "zero", "found 4", "expected 0, 1, 2 or 3"),
+    train("negative zero stage", "--zero=-1", "zero", "found -1", "expected 0, 1, 2 or 3"),
     # plans that cannot run
     train("heads by tp", "--tp 3", "tp", "3 does not divide the 64 attention heads of gpt-22b"),
     train("intermediate size by tp", "--tp 8 --set intermediate_size=100", "8", "the intermediate size 100"),
@@ -220,8 +220,8 @@ CASES = [
     setting("boolean degree", "tp=true", "tp", "found True", RANGE),
     setting("infinite degree", "tp=inf", "tp", "found inf", RANGE),
     setting("huge degree", f"tp={'9' * 400}", "tp", "99...", RANGE),
-    setting("text for a stage", "zero=one", "zero", "'one'", "expected 0 or 1"),
-    setting("boolean stage", "zero=true", "zero", "True", "expected 0 or 1"),
+    setting("text for a stage", "zero=one", "zero", "'one'", "expected 0, 1, 2 or 3"),
+    setting("boolean stage", "zero=true", "zero", "True", "expected 0, 1, 2 or 3"),
     setting("number for a choice", "recompute=1", "recompute", "found 1", "none or selective or full"),
     setting("number for a switch", "dropout=0", "dropout", "found 0", "true or false"),
     setting("text for a switch", "sequence_parallel=yes", "sequence_parallel", "'yes'", "true or false"),

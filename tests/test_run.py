@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from run_cases import PIPELINED, RUNS, each_run, make
 
 import symperf as sf
-from symperf.report.training import as_json
 from symperf.bound_run import ALIASES
+from symperf.report.training import as_json
 from symperf.step import BUBBLE
 
 NUMBERS = (

@@ -1,0 +1,204 @@
+"""Routed experts of a layer as operations: router, permutation, transfers, grouped products, and their gradients.
+
+Each device routes its own tokens (with tensor parallelism the shard that sequence parallelism gives it). Experts are
+dealt to e devices; one may be split over t_e of them, which then gather the tokens. Shared experts are a dense MLP
+beside the routed ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .formulas import elementwise as ew
+from .formulas import expert_parallel as dealt
+from .formulas import moe
+from .formulas import symbols as sym
+from .formulas.symbols import (
+    activation_bytes,
+    ep,
+    expert_intermediate_size,
+    expert_tp,
+    hidden_size,
+    num_experts,
+    num_experts_per_token,
+    statistic_bytes,
+    token_imbalance,
+    tp,
+)
+from .kernels import Group, expert_group
+from .schedule import Op, Sequence, sequence
+from .shapes import FLOPS_PER_ELEMENT
+
+if TYPE_CHECKING:
+    from .transformer import Decoder
+
+
+class Experts:
+    """The experts of one kind of layer."""
+
+    def __init__(self, layer: Decoder) -> None:
+        self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
+        self.tokens = layer.shapes.stream_tokens
+        self.held = num_experts / ep
+        arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance) * expert_tp
+        self.arriving = arriving
+        self.rows = arriving / self.held
+        self.inner = expert_intermediate_size / expert_tp
+        self.up_width = 2 * self.inner if self.architecture.gated_mlp else self.inner
+        self.message = dealt.dispatch_bytes(
+            self.tokens, num_experts_per_token, hidden_size, activation_bytes, token_imbalance
+        )
+
+    def path(self, name: str) -> str:
+        """The path of an operation of the experts."""
+        return f"{self.layer.root}/experts/{name}"
+
+    def forward(self, phase: str) -> list[Op | Sequence | None]:
+        """Router, dispatch, the products of the experts, combination; and the shared experts."""
+        return [
+            self.router(phase),
+            self.permute(f"permute/{phase}"),
+            self.transfer(f"dispatch/{phase}"),
+            self.gather(f"gather/{phase}"),
+            self.product("up", phase, self.up_width, hidden_size),
+            self.activation(phase),
+            self.product("down", phase, hidden_size, self.inner),
+            self.scatter(f"scatter/{phase}"),
+            self.transfer(f"combine/{phase}"),
+            self.combine(f"unpermute/{phase}"),
+            *self.shared_forward(phase),
+        ]
+
+    def backward(self) -> list[Op | Sequence | None]:
+        """Their gradients, in reverse: every transfer once more."""
+        return [
+            *self.shared_backward(),
+            self.combine("unpermute/backward"),
+            self.transfer("combine/backward"),
+            self.gather("scatter/backward"),
+            self.product("down", "backward_input", self.inner, hidden_size),
+            self.weight_gradient("down", self.inner, hidden_size),
+            self.activation_backward(),
+            self.product("up", "backward_input", hidden_size, self.up_width),
+            self.weight_gradient("up", hidden_size, self.up_width),
+            self.scatter("gather/backward"),
+            self.transfer("dispatch/backward"),
+            self.permute("permute/backward"),
+            self.router_backward(),
+        ]
+
+    # --- routing
+
+    def router(self, phase: str) -> Sequence:
+        """The product with the router, and the choice of experts."""
+        traffic = moe.router_bytes(self.tokens, num_experts, num_experts_per_token, statistic_bytes)
+        elements = self.tokens * num_experts
+        return sequence(
+            self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, num_experts, hidden_size),
+            self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
+        )
+
+    def router_backward(self) -> Sequence:
+        """Gradients of the router."""
+        path = self.path("router")
+        return sequence(
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, num_experts),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, num_experts),
+        )
+
+    def permute(self, name: str) -> Op:
+        """Tokens sorted by expert, or their gradients brought back."""
+        traffic = moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 0)
+
+    def combine(self, name: str) -> Op:
+        """Results summed by weight, or their gradients spread."""
+        traffic = moe.combination_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
+
+    # --- transfers
+
+    def transfer(self, name: str) -> Op | None:
+        """Every token to the devices of its experts, or back."""
+        return self.kernels.all_to_all(self.path(name), self.message, expert_group())
+
+    def gather(self, name: str) -> Op | None:
+        """The tokens of a split expert, gathered by its devices."""
+        return self.kernels.all_gather(self.path(name), self.arriving_bytes, Group(expert_tp, 1))
+
+    def scatter(self, name: str) -> Op | None:
+        """The sum of the shares of a split expert, of which each device keeps its tokens."""
+        return self.kernels.reduce_scatter(self.path(name), self.arriving_bytes, Group(expert_tp, 1))
+
+    @property
+    def arriving_bytes(self) -> Any:
+        """Bytes of the tokens that a device's experts process."""
+        return self.arriving * hidden_size * activation_bytes
+
+    # --- products
+
+    def product(self, name: str, phase: str, columns: Any, inner: Any) -> Op:
+        """One product of every expert on the device, in one kernel."""
+        return self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held)
+
+    def weight_gradient(self, name: str, in_features: Any, out_features: Any) -> Op:
+        """The gradients of the weights of every expert on the device."""
+        return self.kernels.matmul(
+            self.path(f"{name}/backward_weight"),
+            in_features,
+            out_features,
+            self.rows,
+            self.held,
+            right=activation_bytes,
+            result=2 * sym.gradient_bytes,
+        )
+
+    def activation(self, phase: str) -> Op:
+        """The activation function, gated or plain, over the rows of all experts."""
+        n = self.arriving * self.inner
+        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        work = FLOPS_PER_ELEMENT["activation"]
+        return self.kernels.stream(self.path(f"activation/{phase}"), count(n, activation_bytes), n, work)
+
+    def activation_backward(self) -> Op:
+        """Its gradient."""
+        n, gated = self.arriving * self.inner, self.architecture.gated_mlp
+        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        work = FLOPS_PER_ELEMENT["activation backward"]
+        return self.kernels.stream(self.path("activation/backward"), count(n, activation_bytes), n, work)
+
+    # --- shared experts
+
+    @property
+    def shared_inner(self) -> Any:
+        """Inner width of the shared experts on the device."""
+        return sym.shared_expert_intermediate_size / tp
+
+    def shared_forward(self, phase: str) -> list[Op | Sequence | None]:
+        """The shared experts: an MLP that every token passes."""
+        if not self.architecture.shared_experts:
+            return []
+        layer, width = self.layer, self.shared_inner
+        path = f"{layer.root}/shared"
+        up = 2 * width if self.architecture.gated_mlp else width
+        return [
+            layer.gather(f"{path}/gather/{phase}"),
+            layer.linear(f"{path}/up", phase, hidden_size, up),
+            layer.activation_of(f"{path}/activation/{phase}", width),
+            layer.linear(f"{path}/down", phase, width, hidden_size),
+            layer.reduce(f"{path}/reduce/{phase}"),
+        ]
+
+    def shared_backward(self) -> list[Op | Sequence | None]:
+        """Their gradients."""
+        if not self.architecture.shared_experts:
+            return []
+        layer, width = self.layer, self.shared_inner
+        path = f"{layer.root}/shared"
+        up = 2 * width if self.architecture.gated_mlp else width
+        return [
+            layer.gather(f"{path}/gather/backward"),
+            layer.row_backward(f"{path}/down", width, hidden_size),
+            layer.activation_gradient_of(f"{path}/activation/backward", width),
+            layer.column_backward(f"{path}/up", hidden_size, up),
+        ]
