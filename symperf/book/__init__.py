@@ -1,0 +1,36 @@
+"""The formula book: every formula with its equation, symbols, assumptions, proofs and source.
+
+`tex`, `markdown` and `html` print the book, `pdf` compiles it, `show` gives one formula to a notebook, and
+`used_formulas` tells which formulas a computation calls. Names are loaded when they are first used: what a run cites is
+told from the cache folder without SymPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .jupyter import show as show
+    from .pdflatex import pdf as pdf
+    from .render import html as html
+    from .render import markdown as markdown
+    from .render import tex as tex
+    from .used import used_formulas as used_formulas
+
+_HOMES = {
+    "html": "render",
+    "markdown": "render",
+    "pdf": "pdflatex",
+    "show": "jupyter",
+    "tex": "render",
+    "used_formulas": "used",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

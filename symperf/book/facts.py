@@ -1,0 +1,55 @@
+"""A formula as plain data, for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.symbols import strip_units
+from .equation import latex_line, unicode_notation
+from .references import reference
+from .unicode import plain
+
+if TYPE_CHECKING:
+    from ..formulas.formula import Formula
+    from .entry import Entry
+
+
+def brief(formula: Formula) -> dict[str, Any]:
+    """A formula's line of the list."""
+    return {
+        "name": formula.name,
+        "page": formula.page,
+        "glyph": plain(formula.glyph),
+        "latex_glyph": formula.glyph,
+        "unit": str(formula.dimension),
+        "sentence": formula.sentence,
+        "source": formula.source,
+    }
+
+
+def full(entry: Entry) -> dict[str, Any]:
+    """All that the book says of a formula; each claim with the proof of every node."""
+    formula = entry.formula
+    found = reference(formula.source)
+    return {
+        **brief(formula),
+        "details": list(entry.details),
+        "equation": unicode_notation(formula).box(strip_units(formula.expression)).text,
+        "latex": latex_line(formula),
+        "symbols": [asdict(row) for row in entry.symbols],
+        "assumes": formula.assumes,
+        "derivation": formula.derivation,
+        "reference": found.text,
+        "bibtex": found.bibtex,
+        "claims": [
+            {
+                "symbol": claim.symbol,
+                "direction": "rises" if claim.rises else "falls",
+                "proof": formula.proof(claim.symbol),
+            }
+            for claim in entry.claims
+        ],
+        "undecided": list(entry.undecided),
+        "curvature": formula.curvature,
+    }

@@ -1,0 +1,97 @@
+"""Equations on the terminal: Unicode on one line, with their width in columns."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
+
+WORDS = (
+    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lamda", "mu"),
+    *("nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+)
+"""Greek letters by their names in Unicode."""
+LETTERS = {
+    name: unicodedata.lookup(f"GREEK {kind} LETTER {word}")
+    for word in WORDS
+    for kind, name in (("SMALL", word.replace("lamda", "lambda")), ("CAPITAL", word.replace("lamda", "lambda").title()))
+}
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+UNDERLINE = "\N{COMBINING LOW LINE}"
+
+
+def plain(glyph: str) -> str:
+    r"""A LaTeX glyph as Unicode text.
+
+    >>> print(plain(r"T_{ar}^{ring}"), plain(r"\beta_u"), plain("a'_{kv}"), plain("n^{*}"))
+    T_ar^ring β_u a′_kv n*
+    """
+    text = re.sub(r"\\underline\{(.)\}", rf"\1{UNDERLINE}", glyph)
+    text = re.sub(r"\\([A-Za-z]+)\s*", lambda match: LETTERS.get(match[1], "" if len(match[1]) > 3 else match[1]), text)
+    text = re.sub(r"\^\{?([*'])\}?", r"\1", text)
+    return text.replace("{", "").replace("}", "").replace("'", "′")
+
+
+def columns(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    return sum(1 for character in text if not unicodedata.combining(character))
+
+
+def _made(text: str, level: int) -> Box:
+    return Box(text, columns(text), level)
+
+
+class Unicode(Notation):
+    """Writes one line of Unicode."""
+
+    def glyph(self, latex: str) -> Box:
+        return _made(plain(latex), WHOLE)
+
+    def word(self, text: str) -> Box:
+        return _made(text, WHOLE)
+
+    def number(self, value: int) -> Box:
+        return _made(str(value), WHOLE)
+
+    def sum(self, parts: list[tuple[int, Box]]) -> Box:
+        text = "".join((" + " if sign > 0 else " − ") + box.text for sign, box in parts)
+        return _made(text.removeprefix(" + ") if parts[0][0] > 0 else "−" + text.removeprefix(" − "), SUM)
+
+    def product(self, boxes: list[Box]) -> Box:
+        return _made(" ".join(box.text for box in boxes), PRODUCT)
+
+    def fraction(self, over: Box, under: Box) -> Box:
+        below = self.grouped(under, FUNCTION)
+        return _made(f"{self.grouped(over, PRODUCT).text} / {below.text}", PRODUCT)
+
+    def power(self, base: Box, exponent: Box) -> Box:
+        whole = self.brackets(base) if "^" in base.text else base
+        if exponent.text.isdigit():
+            return _made(whole.text + exponent.text.translate(RAISED), FUNCTION)
+        return _made(f"{whole.text}^({exponent.text.replace(' ', '')})", FUNCTION)
+
+    def root(self, box: Box) -> Box:
+        return _made(f"√{self.grouped(box, WHOLE).text}", WHOLE)
+
+    def brackets(self, box: Box) -> Box:
+        return _made(f"({box.text})", WHOLE)
+
+    def ceiling(self, box: Box) -> Box:
+        return _made(f"⌈{box.text}⌉", WHOLE)
+
+    def logarithm(self, box: Box) -> Box:
+        inside = box.text if box.text.startswith("(") else f"({box.text})"
+        return _made(f"log₂{inside}", WHOLE)
+
+    def condition(self, box: Box) -> Box:
+        return _made(f"[{box.text} > 1]", WHOLE)
+
+    def extremum(self, operation: str, boxes: list[Box]) -> Box:
+        return _made(f"{operation}({', '.join(box.text for box in boxes)})", WHOLE)
+
+    def series(self, index: Box, first: Box, last: Box, term: Box) -> Box:
+        return _made(f"Σ({term.text}, {index.text} = {first.text} ... {last.text})", WHOLE)
+
+    def call(self, function: Box, arguments: list[Box]) -> Box:
+        return _made(f"{function.text}({', '.join(box.text for box in arguments)})", WHOLE)

@@ -1,0 +1,65 @@
+"""`symperf formulas`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, shown
+from .output import console, write, write_json
+
+if TYPE_CHECKING:
+    import argparse
+
+FILES = ("pdf", "tex", "md", "html")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one formula or the list of all, or write the book."""
+    from ..book.entry import entry, pages
+    from ..book.equation import latex_line
+    from ..book.facts import brief, full
+    from ..book.terminal import show, show_all
+
+    names = None if options.name is None else [options.name]
+    kind = next((kind for kind in FILES if getattr(options, kind) is not None), None)
+    if kind is not None:
+        return _write_book(kind, Path(getattr(options, kind)), names, options.json)
+    if options.latex and not options.json:
+        formulas = [formula for page in pages(names) for formula in page.formulas]
+        write("".join(("" if names else f"% {f.name}\n") + latex_line(f) + "\n" for f in formulas))
+    elif options.name is not None:
+        found = entry(options.name)
+        if options.json:
+            write_json(full(found))
+        else:
+            with console() as out:
+                show(found, out)
+    elif options.json:
+        formulas = [formula for page in pages() for formula in page.formulas]
+        extra = [{"latex": latex_line(f)} if options.latex else {} for f in formulas]
+        write_json({"formulas": [brief(f) | more for f, more in zip(formulas, extra, strict=True)]})
+    else:
+        with console() as out:
+            show_all(out)
+    return 0
+
+
+def _write_book(kind: str, path: Path, names: list[str] | None, as_json: bool) -> int:
+    """Write the book of all formulas, or of some, to a file; an old one is replaced."""
+    from ..book import html, markdown, pdf, tex
+
+    if kind == "pdf":
+        content = pdf(tex(names)).content
+    else:
+        content = {"tex": tex, "md": markdown, "html": html}[kind](names).encode()
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"formulas: --{kind}: cannot write {shown(str(path))}: {error.strerror}") from None
+    if as_json:
+        write_json({"written": str(path), "bytes": len(content)})
+    else:
+        with console() as out:
+            out.print(f"wrote {path}", soft_wrap=True)
+    return 0
