@@ -23,7 +23,7 @@ from symperf.cli import main as symperf
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-PAGES = ("README.md",)
+PAGES = ("README.md", "docs/derive.md")
 LINES = 26
 BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
 

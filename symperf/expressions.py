@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .formulas.symbols import SYMBOLS, latex, strip_units
+from .formulas.symbols import strip_units
 from .schedule import Idle, Op, closed_form, terms, time_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CostTree:
-    """A quantity as a closed form over named terms.
+    """A quantity, or a part of it, as a closed form over named terms.
+
+    `tree["layer/mlp"]` is the part of a folder or of a term: how often each of its terms counts, in the current regime,
+    times the term. The parts of all folders at one level sum to the quantity.
 
     Attributes:
         name: of the quantity, "time" or "memory".
@@ -24,6 +27,7 @@ class CostTree:
         formula: the quantity in the symbols of its terms.
         terms: the closed form of each term by path; one execution of an operation, or all of an idle term.
         run: the run that it belongs to.
+        part: the path of the part, or "" for the whole.
     """
 
     name: str
@@ -31,22 +35,50 @@ class CostTree:
     formula: Any
     terms: dict[str, Any]
     run: BoundRun
+    part: str = ""
 
     @property
     def expr(self) -> Any:
         """The whole closed form as one SymPy expression over the vocabulary; the unit FLOP is 1."""
+        if self.part:
+            return self.formula.xreplace({stand_in(path): form for path, form in self.terms.items()})
         if self.name == "time":
             return strip_units(closed_form(self.run.schedule_tree()))
         return strip_units(sympy.Add(*self.terms.values()))
+
+    def __getitem__(self, path: str) -> CostTree:
+        """The part of a term or of a folder of terms, by its whole path or from here.
+
+        Raises:
+            InputError: there is none of that path, with the nearest.
+        """
+        from .derive.parts import part
+
+        return part(self, path)
+
+    def value(self) -> float:
+        """The quantity at the run's values, or the part of it.
+
+        Raises:
+            InputError: symbols are free.
+        """
+        if not self.part:
+            return self.run.value(self.name)
+        from .derive.parts import value
+
+        return value(self)
 
     def __str__(self) -> str:
         return _indented(self)
 
     def __repr__(self) -> str:
-        return f"CostTree({self.name} of {len(self.terms)} terms; print it, or take .expr)"
+        what = f"{self.name} of {self.part}" if self.part else self.name
+        return f"CostTree({what}, {len(self.terms)} terms; print it, or take .expr)"
 
     def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {_latex(self.formula)}$"
+        from .derive.parts import display
+
+        return display(self)
 
 
 def stand_in(path: str) -> Any:
@@ -74,7 +106,9 @@ def memory_tree(run: BoundRun) -> CostTree:
 
 def _indented(tree: CostTree) -> str:
     """One line a term under the folders of its path, with its value where all of its symbols are bound."""
-    lines = [f"{tree.name}{_shown(tree.run, tree.name, tree.unit)}"]
+    free = bool(tree.run.free_names)
+    whole = f"{tree.name} of {tree.part}" if tree.part else tree.name
+    lines = [whole if free else f"{whole} = {tree.value():.4g} {tree.unit}"]
     folders: list[str] = []
     for path, expr in tree.terms.items():
         *parents, last = path.split("/")
@@ -86,37 +120,13 @@ def _indented(tree: CostTree) -> str:
         key = path if tree.name == "time" else f"memory/{path}"
         text = str(expr)
         closed = text if len(text) <= 100 else f"{text[:97]}..."
-        lines.append(f"{'  ' * (len(parents) + 1)}{last}{_shown(tree.run, key, tree.unit)}  {closed}")
+        shown = "" if free else f" = {tree.run.value(key):.4g} {tree.unit}"
+        lines.append(f"{'  ' * (len(parents) + 1)}{last}{shown}  {closed}")
     return "\n".join(lines)
 
 
-def _shown(run: BoundRun, key: str, unit: str) -> str:
-    return "" if run.free_names else f" = {run.value(key):.4g} {unit}"
-
-
 def latex_of(run: BoundRun) -> str:
-    """`align*` of the step time over named terms and of each term, then a `tabular` of its symbols with values."""
-    tree = time_tree(run)
-    lines = [rf"  T &= {_latex(tree.formula)} \\"]
-    lines += [rf"  {_glyph(path)} &= {latex(expr)} \\" for path, expr in tree.terms.items()]
-    used = sorted({s.name for s in tree.expr.free_symbols})
-    rows = [rf"  ${SYMBOLS[n].glyph}$ & {SYMBOLS[n].sentence} & {_number(run, n)} \\" for n in used]
-    table = ["\\begin{tabular}{llr}", "  symbol & meaning & value (SI) \\\\", "  \\hline", *rows, "\\end{tabular}"]
-    return "\n".join(["\\begin{align*}", *lines, "\\end{align*}", "", *table, ""])
+    """`align*` of the time over named parts and terms and the form of each, then tables of its symbols with values."""
+    from .derive.document import run_latex
 
-
-def _number(run: BoundRun, name: str) -> str:
-    if name in run.free_names:
-        return "free"
-    mantissa, _, exponent = f"{run.bound[name][0]:.6g}".partition("e")
-    return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$" if exponent else f"${mantissa}$"
-
-
-def _glyph(path: str) -> str:
-    return rf"\tau_{{\text{{{path.replace('_', ' ')}}}}}"
-
-
-def _latex(formula: Any) -> str:
-    names = {s: _glyph(s.name) for s in formula.free_symbols if s.name not in SYMBOLS}
-    names |= {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
-    return str(sympy.latex(formula, symbol_names=names))
+    return run_latex(run)

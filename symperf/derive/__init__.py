@@ -1,0 +1,25 @@
+"""Closed forms that people can read: what a quantity is inside its current regime, term by term.
+
+`derive` answers a question about a run with a `Derivation`, which prints on a terminal, as LaTeX and as JSON, and
+writes itself as a function in Python, C or JavaScript. Nothing is imported before it is used: a prediction needs no
+SymPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .derivation import Derivation as Derivation
+    from .question import derive as derive
+
+_HOMES = {"Derivation": "derivation", "derive": "question"}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,192 @@
+"""What `derive` answers with: a closed form as lines of one monomial each, and what it holds under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from . import monomials as mono
+
+if TYPE_CHECKING:
+    from ..bound_run import BoundRun
+    from .conditions import Condition
+    from .forms import Forms
+
+
+@dataclass(frozen=True)
+class Line:
+    """One monomial of a quantity in its regime.
+
+    Attributes:
+        coefficient: without the roundings up that were made numbers.
+        rounding: the factor by which they raise it: partly filled tiles and waves, shares that do not divide.
+        monomial: the product of symbols, a SymPy expression.
+        value: at the run's values.
+        share: of the quantity.
+        resource: that the line is time of, where it is time of one.
+        terms: value by path of each term that the line is part of, largest first.
+        exact: the coefficient with the roundings.
+    """
+
+    coefficient: mono.Number
+    rounding: float
+    monomial: Any
+    value: float
+    share: float
+    resource: str | None
+    terms: dict[str, float]
+    exact: mono.Number = field(repr=False)
+
+    @property
+    def expr(self) -> Any:
+        """The line as a SymPy expression."""
+        return mono.exact_number(self.exact) * self.monomial
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A quantity of a run in closed form, whole and inside the current regime.
+
+    Attributes:
+        of: the quantity.
+        term: the part of its breakdown that is derived, or None for all of it.
+        unit: SI unit.
+        value: at the run's values.
+        run: the run.
+        free: names of the symbols that vary; empty: every symbol is shown as a symbol.
+        folded: names of the symbols that are replaced by their numbers.
+        lines: every line, the largest share first.
+        below: the share below which lines are dropped from what is shown.
+        conditions: what has to hold for the lines to be the whole truth, the nearest to a change first.
+        relations: sizes of the model in terms of others, which hold exactly and were put in.
+        counts: how often each term counts, by path.
+        forms: the whole closed form over named terms, or None for a quantity that has none.
+        formula: the whole quantity: over named terms, or over the time and the vocabulary.
+        time: of the same run, for a quantity that depends on it.
+    """
+
+    of: str
+    term: str | None
+    unit: str
+    value: float
+    run: BoundRun
+    free: tuple[str, ...]
+    folded: tuple[str, ...]
+    lines: tuple[Line, ...]
+    below: float
+    conditions: tuple[Condition, ...]
+    relations: dict[Any, Any]
+    counts: dict[str, Any]
+    forms: Forms | None
+    formula: Any
+    time: Derivation | None
+
+    # --- parts
+
+    @property
+    def kept(self) -> tuple[Line, ...]:
+        """The lines of at least the share asked for, and in any case the largest."""
+        return tuple(line for k, line in enumerate(self.lines) if k == 0 or abs(line.share) >= self.below)
+
+    @property
+    def dropped(self) -> tuple[Line, ...]:
+        """The lines that are not shown."""
+        kept = set(map(id, self.kept))
+        return tuple(line for line in self.lines if id(line) not in kept)
+
+    @property
+    def dropped_value(self) -> float:
+        """The total of the lines that are not shown."""
+        return sum(line.value for line in self.dropped)
+
+    @property
+    def dropped_share(self) -> float:
+        """The share of the lines that are not shown."""
+        return sum(line.share for line in self.dropped)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all terms that the whole closed form is over."""
+        if self.forms is None:
+            return () if self.time is None else self.time.paths
+        return tuple(self.forms.terms)
+
+    # --- expressions
+
+    @cached_property
+    def expr(self) -> Any:
+        """The quantity inside the regime, all lines; over the symbol `time` where it depends on it."""
+        return sympy.Add(*(line.expr for line in self.lines))
+
+    @cached_property
+    def full(self) -> Any:
+        """The whole closed form in the vocabulary's symbols, with every maximum and minimum."""
+        from .whole import full_form
+
+        return full_form(self)
+
+    @cached_property
+    def active(self) -> Any:
+        """The whole closed form with every maximum and minimum replaced by its active branch, all else as it is."""
+        from .whole import active_form
+
+        return active_form(self)
+
+    # --- text
+
+    def latex(self) -> str:
+        """A document that compiles with amsmath alone: the lines, what they hold under, the whole form, the symbols."""
+        from .document import document
+
+        return document(self)
+
+    def fragment(self) -> str:
+        """The `align*` of the lines, to be put into a document of one's own."""
+        from .document import fragment
+
+        return fragment(self)
+
+    def unicode(self, width: int = 100) -> str:
+        """The lines as text of at most `width` columns, with what they hold under."""
+        from .terminal import text
+
+        return text(self, width)
+
+    def python(self) -> str:
+        """A module with one function of the free symbols, or of all, that needs nothing but Python."""
+        from .source import python_source
+
+        return python_source(self)
+
+    def c(self) -> str:
+        """The same as C99."""
+        from .source import c_text
+
+        return c_text(self)
+
+    def javascript(self) -> str:
+        """The same as an ES module."""
+        from .source import javascript_text
+
+        return javascript_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain JSON."""
+        from ..report.derive import as_json
+
+        return as_json(self)
+
+    def __str__(self) -> str:
+        return self.unicode()
+
+    def __repr__(self) -> str:
+        what = self.of if self.term is None else f"{self.of} of {self.term}"
+        return f"Derivation({what}, {len(self.kept)} of {len(self.lines)} lines; print it, or take .expr)"
+
+    def _repr_latex_(self) -> str:
+        from .document import display
+
+        return display(self)

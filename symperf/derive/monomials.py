@@ -1,0 +1,101 @@
+"""Sums of monomials: the shape to which the active branches of a cost are brought, without SymPy's `simplify`.
+
+A monomial is a set of (generator, exponent) pairs; generators are symbols and those atoms that stay as they are. Each
+monomial has two coefficients: the exact one, and the one without the roundings up that were made numbers.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+Number = Fraction | float
+Monomial = frozenset[tuple[Any, Fraction]]
+Sum = dict[Monomial, tuple[Number, Number]]
+
+ONE: Monomial = frozenset()
+LARGEST_POWER = 4
+"""Powers of sums are multiplied out up to this one."""
+
+
+def constant(number: Number) -> Sum:
+    """A number as a sum; nothing where it is 0."""
+    return {ONE: (number, number)} if number else {}
+
+
+def generator(expr: Any, exponent: Fraction = Fraction(1)) -> Sum:
+    """A symbol or an atom, to a power."""
+    return {frozenset({(expr, exponent)}): (Fraction(1), Fraction(1))}
+
+
+def number(value: Any) -> Number:
+    """A Python or SymPy number, exact where it is rational; a whole float counts as exact.
+
+    >>> number(2.0), number(0.5), number(sympy.Rational(1, 3))
+    (Fraction(2, 1), 0.5, Fraction(1, 3))
+    """
+    if isinstance(value, sympy.Rational):
+        return Fraction(int(value.p), int(value.q))
+    found = float(value)
+    return Fraction(int(found)) if found.is_integer() and abs(found) < 2**53 else found
+
+
+def add(*sums: Sum) -> Sum:
+    """The sum of sums; what cancels is gone."""
+    found: Sum = {}
+    for each in sums:
+        for monomial, (exact, smooth) in each.items():
+            before = found.get(monomial, (Fraction(0), Fraction(0)))
+            found[monomial] = (before[0] + exact, before[1] + smooth)
+    return {monomial: pair for monomial, pair in found.items() if pair[0]}
+
+
+def multiply(left: Sum, right: Sum) -> Sum:
+    """The product of two sums, multiplied out."""
+    found: list[Sum] = [
+        {_joined(one, other): (a[0] * b[0], a[1] * b[1])} for one, a in left.items() for other, b in right.items()
+    ]
+    return found[0] if len(found) == 1 else add(*found)
+
+
+def power(base: Sum, exponent: Fraction) -> Sum | None:
+    """A sum to a power, or None where that is no sum of monomials."""
+    if len(base) == 1:
+        ((monomial, (exact, smooth)),) = base.items()
+        raised = frozenset((each, of * exponent) for each, of in monomial)
+        return {raised: (_raised(exact, exponent), _raised(smooth, exponent))}
+    if exponent.denominator != 1 or not 0 < exponent <= LARGEST_POWER:
+        return None
+    found = base
+    for _ in range(int(exponent) - 1):
+        found = multiply(found, base)
+    return found
+
+
+def product(monomial: Monomial) -> Any:
+    """A monomial as a SymPy expression."""
+    return sympy.Mul(*(each ** sympy.Rational(of.numerator, of.denominator) for each, of in monomial))
+
+
+def exact_number(value: Number) -> Any:
+    """A coefficient as a SymPy number."""
+    if isinstance(value, Fraction):
+        return sympy.Rational(value.numerator, value.denominator)
+    return sympy.Float(value, 17)
+
+
+def _joined(one: Monomial, other: Monomial) -> Monomial:
+    if not one or not other:
+        return one or other
+    found = dict(one)
+    for each, of in other:
+        found[each] = found.get(each, Fraction(0)) + of
+    return frozenset((each, of) for each, of in found.items() if of)
+
+
+def _raised(base: Number, exponent: Fraction) -> Number:
+    if isinstance(base, Fraction) and exponent.denominator == 1:
+        return base ** int(exponent)
+    return number(float(base) ** float(exponent)) if base != 1 else Fraction(1)

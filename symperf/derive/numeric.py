@@ -1,0 +1,85 @@
+"""The value of every part of an expression at one point, each part once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.atoms import Atom, Max, Min
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Values:
+    """Evaluates parts of expressions in floating point.
+
+    Args:
+        symbols: the value of every symbol.
+    """
+
+    def __init__(self, symbols: Mapping[Any, float]) -> None:
+        self._known: dict[Any, float] = dict(symbols)
+
+    def define(self, symbol: Any, value: float) -> None:
+        """Give one more symbol a value."""
+        self._known[symbol] = value
+
+    def __call__(self, expr: Any) -> float:
+        """The value of an expression.
+
+        Raises:
+            KeyError: a symbol without a value.
+        """
+        known = self._known
+        stack = [expr]
+        while stack:
+            node = stack[-1]
+            if node in known:
+                stack.pop()
+                continue
+            opened = definition(node)
+            needs = [arg for arg in (node.args if opened is None else (opened,)) if arg not in known]
+            if needs:
+                stack.extend(needs)
+                continue
+            stack.pop()
+            if node.is_Symbol:
+                raise KeyError(str(node))
+            known[node] = known[opened] if opened is not None else _apply(node, [known[arg] for arg in node.args])
+        return known[expr]
+
+
+def definition(node: Any) -> Any:
+    """What an atom that has no way of its own here is made of, or None."""
+    if isinstance(node, Atom) and node.func.__name__ not in _ATOMS:
+        return node.definition()
+    return None
+
+
+def _apply(node: Any, parts: list[float]) -> float:
+    if node.is_Number:
+        return float(node)
+    if node.is_Add:
+        return math.fsum(parts)
+    if node.is_Mul:
+        return math.prod(parts)
+    if node.is_Pow:
+        return math.inf if parts[0] == 0 and parts[1] < 0 else float(parts[0] ** parts[1])
+    if isinstance(node, Max):
+        return max(parts)
+    if isinstance(node, Min):
+        return min(parts)
+    return float(_ATOMS[node.func.__name__](*parts))
+
+
+_ATOMS: dict[str, Any] = {
+    "ceil_div": lambda amount, size: float(math.ceil(amount / size)),
+    "log2": math.log2,
+    "ring_share": lambda ranks: (ranks - 1) / ranks,
+    "bubble": lambda stages, virtual: (stages - 1) / virtual,
+    "less_one": lambda count: count - 1,
+    "complement": lambda fraction: 1 - fraction,
+    "present": lambda count: 1.0 if count > 1 else 0.0,
+}
+"""How atoms are computed, beside `Max` and `Min`; any other by its definition."""

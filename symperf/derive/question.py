@@ -1,0 +1,261 @@
+"""`derive`: from a run and a quantity to its closed form."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..bound_run import ALIASES
+from ..errors import InputError, nearest, shown
+from ..formulas.symbols import SYMBOLS, generate
+from . import monomials as mono
+from .attribution import counts, term_sums
+from .conditions import conditions, resource_of, value_of
+from .derivation import Derivation, Line
+from .forms import (
+    DECODE,
+    TIMES,
+    TREES,
+    Forms,
+    memory_forms,
+    metric_forms,
+    prefixes,
+    selected,
+    stand_in,
+    time_forms,
+    time_in,
+    values_of,
+)
+from .regime import Regime
+from .relations import relations
+from .writing import quantity_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..bound_run import BoundRun
+
+PHASES = tuple(term for term in TIMES.values() if term is not None)
+FOLDS = ("formats", "efficiencies", "tiles", "all", "none")
+"""Words for groups of symbols that may be made numbers."""
+
+
+def derive(
+    run: BoundRun,
+    of: str = "time",
+    *,
+    term: str | None = None,
+    free: Iterable[str] = (),
+    below: float = 0.01,
+    fold: Iterable[str] | None = None,
+) -> Derivation:
+    """The closed form of a quantity, whole and inside the regime that the run is in.
+
+    Args:
+        run: gives the structure, the values of its symbols and the names that are free.
+        of: "time", "memory", "tokens_per_s", "mfu", ...: any of `quantities(run)`.
+        term: a path of the breakdown, or a folder of paths such as "layer/mlp"; for time and memory only.
+        free: names of symbols that vary besides those free in the run. With any, all others are numbers.
+        below: lines of a smaller share of the quantity are dropped from what is shown.
+        fold: what is made a number: names of symbols, "formats" (bytes of elements), "efficiencies", "tiles", "all" or
+            "none". By default "formats", and "all" where symbols are free.
+
+    Returns:
+        Lines of one monomial each that sum to the quantity, and the conditions under which they do.
+
+    Raises:
+        InputError: an unknown quantity, term or symbol, with the nearest, or a share that is none.
+    """
+    of = ALIASES.get(of, of)
+    if of in PHASES and _has_phases(run):
+        of, term = "time", of if term is None else f"{of}/{term.removeprefix(f'{of}/')}"
+    metrics = {} if of in TREES else metric_forms(run)
+    if of not in TREES and of not in metrics:
+        known = quantities(run)
+        raise InputError(f"derive: unknown quantity {shown(of)}, expected {' or '.join(known)}{nearest(of, known)}")
+    names = _checked_free(run, free)
+    if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:
+        raise InputError(f"below: found {shown(below)}, expected a share from 0 to 1")
+    regime = _regime(run, names, fold)
+    if of in TREES:
+        forms = time_forms(run) if of == "time" else memory_forms(run)
+        return _tree(run, of, forms, term, names, float(below), regime)
+    if term is not None:
+        raise InputError(f"term: {of} has no terms, expected one of time or memory")
+    return _metric(run, of, metrics[of], names, float(below), regime)
+
+
+def quantities(run: BoundRun) -> list[str]:
+    """What `derive` can be asked for."""
+    return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run)]
+
+
+def _has_phases(run: BoundRun) -> bool:
+    return all(phase in run.compiled.program.outputs for phase in PHASES)
+
+
+def checked_term(of: str, forms: Forms, term: str) -> list[str]:
+    """The paths of a term or of a folder of terms.
+
+    Raises:
+        InputError: there is none, with the nearest.
+    """
+    paths = list(forms.terms)
+    found = selected(paths, term.strip("/").removeprefix(f"{of}/"))
+    if not found:
+        raise InputError(f"term: {of} has no term {shown(term)}{_near(term, paths)}")
+    return found
+
+
+def _near(term: str, paths: list[str]) -> str:
+    known = prefixes(paths)
+    hint = nearest(term, known)
+    if hint:
+        return hint
+    last = term.strip("/").rpartition("/")[2]
+    ends = [path for path in known if path.rpartition("/")[2] == last][:3]
+    tops = list(dict.fromkeys(path.split("/")[0] for path in paths))
+    return f"; did you mean {' or '.join(ends)}?" if ends else f", expected one under {' or '.join(tops)}"
+
+
+def _checked_free(run: BoundRun, free: Iterable[str]) -> tuple[str, ...]:
+    known = run.compiled.program.inputs
+    for name in free:
+        if name not in known:
+            raise InputError(f"free: the run has no symbol {shown(name)}{nearest(name, known)}")
+    return tuple(sorted({*run.free_names, *free}))
+
+
+def _regime(run: BoundRun, free: tuple[str, ...], fold: Iterable[str] | None) -> Regime:
+    values = values_of(run)
+    words = (["all"] if free else ["formats"]) if fold is None else list(fold)
+    numbers: set[Any] = set()
+    for word in words:
+        if word not in FOLDS and word not in run.compiled.program.inputs:
+            raise InputError(
+                f"fold: found {shown(word)}, expected {' or '.join(FOLDS)} or a symbol of the run"
+                f"{nearest(word, [*FOLDS, *run.compiled.program.inputs])}"
+            )
+        numbers |= {entry.symbol for name, entry in SYMBOLS.items() if name in run.bound and _folds(word, entry)}
+    varying = {SYMBOLS[name].symbol for name in free}
+    numbers -= varying
+    return Regime(values, varying, numbers, relations(values, varying | numbers))
+
+
+def _folds(word: str, entry: Any) -> bool:
+    tile = entry.name.startswith("tile_")
+    return bool(
+        word in ("all", entry.name)
+        or (word == "formats" and entry.group == "format")
+        or (word == "tiles" and tile)
+        or (word == "efficiencies" and entry.name.endswith("_efficiency"))
+    )
+
+
+def _tree(
+    run: BoundRun,
+    of: str,
+    forms: Forms,
+    term: str | None,
+    free: tuple[str, ...],
+    below: float,
+    regime: Regime,
+) -> Derivation:
+    paths = list(forms.terms) if term is None else checked_term(of, forms, term)
+    times = {path: count for path, count in counts(forms, regime).items() if path in paths}
+    sums = term_sums(forms, regime)
+    parts = {path: mono.multiply(count, sums[path]) for path, count in times.items() if sums[path]}
+    lines = _lines(parts, regime)
+    counted = {stand_in(path) for path in times}
+    choices = [("", choice) for choice in regime.choices(forms.formula) if choice.node.free_symbols & counted]
+    choices += [(path, choice) for path in times for choice in regime.choices(forms.terms[path])]
+    return Derivation(
+        of=of,
+        term=None if term is None else term.strip("/").removeprefix(f"{of}/"),
+        unit=forms.unit,
+        value=math.fsum(line.value for line in lines),
+        run=run,
+        free=free,
+        folded=tuple(sorted(symbol.name for symbol in regime.numbers)),
+        lines=lines,
+        below=below,
+        conditions=tuple(conditions(choices, regime, _resources(), _stand_ins(forms))),
+        relations=_relations(regime),
+        counts={path: expression(count) for path, count in times.items()},
+        forms=forms,
+        formula=forms.formula if term is None else sympy.Add(*(expression(c) * stand_in(p) for p, c in times.items())),
+        time=None,
+    )
+
+
+def _metric(run: BoundRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: Regime) -> Derivation:
+    symbol = time_in(form)
+    if symbol == DECODE and regime.values(generate) <= 1:
+        raise InputError(f"derive: {of} needs a decode step, found generate = 1, expected 2 or more")
+    time = None if symbol is None else _tree(run, "time", time_forms(run), TIMES[symbol], free, below, regime)
+    if time is not None:
+        regime.values.define(symbol, time.value)
+    lines = _lines({"": regime.sum_of(form)}, regime)
+    found = conditions([("", choice) for choice in regime.choices(form)], regime, _resources(), {})
+    return Derivation(
+        of=of,
+        term=None,
+        unit=quantity_unit(of),
+        value=math.fsum(line.value for line in lines),
+        run=run,
+        free=free,
+        folded=tuple(sorted(symbol.name for symbol in regime.numbers)),
+        lines=lines,
+        below=below,
+        conditions=tuple(found),
+        relations=_relations(regime),
+        counts={},
+        forms=None,
+        formula=form,
+        time=time,
+    )
+
+
+def _lines(parts: dict[str, mono.Sum], regime: Regime) -> tuple[Line, ...]:
+    """One line for each monomial of all parts, the largest first."""
+    total = mono.add(*parts.values())
+    sources: dict[mono.Monomial, dict[str, float]] = {}
+    for path, part in parts.items():
+        for monomial, (exact, _) in part.items():
+            sources.setdefault(monomial, {})[path] = value_of(monomial, exact, regime)
+    values = {monomial: value_of(monomial, exact, regime) for monomial, (exact, _) in total.items()}
+    whole = math.fsum(values.values())
+    resources = _resources()
+    lines = [
+        Line(
+            coefficient=smooth,
+            rounding=float(exact / smooth),
+            monomial=mono.product(monomial),
+            value=values[monomial],
+            share=values[monomial] / whole if whole else 0.0,
+            resource=resource_of(monomial, resources),
+            terms=dict(sorted(sources[monomial].items(), key=lambda pair: -abs(pair[1]))),
+            exact=exact,
+        )
+        for monomial, (exact, smooth) in total.items()
+    ]
+    return tuple(sorted(lines, key=lambda line: (-abs(line.value), str(line.monomial))))
+
+
+def _stand_ins(forms: Forms) -> dict[Any, Any]:
+    return {stand_in(path): form for path, form in forms.terms.items()}
+
+
+def _relations(regime: Regime) -> dict[Any, Any]:
+    return {symbol: expression(found) for symbol, found in regime.relations.items()}
+
+
+def expression(found: mono.Sum) -> Any:
+    """A sum of monomials as a SymPy expression."""
+    return sympy.Add(*(mono.exact_number(exact) * mono.product(monomial) for monomial, (exact, _) in found.items()))
+
+
+def _resources() -> dict[Any, str]:
+    return {entry.symbol: entry.resource for entry in SYMBOLS.values() if entry.resource is not None}
