@@ -127,20 +127,25 @@ def best_of(repeat: int, work: Callable[[], Any]) -> tuple[float, Any]:
     return least, result
 
 
-def compiled_c(order: Sequence[str], folder: Path) -> Any:
-    """The hand-written kernel with these axes, outermost first."""
-    library = folder / f"{'_'.join(order)}.so"
+def compiled_c(order: Sequence[str], folder: Path, without: str = "") -> Any:
+    """The library of the hand-written kernels with these axes, outermost first, without one of the flags."""
+    library = folder / f"{'_'.join(order)}{without}.so"
     axes = [f"-DAXIS{k}={axis}" for k, axis in enumerate(order)]
-    subprocess.run([*GCC, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
-    return ctypes.CDLL(str(library)).best
+    flags = [flag for flag in GCC if flag != without]
+    subprocess.run([*flags, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def inputs_of_c() -> list[str]:
+    """The inputs of the hand-written kernels, in their order."""
+    text = SOURCE.read_text(encoding="utf-8").split("#define FUNCTION")[0]
+    return re.findall(r"X\((\w+)\)", text.split("INPUTS(X)", 1)[1])
 
 
 def call_c(best: Any, axes: Sequence[Any], values: dict[str, float]) -> tuple[float, int]:
     """Least time and its index in loop order."""
-    text = SOURCE.read_text(encoding="utf-8").split("#define FUNCTION")[0]
-    names = re.findall(r"X\((\w+)\)", text.split("INPUTS(X)", 1)[1])
     double = ctypes.POINTER(ctypes.c_double)
-    scalars = np.array([values[name] for name in names])
+    scalars = np.array([values[name] for name in inputs_of_c()])
     arrays = [np.ascontiguousarray(axis) for axis in axes]
     seconds, where = ctypes.c_double(), ctypes.c_long()
     pointers = [array.ctypes.data_as(double) for array in (scalars, *arrays)]
@@ -185,7 +190,7 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
     counts = {"flattened": FLATTENED, "numpy_open": 25**4, "numpy_mesh": MESHED}
     if shutil.which("gcc"):
         for order in {(*plan.outer, *plan.vector), choose_order(small, sizes)}:
-            by_hand = partial(call_c, compiled_c(order, folder), [axes[a] for a in order], values)
+            by_hand = partial(call_c, compiled_c(order, folder).best, [axes[a] for a in order], values)
             least, _ = by_hand()
             if not np.isclose(least, found.values["time"][0], rtol=1e-12):
                 raise AssertionError(f"C finds {least}, the kernel {found.values['time'][0]}")
@@ -197,13 +202,33 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
     return row | {f"to_{name}": rates["grid"] / row[name] for name in ("flattened", "numpy_mesh", "c")}
 
 
-def bench_table(names: Sequence[str], repeat: int) -> dict[str, Any]:
-    """Scattered points on one core: from cache, and a million from memory; and what they differ from NumPy by."""
+def scattered_c(given: dict[str, Any], count: int, library: Any) -> Any:
+    """The hand-written kernel over rows, every input a column, and where it puts the times."""
+    columns = [np.ascontiguousarray(np.broadcast_to(given[name], count), np.float64) for name in inputs_of_c()]
+    pointers = (ctypes.c_void_p * len(columns))(*[column.ctypes.data for column in columns])
+    seconds, slack = np.empty(count), np.empty(count)
+    where = [ctypes.c_void_p(array.ctypes.data) for array in (seconds, slack)]
+
+    def work(_: Any = columns) -> Any:
+        library.scattered(pointers, ctypes.c_long(count), *where)
+        return seconds
+
+    return work
+
+
+def bench_table(names: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
+    """Scattered points on one core: from cache, and a million from memory; and what they differ from NumPy by.
+
+    Beside it where all inputs vary: C by hand, and with reciprocals, which give wrong quotients.
+    """
     program, values = step()
     names = [name for name in names if name in prune(program, ["time", "memory"]).inputs]
     rng = np.random.default_rng(0)
     kernel = FlatKernel(program, names, ["time", "memory"], store=store())
     row: dict[str, Any] = {"columns": len(names)}
+    libraries = {}
+    if len(names) > len(EIGHT) and shutil.which("gcc"):
+        libraries = {"c": compiled_c(MIXES[0], folder), "c_wrong": compiled_c(MIXES[0], folder, GCC[4])}
     for label, count in (("burst", 1 << 16), ("million", 1 << 20)):
         columns = {}
         for name in names:
@@ -213,8 +238,11 @@ def bench_table(names: Sequence[str], repeat: int) -> dict[str, Any]:
         for name in {"overlap_tp", "overlap_dp"} & set(names):
             columns[name] = rng.uniform(0.0, 1.0, count)
         kernel.run({n: c[:9] for n, c in columns.items()}, values, tier="numba", threads=1)
-        seconds, found = best_of(5 * repeat, lambda: kernel.run(columns, values, tier="numba", threads=1))  # noqa: B023
-        row[label] = count / 1e6 / seconds
+        works = {"": partial(kernel.run, columns, values, tier="numba", threads=1)}
+        works |= {f"_{name}": scattered_c({**values, **columns}, count, each) for name, each in libraries.items()}
+        seconds = in_turn(5 * repeat, works)
+        row |= {f"{label}{name}": count / 1e6 / least for name, least in seconds.items()}
+    found = works[""]()
     known = outputs_at(prune(program, ["time", "memory"]), {**values, **columns}, count)
     row["difference"] = max(float(np.max(np.abs(found[n] / known[n] - 1))) for n in known)
     return row
@@ -276,13 +304,19 @@ def main() -> None:
                 found["grid"].append(bench_grid(MIXES[k], args.repeat, Path(folder)))
                 show("million points a second", found["grid"][-1:])
         if "table" in parts:
-            found["table"] = [bench_table(names, args.repeat) for names in (EIGHT, tuple(step()[0].inputs))]
+            found["table"] = [
+                bench_table(names, args.repeat, Path(folder)) for names in (EIGHT, tuple(step()[0].inputs))
+            ]
             show("scattered points, one core", found["table"])
         if "top" in parts:
             child(TOPPED, SIZE=4, REPEAT=1)
-            found["top"] = [json.loads(child(TOPPED, SIZE=n, REPEAT=3 if n < 150 else 2)) for n in (32, 56, 100, 178)]
+            found["top"] = [
+                json.loads(child(TOPPED, SIZE=n, REPEAT=30 if n < 64 else 3 if n < 150 else 2))
+                for n in (32, 56, 100, 178)
+            ]
             for row in found["top"]:
                 row["ns_per_point"] = row["seconds"] / row["points"] * 1e9
+                row["peak_rss_mb"] = row["peak_bytes"] / 1e6
             show("top 100", found["top"])
         if "start" in parts:
             found["start"] = bench_start()

@@ -182,6 +182,24 @@ FUNCTION step(
            (forward + backward) * bubble + tied + update;
 }
 
+/* Time and slack of scattered points, each input a column in the order above. */
+void scattered(const double *const *columns, long count, double *restrict time, double *restrict slack) {
+    long k = 0;
+#define X(name) const double *restrict const c_##name = columns[k++];
+    INPUTS(X)
+#undef X
+    for (long i = 0; i < count; i++) {
+#define X(name) const double name = c_##name[i];
+        INPUTS(X)
+#undef X
+        double left;
+#define X(name) name,
+        time[i] = step(INPUTS(X) & left);
+#undef X
+        slack[i] = left;
+    }
+}
+
 /* The smallest time with slack >= 0 and its flat index in loop order; -1 where nothing fits. */
 void best(const double *restrict inputs, const double *restrict a0, const double *restrict a1,
           const double *restrict a2, const double *restrict a3, long n0, long n1, long n2, long n3, double *time,

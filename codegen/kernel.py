@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .evaluate import evaluate
+from .flat import FlatKernel
 from .grid import Plan, choose_plan
 from .passes import choose_order
 from .printers.numba import layout
+from .steps import Stages, kernel_of
 from .sweeping import LOADED, Kernel, best_tier
 from .workers import Interrupted, boxes, default_threads, run_boxes
 
@@ -32,8 +34,6 @@ __all__ = ["FlatKernel", "GridKernel", "Interrupted", "best_tier"]
 
 TABLE_SIZE = 20_000
 """Points of an axis, or of the vector, up to which what depends on it alone is computed before all loops."""
-ROW_COST = 10
-"""Points of a grid that cost NumPy as much as a row of a table."""
 NUMPY_BLOCK = 1 << 15
 """Points that NumPy computes at once: their intermediate values stay in a cache."""
 
@@ -53,10 +53,12 @@ class GridKernel(Kernel):
         constraints: names of outputs that are at least zero where a point is feasible. They are computed without
             regrouping, so that a value of exactly zero is one here too.
         reduce: what to keep of the points; by default all are returned.
+        count: also count, in the same pass, the feasible points and those that each constraint is the first to reject.
+            `reduce` has to be one to points (`TopK`, `ArgMin`, `ArgMax`, `Pareto`).
         store: where generated modules are kept.
 
     Raises:
-        ValueError: an output that the program lacks, an axis given twice, or none.
+        ValueError: an output that the program lacks, an axis given twice, or none; `count` without such a reduction.
     """
 
     together = False
@@ -91,7 +93,8 @@ class GridKernel(Kernel):
             block: points of the vector computed together.
 
         Returns:
-            The result of the reduction (`reduce.Points`, `reduce.Counts`, `reduce.Bins`). Without one a dictionary
+            The result of the reduction (`reduce.Points`, with a count `reduce.CountedPoints`, `reduce.Counts`,
+            `reduce.Bins`). Without one a dictionary
             with an array for each output, with a dimension for each axis in the order of the kernel's `axes`, and, if
             there are constraints, "feasible" and "reason" (0, or one more than the position in `constraints` of the
             first that fails). Arrays may not be contiguous.
@@ -111,7 +114,7 @@ class GridKernel(Kernel):
         if tier == "numpy":
             return self._on_numpy(columns, values, progress)
         generated = self._layout(self._program(columns, values), sizes, plan, block)
-        return self._on_numba(generated, columns, values, threads or default_threads(), progress)
+        return self._on_numba(generated, columns, values, threads or default_threads(prod(sizes.values())), progress)
 
     def _layout(
         self, program: Program, sizes: Mapping[str, int], plan: Plan, block: int | None
@@ -180,19 +183,23 @@ class GridKernel(Kernel):
     ) -> tuple[Array, list[Array], Array]:
         """What is computed before the loops: scalars, a table for each outer axis, and rows of the vector's length."""
         plan, program = placed.plan, placed.program
-        shape = [len(columns[axis]) for axis in plan.vector]
-        given: dict[str, Any] = dict(scalars)
-        for axis in self.axes:
-            given[axis] = columns[axis]
-            if axis in plan.vector:
-                given[axis] = _along(columns[axis], plan.vector.index(axis), len(plan.vector))
-        wanted = {*placed.scalars, *(p for rows in placed.tables for p in rows), *placed.columns}
-        values = evaluate(program, given, wanted, placed.before_loops)
+        order = (*plan.outer, *plan.vector)
+        stages = self._stages.get(id(placed))
+        if stages is None:
+            wanted = {*placed.scalars, *(p for rows in placed.tables for p in rows), *placed.columns}
+            stages = self._stages[id(placed)] = Stages(program, order, wanted)
+        values = stages.run(kernel_of(self.store), columns, scalars)
         uniform = np.array([values[p] for p in placed.scalars], dtype=np.float64)
         tables = [np.stack([values[p] for p in rows], axis=1).ravel() for rows in placed.tables if rows]
-        rows = np.empty((len(placed.columns), prod(shape)))
+        shape = [len(columns[axis]) for axis in plan.vector]
+        rows = np.empty((len(placed.columns), *shape))
+        depth = len(plan.outer)
         for k, position in enumerate(placed.columns):
-            rows[k] = np.broadcast_to(values[position], shape).ravel()
+            value, inside = values[position], stages.depends[position] >> depth
+            if value.ndim < len(shape):
+                sizes = iter(value.shape)
+                value = value.reshape([next(sizes) if inside >> d & 1 else 1 for d in range(len(shape))])
+            rows[k] = value
         return uniform, tables, rows.ravel()
 
     def _on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any], progress: Any) -> Any:
@@ -245,130 +252,3 @@ class GridKernel(Kernel):
     def _indices(self, flat: Array, columns: Mapping[str, Array]) -> dict[str, Array]:
         shape = tuple(len(columns[axis]) for axis in self.axes)
         return dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
-
-
-class FlatKernel(Kernel):
-    """A program over the rows of a table.
-
-    Args:
-        program: the program.
-        varying: names of the inputs that the table has columns for.
-        outputs: names of the outputs to return.
-        constraints: names of outputs that are at least zero where a point is feasible.
-        reduce: what to keep of the points; by default all are returned.
-        store: where generated modules are kept.
-
-    Raises:
-        ValueError: an output that the program lacks, a column given twice, or none.
-    """
-
-    together = True
-    _last: tuple[Any, Array] | None = None
-
-    def run(
-        self,
-        columns: Mapping[str, Any],
-        scalars: Mapping[str, float],
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-        tier: str | None = None,
-        block: int | None = None,
-    ) -> Any:
-        """Compute every row.
-
-        Args:
-            columns: values by input, 1-D and of one length.
-            scalars: the other inputs.
-            threads: how many; by default one for each processor.
-            progress: called with the points done and their total, several times a second.
-            tier: "numpy" or "numba"; by default what is likely to be faster.
-            block: points computed together.
-
-        Returns:
-            As `GridKernel.run`, with one dimension; the index of a point is its row.
-
-        Raises:
-            ValueError: a column or scalar that is missing or not known, or columns of different lengths.
-            Interrupted: a KeyboardInterrupt, with the result so far (`None` without a reduction).
-        """
-        given, values = self._given(columns, scalars)
-        lengths = {len(column) for column in given.values()}
-        if len(lengths) > 1:
-            raise ValueError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
-        (count,) = lengths
-        program = self._program(given, values)
-        key = (block, program is self.prepared_nonnegative)
-        if key not in self._layouts:
-            drawn = layout(program, Plan((), self.axes), block=block, separate=True)
-            self._layouts[key] = (drawn, *self._module(drawn))
-        generated = self._layouts[key]
-        placed = generated[0]
-        tier = tier or self._tier(count * ROW_COST, generated[2])
-        threads = 1 if tier == "numpy" else threads or default_threads()
-        found = np.empty((len(self._reads) if self.reduce is None else 0, count))
-        reason = np.empty(count if self.constraints and self.reduce is None else 0, np.uint8)
-        states: list[Any] = [(found.ravel(), reason)] * threads
-        if self.reduce is not None:
-            states = [self.reduce.state(len(self.constraints)) for _ in range(threads)]
-        try:
-            if tier == "numpy":
-                self._on_numpy(given, values, count, states, found, reason, progress)
-            else:
-                self._numba(
-                    generated,
-                    [],
-                    tuple(given[program.instructions[p][1]] for p in placed.columns),
-                    [count],
-                    [0],
-                    np.zeros(0, np.int64),
-                    self._uniform(placed, values, given),
-                    states,
-                    progress,
-                )
-        except KeyboardInterrupt:
-            raise Interrupted(self._reduced(states, given, values) if self.reduce is not None else None) from None
-        if self.reduce is not None:
-            return self._reduced(states, given, values)
-        results = {name: found[k] for k, name in enumerate(self._reads)}
-        return {**results, "feasible": reason == 0, "reason": reason} if self.constraints else results
-
-    def _uniform(self, placed: Layout, scalars: Mapping[str, Any], columns: Mapping[str, Array]) -> Array:
-        """What depends on scalars alone; the last of it is kept, for tables that are computed piece by piece."""
-        key = (id(placed), tuple(scalars.items()))
-        if self._last is None or self._last[0] != key:
-            found = evaluate(placed.program, {**columns, **scalars}, set(placed.scalars), placed.before_loops)
-            self._last = (key, np.array([found[p] for p in placed.scalars], dtype=np.float64))
-        return self._last[1]
-
-    def _on_numpy(
-        self,
-        columns: Mapping[str, Array],
-        scalars: Mapping[str, Any],
-        count: int,
-        states: list[Any],
-        found: Array,
-        reason: Array,
-        progress: Any,
-    ) -> None:
-        wanted = set(self.prepared.outputs.values())
-
-        def work(_: int, box: Box) -> None:
-            part = slice(*box[0])
-            by_position = evaluate(self.prepared, {**scalars, **{n: c[part] for n, c in columns.items()}}, wanted)
-            values = {name: by_position[position] for name, position in self.prepared.outputs.items()}
-            shape = (part.stop - part.start,)
-            why = self._reason(values, shape)
-            if self.reduce is None:
-                for k, name in enumerate(self._reads):
-                    found[k][part] = values[name]
-                if self.constraints:
-                    reason[part] = why
-                return
-            full = [np.broadcast_to(values[name], shape) for name in self.reduce.reads]
-            states[0] = self.reduce.absorb(states[0], full, why, np.arange(part.start, part.stop))
-
-        run_boxes(boxes([count], [1], NUMPY_BLOCK // 2), work, 1, count, progress)
-
-    def _indices(self, flat: Array, columns: Mapping[str, Array]) -> dict[str, Array]:  # noqa: ARG002
-        return {"point": flat}

@@ -40,6 +40,19 @@ class Points:
 
 
 @dataclass(frozen=True)
+class CountedPoints(Points):
+    """Points, and what the same pass counted.
+
+    Attributes:
+        feasible: points of the sweep where every constraint holds.
+        rejected: by position in `constraints` the points that this one was the first to reject.
+    """
+
+    feasible: int
+    rejected: dict[int, int]
+
+
+@dataclass(frozen=True)
 class Counts:
     """How many points are feasible, and how many each constraint was the first to reject."""
 
@@ -104,7 +117,7 @@ class Reduction(ABC):
 
     def texts(self, offsets: Mapping[str, int]) -> dict[str, Any]:
         """What the template asks for, given the offset of the row of each output."""
-        return {"keys": [offsets[name] for name in self.reads]}
+        return {"keys": [offsets[name] for name in self.reads], "counted": False}
 
     def enlarged(self, state: State) -> State | None:
         """A larger state if the last points did not fit in this one and have to be seen again."""
@@ -139,7 +152,7 @@ class TopK(Reduction):
         return (self.output,)
 
     def texts(self, offsets: Mapping[str, int]) -> dict[str, Any]:  # noqa: D102
-        return {"key": offsets[self.output], "sign": "-" if self.largest else ""}
+        return {"key": offsets[self.output], "sign": "-" if self.largest else "", "counted": False}
 
     def state(self, constraints: int) -> State:  # noqa: ARG002, D102
         return np.zeros(self.k), np.zeros(self.k, np.int64), np.zeros(1, np.int64)
@@ -282,6 +295,53 @@ class Pareto(Reduction):
 
     def places(self, state: State) -> np.ndarray[Any, Any]:  # noqa: D102
         return state[1][: state[2][0]]
+
+
+class Counted(Reduction):
+    """A reduction to points that counts the feasible points and the others in the same pass.
+
+    Args:
+        inner: the reduction.
+
+    Raises:
+        ValueError: a reduction whose result is not made of points, or none.
+    """
+
+    def __init__(self, inner: Reduction | None) -> None:
+        if not isinstance(inner, TopK | Pareto):
+            raise ValueError(f"count: found the reduction {inner!r}, expected one to points")
+        self.inner = inner
+        self.kind = inner.kind
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # noqa: D102
+        return self.inner.reads
+
+    def texts(self, offsets: Mapping[str, int]) -> dict[str, Any]:  # noqa: D102
+        return {**self.inner.texts(offsets), "counted": True}
+
+    def state(self, constraints: int) -> State:  # noqa: D102
+        return (*self.inner.state(constraints), np.zeros(constraints + 1, np.int64))
+
+    def merged(self, states: Sequence[State]) -> State:  # noqa: D102
+        counts: np.ndarray[Any, Any] = np.sum([state[-1] for state in states], axis=0)
+        return (*self.inner.merged([state[:-1] for state in states]), counts)
+
+    def absorb(self, state: State, values: Sequence[np.ndarray[Any, Any]], reason: Any, flat: Any) -> State:  # noqa: D102
+        counts = state[-1] + np.bincount(reason, minlength=len(state[-1]))
+        return (*self.inner.absorb(state[:-1], values, reason, flat), counts)
+
+    def enlarged(self, state: State) -> State | None:  # noqa: D102
+        larger = self.inner.enlarged(state[:-1])
+        return None if larger is None else (*larger, state[-1])
+
+    def places(self, state: State) -> np.ndarray[Any, Any] | None:  # noqa: D102
+        return self.inner.places(state[:-1])
+
+    def counts(self, state: State) -> tuple[int, dict[int, int]]:
+        """Feasible points, and points by the first constraint that rejects them."""
+        feasible, *rejected = (int(n) for n in state[-1])
+        return feasible, dict(enumerate(rejected))
 
 
 def _front(rows: np.ndarray[Any, Any], flat: np.ndarray[Any, Any]) -> State:

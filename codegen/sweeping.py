@@ -12,8 +12,9 @@ from .evaluate import outputs_at
 from .grid import scheduled
 from .passes import fold, prune
 from .printers.numba import render
-from .reduce import Points
+from .reduce import Counted, CountedPoints, Points
 from .regroup import reciprocals, regroup
+from .steps import Stages, Steps, kernel_of
 from .store import digest
 from .workers import boxes, run_boxes
 
@@ -38,6 +39,8 @@ LOADED = 20_000
 """Points up to which NumPy is as fast where machine code is loaded already."""
 TASK = 1 << 22
 """Points that a thread computes before it looks whether it should stop."""
+FEW = 4096
+"""Points found up to which machine code for all programs computes what is shown of them."""
 CONSTRAINTS = 254
 """At most so many: the reason of a point is a byte."""
 _loaded: set[tuple[Path, str]] = set()
@@ -66,18 +69,22 @@ class Kernel:
         *,
         constraints: Sequence[str] = (),
         reduce: Reduction | None = None,
+        count: bool = False,
         store: Store,
     ) -> None:
         self.program = program
         self.axes = tuple(axes)
         self.outputs = tuple(outputs)
         self.constraints = tuple(constraints)
-        self.reduce = reduce
+        self.reduce = reduce = Counted(reduce) if count else reduce
         self.store = store
         self._reads = self.outputs if reduce is None else reduce.reads
         self._check()
         self._plans: dict[Any, Plan] = {}
         self._layouts: dict[Any, tuple[Layout, str, str]] = {}
+        self._kernels: dict[str, Any] = {}
+        self._stages: dict[int, Stages] = {}
+        self._steps: Steps | None = None
 
     def _check(self) -> None:
         if not self.axes:
@@ -133,6 +140,8 @@ class Kernel:
 
     def _program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate a kernel from, given the inputs."""
+        if self.prepared.instructions == self.prepared_nonnegative.instructions:
+            return self.prepared
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
         return self.prepared if signed else self.prepared_nonnegative
 
@@ -154,24 +163,39 @@ class Kernel:
         self,
         layout: tuple[Layout, str, str],
         tables: Sequence[Array],
-        columns: Array | tuple[Array, ...],
+        columns: Array,
         sizes: Sequence[int],
         strides: Sequence[int],
         offsets: Array,
         scalars: Array,
         states: list[Any],
         progress: Progress | None,
+        ragged: tuple[int, Array] | None = None,
     ) -> None:
-        """Run the generated kernel over all boxes; `states` holds a state for each thread."""
-        placed, text, key = layout
-        kernel = self.store.module(text).kernel
-        steps = np.array(strides, dtype=np.int64)
-        scratch = [np.zeros(placed.rows * placed.stride) for _ in states]
-        nothing = np.zeros(len(sizes), np.int64)
-        kernel(nothing, nothing, scratch[0], scalars, offsets, steps, *tables, columns, *states[0])  # compiles
+        """Run the generated kernel over all boxes.
 
-        def work(thread: int, box: Box) -> None:
-            low, high = (np.array([box[-1][k], *(part[k] for part in box[:-1])]) for k in (0, 1))
+        Args:
+            layout: the kernel, its text and its key.
+            tables: of the outer axes.
+            columns: rows of the vector, or addresses of columns.
+            sizes: points by loop, those of the vector last.
+            strides: of the flat index along them.
+            offsets: of the flat index along the vector.
+            scalars: what depends on no axis.
+            states: a state of the reduction for each thread.
+            progress: told how far it is.
+            ragged: a point of the vector from which on there are other columns.
+        """
+        placed, text, key = layout
+        steps = np.array(strides, dtype=np.int64)
+        scratch = [np.empty(placed.rows * placed.stride) for _ in states]
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels[key] = self.store.module(text).kernel
+            nothing = np.zeros(len(sizes), np.int64)
+            kernel(nothing, nothing, scratch[0], scalars, offsets, steps, *tables, columns, *states[0])  # compiles
+
+        def compute(thread: int, low: Array, high: Array, columns: Array) -> None:
             while True:
                 kernel(low, high, scratch[thread], scalars, offsets, steps, *tables, columns, *states[thread])
                 larger = None if self.reduce is None else self.reduce.enlarged(states[thread])
@@ -179,8 +203,17 @@ class Kernel:
                     return
                 states[thread] = larger
 
+        def work(thread: int, box: Box) -> None:
+            low, high = (np.array([box[-1][k], *(part[k] for part in box[:-1])]) for k in (0, 1))
+            if ragged is not None and high[0] > ragged[0]:
+                compute(thread, low, np.array([ragged[0]]), columns)
+                compute(thread, np.array([ragged[0]]), high, ragged[1])
+            else:
+                compute(thread, low, high, columns)
+
         total = prod(sizes)
-        most = max(1, min(TASK, -(-total // (4 * len(states)))))
+        pieces = 1 if len(states) == 1 else 8 * len(states)
+        most = max(1, min(TASK, -(-total // pieces)))
         grains = [1] * (len(sizes) - 1) + [placed.block]
         run_boxes(boxes(sizes, grains, most), work, len(states), total, progress)
         if (self.store.folder, key) not in _loaded:
@@ -196,7 +229,19 @@ class Kernel:
             return self.reduce.result(state, self.constraints)
         indices = self._indices(flat, columns)
         at = {name: columns[name][indices.get(name, flat)] for name in self.axes}
-        return Points(flat, indices, outputs_at(self._shown, {**scalars, **at}, len(flat)))
+        values = self._shown_at({**scalars, **at}, len(flat))
+        if isinstance(self.reduce, Counted):
+            return CountedPoints(flat, indices, values, *self.reduce.counts(state))
+        return Points(flat, indices, values)
+
+    def _shown_at(self, inputs: Mapping[str, Any], count: int) -> dict[str, Array]:
+        """The outputs to show at scattered points, as the reference interpreter computes them."""
+        if not self._kernels or not 0 < count <= FEW:
+            return outputs_at(self._shown, inputs, count)
+        names = list(self._shown.outputs)
+        if self._steps is None:
+            self._steps = Steps(self._shown, list(self._shown.outputs.values()))
+        return dict(zip(names, self._steps.run(kernel_of(self.store), (count,), inputs), strict=True))
 
     def _indices(self, flat: Array, columns: Mapping[str, Array]) -> dict[str, Array]:
         raise NotImplementedError

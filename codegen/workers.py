@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import time
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Box = tuple[tuple[int, int], ...]
     Progress = Callable[[int, int], None]
 
+ALONE = 100_000
+"""Points that are computed before another thread has started."""
 TICK = 0.1
 """Seconds between two looks at the progress."""
 
@@ -31,8 +33,10 @@ class Interrupted(KeyboardInterrupt):
         self.partial = partial
 
 
-def default_threads() -> int:
-    """The processors that this process may use."""
+def default_threads(points: int | None = None) -> int:
+    """The processors that this process may use, or of them as many as are worth it for so many points."""
+    if points is not None and points < 2 * ALONE:
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
@@ -60,7 +64,7 @@ def boxes(sizes: Sequence[int], grains: Sequence[int], most: int) -> Iterator[Bo
 def run_boxes(
     todo: Iterator[Box], work: Callable[[int, Box], None], threads: int, total: int, progress: Progress | None
 ) -> None:
-    """Call `work(number of the thread, box)` for each box.
+    """Call `work(number of the thread, box)` for each box. The calling thread is one of them, number 0.
 
     Raises:
         BaseException: what `work`, `progress` or a signal raised, after the boxes in progress are done.
@@ -68,9 +72,11 @@ def run_boxes(
     done = 0
     lock = threading.Lock()
     stopped = threading.Event()
+    failures: list[BaseException] = []
 
     def several(thread: int) -> None:
         nonlocal done
+        shown = time.monotonic()
         while not stopped.is_set():
             with lock:
                 box = next(todo, None)
@@ -79,24 +85,33 @@ def run_boxes(
             work(thread, box)
             with lock:
                 done += prod(stop - start for start, stop in box)
-
-    if threads == 1:
-        for box in todo:
-            work(0, box)
-            done += prod(stop - start for start, stop in box)
-            if progress is not None:
+            if not thread and progress is not None and time.monotonic() > shown + TICK:
                 progress(done, total)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(several, thread) for thread in range(threads)]
+                shown = time.monotonic()
+
+    def safely(thread: int) -> None:
         try:
-            while True:
-                finished, waiting = wait(futures, timeout=TICK, return_when=FIRST_EXCEPTION)
-                for future in finished:
-                    future.result()
-                if progress is not None:
-                    progress(done, total)
-                if not waiting:
-                    return
-        finally:
+            several(thread)
+        except BaseException as failure:
+            failures.append(failure)
             stopped.set()
+
+    others = [threading.Thread(target=safely, args=(thread,)) for thread in range(1, threads)]
+    try:
+        for other in others:
+            other.start()
+        several(0)
+        for other in others:
+            while other.is_alive():
+                other.join(TICK)
+                if progress is not None and other.is_alive():
+                    progress(done, total)
+        if progress is not None and not failures:
+            progress(done, total)
+    finally:
+        stopped.set()
+        for other in others:
+            if other.ident is not None:
+                other.join()
+    if failures:
+        raise failures[0]

@@ -54,8 +54,8 @@ def split_passes(rows: Any, columns: Any, groups: Any, tile_rows: Any, tile_colu
     >>> from sympy import symbols
     >>> split_passes(1, 512, 1, 16, 128).subs(compute_units, 8)
     1/2
-    >>> split_passes(1, 768, 1, 16, 128).subs(compute_units, 8), split_passes(1, 1152, 1, 16, 128).subs(compute_units, 8)
-    (1, 2)
+    >>> [split_passes(1, columns, 1, 16, 128).subs(compute_units, 8) for columns in (768, 1152)]
+    [1, 2]
     """
     tiles = groups * ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns)
     splits = Max(1, less_one(ceil_div(compute_units + 1, tiles)))

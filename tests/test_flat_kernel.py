@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from kernels import exact_values, random_program, values_of
 from symperf.codegen.kernel import FlatKernel, GridKernel, Interrupted
 from symperf.codegen.reduce import ArgMax, Count, TopK
 from symperf.codegen.store import Store
+from symperf.codegen.workers import boxes, run_boxes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +88,37 @@ def test_reductions_of_rows(store: Store, tier: str) -> None:
     np.testing.assert_allclose(top.values["y"], key[top.flat], rtol=1e-13)
     most = FlatKernel(program, tuple(table), ["y"], reduce=ArgMax("y"), **options).run(table, SCALARS, tier=tier)
     assert most.flat.tolist() == [np.where(every["feasible"], every["y"], -np.inf).argmax()]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1024, 1031, 2049])
+def test_every_length(store: Store, count: int) -> None:
+    """Rows after the last whole line of lanes, and none; columns at odd addresses; a count beside the points."""
+    program = random_program(2)
+    table = {name: column[3 : count + 3] for name, column in columns(count + 3).items()}
+    options: Any = {"constraints": ["room"], "store": store}
+    kernel = FlatKernel(program, tuple(table), ["y"], **options)
+    expected = kernel.run(table, SCALARS, tier="numpy")
+    found = kernel.run(table, SCALARS, tier="numba", threads=2)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    best = FlatKernel(program, tuple(table), ["y"], reduce=TopK("y", 3), count=True, **options)
+    points = best.run(table, SCALARS, tier="numba", threads=2)
+    feasible = np.flatnonzero(expected["feasible"])
+    assert points.flat.tolist() == feasible[np.lexsort((feasible, expected["y"][feasible]))][:3].tolist()
+    assert (points.feasible, points.rejected) == (len(feasible), {0: count - len(feasible)})
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_failure_in_any_thread_is_raised(failing: int) -> None:
+    """Also by the threads beside the caller's, and the others end."""
+
+    def work(thread: int, box: Any) -> None:
+        time.sleep(0.001)
+        if thread == failing:
+            raise OSError(f"box {box}")
+
+    with pytest.raises(OSError, match="box"):
+        run_boxes(boxes([10_000], [1], 10), work, 3, 10_000, None)
 
 
 def test_bad_input(store: Store) -> None:

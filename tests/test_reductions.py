@@ -64,10 +64,11 @@ def everything(limit: float) -> tuple[dict[str, Any], Any]:
     return values, np.where(values["gap"] >= 0, np.where(values["room"] >= 0, 0, 2), 1)
 
 
-def reduced(store: Store, reduce: Reduction, tier: str, plan: Plan | None = None, limit: float = 8.0) -> Any:
-    kernel = GridKernel(
-        program(), tuple(AXES), ["steps", "ratio", "area"], constraints=["gap", "room"], reduce=reduce, store=store
-    )
+def reduced(
+    store: Store, reduce: Reduction, tier: str, plan: Plan | None = None, limit: float = 8.0, count: bool = False
+) -> Any:
+    options: Any = {"constraints": ["gap", "room"], "reduce": reduce, "count": count}
+    kernel = GridKernel(program(), tuple(AXES), ["steps", "ratio", "area"], store=store, **options)
     return kernel.run(AXES, {"limit": limit}, tier=tier, plan=plan, threads=2, block=16)
 
 
@@ -114,6 +115,31 @@ def test_count(store: Store, tier: str, plan: Plan | None) -> None:
 
 
 @pytest.mark.parametrize(("tier", "plan"), CASES)
+@pytest.mark.parametrize("reduce", [TopK("steps", 7), ArgMax("ratio"), Pareto(("steps", "area"))])
+@pytest.mark.parametrize("limit", [8.0, -1.0])
+def test_counted_points(store: Store, tier: str, plan: Plan | None, reduce: Reduction, limit: float) -> None:
+    """The points are those found without a count, and the counts those of a reduction that only counts."""
+    _, reason = everything(limit)
+    found = reduced(store, reduce, tier, plan, limit, count=True)
+    assert found.flat.tolist() == reduced(store, reduce, tier, plan, limit).flat.tolist()
+    assert found.feasible == (reason == 0).sum()
+    assert found.rejected == {0: (reason == 1).sum(), 1: (reason == 2).sum()}
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_counted_without_constraints(store: Store, tier: str) -> None:
+    options: Any = {"reduce": TopK("steps", 3), "count": True, "store": store}
+    found = GridKernel(program(), tuple(AXES), ["steps"], **options).run(AXES, {"limit": 8.0}, tier=tier)
+    assert (len(found), found.feasible, found.rejected) == (3, 540, {})
+
+
+@pytest.mark.parametrize("reduce", [None, Count(), Histogram("steps", (0.0, 1.0))])
+def test_only_points_are_counted_beside(store: Store, reduce: Reduction | None) -> None:
+    with pytest.raises(ValueError, match="expected one to points"):
+        GridKernel(program(), tuple(AXES), ["steps"], reduce=reduce, count=True, store=store)
+
+
+@pytest.mark.parametrize(("tier", "plan"), CASES)
 @pytest.mark.parametrize("output", ["steps", "ratio"])
 def test_histogram(store: Store, tier: str, plan: Plan | None, output: str) -> None:
     """Bins are those of `numpy.histogram`; what is outside or undefined is told apart."""
@@ -144,11 +170,13 @@ def test_pareto(store: Store, tier: str, plan: Plan | None, outputs: tuple[str, 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_pareto_larger_than_its_room(store: Store, tier: str) -> None:
-    """Every point is on the front: its arrays grow."""
+    """Every point is on the front: its arrays grow, and no point is counted twice."""
     identity = Program([("input", "a"), ("input", "l"), ("subtract", 1, 0)], {"a": 0, "l": 1}, {}, {"y": 0, "z": 2})
-    kernel = GridKernel(identity, ("a",), ["y"], reduce=Pareto(("y", "z")), store=store)
-    found = kernel.run({"a": np.arange(5000.0)[::-1]}, {"l": 5000.0}, tier=tier)
-    np.testing.assert_array_equal(found.flat, np.arange(5000)[::-1])
+    options: Any = {"constraints": ["z"], "reduce": Pareto(("y", "z")), "count": True, "store": store}
+    kernel = GridKernel(identity, ("a",), ["y"], **options)
+    found = kernel.run({"a": np.arange(5007.0)[::-1]}, {"l": 4999.0}, tier=tier)
+    np.testing.assert_array_equal(found.flat, np.arange(5007)[:6:-1])
+    assert (found.feasible, found.rejected) == (5000, {0: 7})
 
 
 def test_bad_reductions() -> None:

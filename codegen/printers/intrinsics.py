@@ -47,6 +47,12 @@ def _picked(comparison: str) -> Any:
     return lambda builder, a, b: builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
 
 
+def _undefined_or(builder: Any, comparison: str, a: Any, b: Any) -> Any:
+    """The first operand where the comparison holds or it is undefined, as NumPy picks."""
+    undefined = builder.fcmp_unordered("uno", a, a)
+    return builder.select(builder.or_(builder.fcmp_ordered(comparison, a, b), undefined), a, b)
+
+
 def _indicator(comparison: str) -> Any:
     return lambda builder, a, b: builder.uitofp(builder.fcmp_ordered(comparison, a, b), ir.DoubleType())
 
@@ -58,6 +64,8 @@ divide = intrinsic(_two(lambda builder, a, b: builder.fdiv(a, b)))
 ceil_div = intrinsic(_two(lambda builder, a, b: _call(builder, "ceil", builder.fdiv(a, b))))
 maximum = intrinsic(_two(_picked(">")))
 minimum = intrinsic(_two(_picked("<")))
+largest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, ">=", a, b)))
+smallest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, "<=", a, b)))
 above = intrinsic(_two(_indicator(">")))
 at_least = intrinsic(_two(_indicator(">=")))
 power = intrinsic(_two(lambda builder, a, b: _call(builder, "pow", a, b)))
@@ -167,11 +175,56 @@ def load(_, array, offset, j):
 
 @intrinsic
 def store(_, array, offset, j, value):
-    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0."""
+    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0.
+
+    It is never an element that `fetch` reads.
+    """
     del offset, j, value
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[3], _element(context, builder, signature, args))
+        stored = builder.store(args[3], _element(context, builder, signature, args))
+        stored.set_metadata("noalias", _columns(builder.module))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, types.float64), code
+
+
+def _columns(module: Any) -> Any:
+    """The list of one alias scope, that of columns: LLVM need not check at run time whether stores overlap them."""
+    domain = module.add_metadata(["tables"])
+    return module.add_metadata([module.add_metadata(["columns", domain])])
+
+
+@intrinsic
+def fetch(_, address, j):
+    """The float `j` after the one at an address, of memory that `store` does not write to."""
+    del address, j
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del context, signature
+        data = builder.inttoptr(args[0], ir.DoubleType().as_pointer())
+        value = builder.load(builder.gep(data, [args[1]], inbounds=True))
+        value.set_metadata("alias.scope", _columns(builder.module))
+        return value
+
+    return types.float64(types.int64, types.intp), code
+
+
+@intrinsic
+def prefetch(_, address, j):
+    """Ask for the line of the float `j` after the one at an address to be brought into the second cache.
+
+    It need not exist.
+    """
+    del address, j
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature
+        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = builder.gep(builder.inttoptr(args[0], ir.DoubleType().as_pointer()), [args[1]])
+        kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(function, [builder.bitcast(data, byte), whole(0), whole(2), whole(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.intp), code

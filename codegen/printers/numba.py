@@ -35,7 +35,7 @@ TABLE: dict[str, str] = {
     "log2": "log2({0})",
     "ceil_div": "ceil_div({0}, {1})",
     "present": "above({0}, 1.0)",
-    "select_ge": "at_least({0}, {1})",
+    "at_least": "at_least({0}, {1})",
 }
 """Each names a function of `intrinsics`. Maxima and minima pick the second operand where they are undecided, as the
 processor's own instructions do. None of the texts branches: a branch in Python costs Numba more time than the
@@ -44,6 +44,8 @@ arithmetic of a hundred statements."""
 
 BY_RECIPROCAL = {"divide": "divide_by({0}, {1}, {2})", "ceil_div": "ceil_div_by({0}, {1}, {2})"}
 """The same quotients to the bit, given the reciprocal of the divisor."""
+AHEAD = 64
+"""Points ahead of those computed for which columns are asked for. Processors foresee a few streams, not fifty."""
 SHARED = 3
 """Divisions by one varying divisor from which its reciprocal pays."""
 
@@ -73,8 +75,8 @@ class Layout:
         scalars: instructions that depend on no axis; the kernel takes their values as `s`, in this order.
         tables: per outer axis the instructions of which it takes a table `t0`, `t1`, ..., a row for each point.
         columns: the instructions of which it takes a value for each point of the vector: the first rows of the
-            scratch array.
-        separate: whether columns come as a tuple of arrays, not as rows of one.
+            scratch array, unless they are separate.
+        separate: whether columns stay where they are, and the kernel takes their addresses.
         before_loops: per instruction, whether it is one of these or leads to one.
         functions: names of `intrinsics` that the statements call.
         outputs: first element of the row of each output.
@@ -123,10 +125,21 @@ class Layout:
                     yield f"{' ' * start}v{position} = load(t{k}, q{k}, {row})"
             for statement in level.scalars:
                 yield f"{' ' * start}{statement}"
-            if level.vectors:
+            if level.vectors and self.separate:
+                for row in range(len(self.columns)):
+                    yield f"{' ' * start}p{row} = c[{row}] + 8 * start"
+                yield f"{' ' * start}for line in range(0, m, {LANES}):"
+                start += 4
+                for row in range(len(self.columns)):
+                    yield f"{' ' * start}prefetch(p{row}, line + {AHEAD})"
+                yield f"{' ' * start}for lane in range({LANES}):"
+                yield f"{' ' * start}    j{depth} = line + lane"
+            elif level.vectors:
                 yield f"{' ' * start}for j{depth} in range(m):"
-                for statement in level.vectors:
-                    yield f"{' ' * start}    {statement}"
+            for statement in level.vectors:
+                yield f"{' ' * start}    {statement}"
+            if level.vectors and self.separate:
+                start -= 4
         yield f"{' ' * start}base = {f'f{len(self.plan.outer) - 1}' if self.plan.outer else '0'}"
 
 
@@ -146,18 +159,20 @@ def layout(
         block: points of a block, a multiple of `grid.LANES`; by default what suits the number of rows.
         tabled: outer axes, and the names of all vector axes or none: what depends on one of these outer axes alone,
             or on the vector alone, is computed before and read from a table.
-        separate: the columns come as a tuple of arrays.
+        separate: the columns stay where they are and only their addresses come. The plan has no outer loop.
 
     Raises:
         ValueError: an operation that the table lacks.
     """
-    return _Placing(program, plan, tabled).layout(block, separate=separate)
+    return _Placing(program, plan, tabled, separate=separate).layout(block)
 
 
 class _Placing:
-    def __init__(self, program: Program, plan: Plan, tabled: frozenset[str]) -> None:
+    def __init__(self, program: Program, plan: Plan, tabled: frozenset[str], *, separate: bool) -> None:
         self.program = program
         self.plan = plan
+        self.separate = separate
+        self.column_of: dict[int, int] = {}
         self.depth = len(plan.outer)
         self.where: list[Placement] = placements(program, plan)
         self.outside = self._outside(tabled)
@@ -202,13 +217,16 @@ class _Placing:
                 found.update(operands)
         return sorted(found)
 
-    def layout(self, block: int | None, *, separate: bool) -> Layout:
+    def layout(self, block: int | None) -> Layout:
         program, depth = self.program, self.depth
         by_place: dict[int | None, list[int]] = {}
         for position in self._needed():
             by_place.setdefault(self.outside[position], []).append(position)
         scalars, columns = by_place.get(-1, []), by_place.get(depth, [])
-        for position in (*columns, *self._leaving()):
+        if self.separate:
+            self.column_of = {position: k for k, position in enumerate(columns)}
+            self.functions |= {"fetch", "prefetch"}
+        for position in (*([] if self.separate else columns), *self._leaving()):
             self.row_of.setdefault(position, len(self.row_of))
         results = {name: len(self.row_of) + k for k, name in enumerate(program.outputs)}
         rows = len(self.row_of) + len(results)
@@ -235,7 +253,7 @@ class _Placing:
             scalars,
             [by_place.get(k, []) for k in range(depth)],
             columns,
-            separate,
+            self.separate,
             [o is not None or i[0] == "constant" for i, o in zip(program.instructions, self.outside, strict=True)],
             sorted(self.functions),
             {name: row * self.stride for name, row in results.items()},
@@ -277,7 +295,11 @@ class _Placing:
         name = f"r{level}_{position}"
         if name not in self.loaded:
             self.loaded.add(name)
-            self.levels[level].vectors.append(f"{name} = load(b, {self.row_of[position] * self.stride}, j{level})")
+            if position in self.column_of:
+                text = f"fetch(p{self.column_of[position]}, j{level})"
+            else:
+                text = f"load(b, {self.row_of[position] * self.stride}, j{level})"
+            self.levels[level].vectors.append(f"{name} = {text}")
         return name
 
     def _reciprocal(self, divisor: int, level: int) -> str:
@@ -315,6 +337,15 @@ def render(placed: Layout, kind: str, *, constraints: Sequence[str], **more: Any
     template = _environment().get_template(f"numba_{kind}.j2")
     known = {"package": __package__, "version": _version(), "lanes": LANES}
     return str(template.render(layout=placed, constraints=rows, **known, **more))
+
+
+@cache
+def steps_module(forms: tuple[str, ...], chunk: int) -> str:
+    """The text of the module of `steps.py`: texts of operations in the order of their numbers."""
+    template = _environment().get_template("numba_steps.j2")
+    shown = [form.format("load(x, a, j)", "load(x, b, j)") for form in forms]
+    functions = sorted(form.partition("(")[0] for form in forms)
+    return str(template.render(package=__package__, version=_version(), forms=shown, functions=functions, chunk=chunk))
 
 
 @cache
