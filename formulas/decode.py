@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, ceil_div
+from .atoms import Max, Min, ceil_div, complement
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .series import max_sum
-from .sources import AINSLIE, FLASH_DECODING, KWON
+from .sources import AINSLIE, BELTAGY, FLASH_DECODING, KWON
 from .symbols import (
     attention_efficiency,
     compute_units,
@@ -141,6 +141,40 @@ def generation_attention_time(
     """
     work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
     return max_sum(steps, first_context, 0, work, own, each) + steps * kernel_start_time()
+
+
+def excess(count: Any, limit: Any) -> Any:
+    """What a count has beyond a limit, max(count - limit, 0), for counts from 0 on, so that directions are proved."""
+    return (count + 1) * complement(Min(1, (limit + 1) / (count + 1)))
+
+
+@formula(
+    glyph="T_{gen}^{w}",
+    dimension=SECOND,
+    source=BELTAGY,
+    increasing="gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
+    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+)
+def windowed_generation_time(
+    steps: Any, first_context: Any, sliding_window: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
+) -> Any:
+    """Sum over n_s steps of a layer that attends to the last w_a keys: contexts grow up to the window, then stay.
+
+    The first max(w_a + 1 - l_1, 0) steps grow, as in `generation_attention_time`; the rest take as long as w_a keys do.
+
+    Assumes: as `decode_attention_time`; what has left the window is not read.
+
+    Source: derivation: the contexts are min(l, w_a); windows after Beltagy et al. 2020 section 3.1.
+
+    >>> from sympy import symbols
+    >>> windowed_generation_time(*symbols("n l w W Q_0 Q", positive=True)).has(symbols("w", positive=True))
+    True
+    """
+    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    growing = excess(sliding_window + 1, first_context)
+    full = Max(sliding_window * work, own + sliding_window * each)
+    grown = max_sum(Min(steps, growing), first_context, 0, work, own, each)
+    return grown + excess(steps, growing) * full + steps * kernel_start_time()
 
 
 @formula(

@@ -14,8 +14,8 @@ import sympy
 from .atoms import Atom, Max, Min, ceil_div
 from .dimension import ONE, Dimension, DimensionError, alike
 
-TINY = sympy.Float("1e-300")
-"""Keeps the quotient of two parallel lines finite: it changes no slope that a time can have."""
+TINY = sympy.Float("1e-250")
+"""Keeps a quotient finite where two lines are parallel; no square of a difference of times is as small."""
 
 
 class max_sum(Atom):  # noqa: N801
@@ -23,7 +23,7 @@ class max_sum(Atom):  # noqa: N801
 
     With p + q i the difference of the lines at the i-th term, the sum of both lines and of |p + q i| is twice the
     answer. |p + q i| changes its sign once, before k = ceil(-p / q) limited to 0 to n: with T(k) the sum of the first
-    k differences, the sum of |p + q i| is |T(n) - 2 T(k)|.
+    k differences, the sum of |p + q i| is |T(n) - 2 T(k)|. The quotient is taken as -p q / q^2, 0 for parallel lines.
 
     >>> max_sum(4, 1, 3, 0, 0, 1)
     13
@@ -44,7 +44,7 @@ class max_sum(Atom):  # noqa: N801
         both = count * (a + c + (b + d) * start) + (b + d) * pairs
         slope = b - d
         first = a - c + slope * start
-        turn = Max(0, Min(count, ceil_div(-first, slope + TINY)))
+        turn = Max(0, Min(count, ceil_div(-first * slope, Max(slope**2, TINY))))
         whole = count * first + slope * pairs
         before = turn * first + slope * turn * (turn - 1) * half
         signed = whole - 2 * before

@@ -62,6 +62,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
         for name in ("thin_matmul_time", "quantised_thin_matmul_time")
         for symbol in ("compute_units", "tile_long", "tile_narrow", "tile_wide", "tile_thin")
     },
+    ("windowed_generation_time", "first_context"): "longer contexts leave fewer steps that grow",
+    ("windowed_generation_time", "sliding_window"): "a wider window leaves fewer steps at its full width",
     ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
     **{
         (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"

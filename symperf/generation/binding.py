@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from .stack import Stack
 
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
-_KEPT: Final = ("statistic_bytes", "index_bytes", "tile_long", "tile_wide", "tile_narrow", "workspace_bytes")
+_KEPT: Final = (
+    "statistic_bytes",
+    "index_bytes",
+    "tile_long",
+    "tile_wide",
+    "tile_narrow",
+    "token_imbalance",
+    "workspace_bytes",
+)
 OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
     "tile_thin": (16.0, MMA),
@@ -64,8 +72,9 @@ def bind(
     bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
     for name in ("batch", "prompt", "generate"):
         bound[name] = (float(getattr(work, name)), "asked for")
-    for name in ("tp", "pp", "dp", "micro_batch"):
+    for name in ("tp", "pp", "dp", "micro_batch", "ep"):
         bound[name] = (float(getattr(plan, name)), "plan")
+    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
     for name, quantity in {**system.quantities, **stack.quantities}.items():
         bound[name] = (quantity.value, quantity.source)
     precision, found, rate = format_of(plan, system)

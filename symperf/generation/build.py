@@ -79,7 +79,7 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
     devices = tp * pp * dp
     flops = prefill_flops(structure)
     weights = sympy.Add(*(form for name, form in footprint(structure).items() if name.startswith("weights/")))
-    read = weights + batch / dp * sequence_cache(prompt + generate / 2)
+    read = weights + batch / dp * sequence_cache(structure, prompt + generate / 2)
     return {
         "tokens_per_s": batch * generate / time,
         "tokens_per_s_per_device": batch * generate / time / devices,
@@ -88,7 +88,7 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_flops": flops,
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
         "decode_mbu": read / (step * memory_bandwidth),
-        "sequence_cache": sequence_cache(),
+        "sequence_cache": sequence_cache(structure),
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas import attention, matmul, roofline, thin
 from ..formulas import decode as dec
 from ..formulas import elementwise as ew
+from ..formulas.atoms import Min
 from ..formulas.symbols import activation_bytes, operand_bytes, weight_bytes
 from ..kernels import Kernels
 from ..schedule import Demand, Op
@@ -55,7 +56,9 @@ class InferenceKernels(Kernels):
         """Attention of many new tokens, in one kernel."""
         return Op(path, attention.flash_time(work, traffic) + thin.gap_time(), Demand(work, traffic))
 
-    def generation(self, path: str, contexts: tuple[Any, Any], work: Any, own: Any, each: Any) -> Op:
+    def generation(
+        self, path: str, contexts: tuple[Any, Any], work: Any, own: Any, each: Any, *, window: Any = None
+    ) -> Op:
         """Attention of one new token over a growing cache, summed over the steps.
 
         Args:
@@ -64,8 +67,13 @@ class InferenceKernels(Kernels):
             work: FLOPs for each key.
             own: bytes that do not depend on the context.
             each: bytes for each key.
+            window: keys that are attended to at most; the mean demand is then an upper bound.
         """
         count, first = contexts
         mean = first + (count - 1) / 2
-        time = dec.generation_attention_time(count, first, work, own, each)
+        if window is None:
+            time = dec.generation_attention_time(count, first, work, own, each)
+        else:
+            time = dec.windowed_generation_time(count, first, window, work, own, each)
+            mean = Min(mean, window)
         return Op(path, time, Demand(mean * work, own + mean * each), summed=True)

@@ -5,11 +5,14 @@ Tensor parallelism is Megatron's (arXiv 1909.08053): two sums over the group a l
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..architecture import UNIFORM
 from ..formulas import attention as att
 from ..formulas import decode as dec
 from ..formulas import elementwise as ew
+from ..formulas import windows
 from ..formulas.atoms import ceil_div
 from ..formulas.symbols import (
     activation_bytes,
@@ -20,6 +23,7 @@ from ..formulas.symbols import (
     micro_batch,
     num_attention_heads,
     num_key_value_heads,
+    sliding_window,
     statistic_bytes,
     tp,
     vocab_size,
@@ -27,9 +31,12 @@ from ..formulas.symbols import (
 from ..kernels import tensor_group
 from ..schedule import Op, Sequence, sequence
 from ..shapes import FLOPS_PER_ELEMENT, Shapes
+from .experts import Experts
 from .kernels import InferenceKernels
+from .latent import LatentAttention
 
 if TYPE_CHECKING:
+    from ..architecture import LayerKind
     from .structure import InferenceStructure
 
 
@@ -40,9 +47,19 @@ class Layer:
         structure: what gives them their form.
         phase: "prefill" or "decode": the first part of every path.
         tokens: new tokens of a micro-batch, on one replica.
+        kind: of the layers.
+        root: the first part of every path of a layer, after the phase.
     """
 
-    def __init__(self, structure: InferenceStructure, phase: str, tokens: Any) -> None:
+    def __init__(
+        self,
+        structure: InferenceStructure,
+        phase: str,
+        tokens: Any,
+        kind: LayerKind = UNIFORM,
+        root: str = "layer",
+    ) -> None:
+        self.kind, self.root = kind, root
         self.structure, self.architecture, self.fusion = structure, structure.architecture, structure.fusion
         self.phase, self.tokens = phase, tokens
         self.kernels = InferenceKernels(structure)
@@ -60,25 +77,51 @@ class Layer:
     def layer(self, *core: Op | None) -> Sequence:
         """One layer around the operations of its attention core."""
         parallel, post = self.architecture.parallel_block, self.architecture.block_norms == 4
-        shapes = self.shapes
         return sequence(
-            self.norm("layer/attention/norm"),
-            self.linear("layer/attention/qkv", hidden_size, shapes.query_key_value),
+            self.norm(f"{self.root}/attention/norm"),
+            *self.projections(),
+            *core,
+            self.linear(f"{self.root}/attention/output", self.output_width, hidden_size),
+            None if parallel else self.reduce(f"{self.root}/attention/reduce"),
+            self.norm(f"{self.root}/attention/post_norm") if post else None,
+            None if parallel else self.residual(f"{self.root}/attention/residual"),
+            self.norm(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            *self.mlp(),
+            *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
+            self.norm(f"{self.root}/mlp/post_norm") if post else None,
+            self.residual(f"{self.root}/mlp/residual"),
+        )
+
+    @cached_property
+    def latent(self) -> LatentAttention | None:
+        """The latent attention of the layer, if that is its mixer."""
+        return LatentAttention(self) if self.kind.mixer == "latent_attention" else None
+
+    @property
+    def output_width(self) -> Any:
+        """Features that the output projection of attention reads."""
+        return self.latent.value_width if self.latent else self.shapes.attention_width
+
+    def projections(self) -> list[Op | None]:
+        """What makes queries, keys and values of the new tokens."""
+        if self.latent:
+            return self.latent.projections()
+        return [
+            self.linear(f"{self.root}/attention/qkv", hidden_size, self.shapes.query_key_value),
             self.query_key_norm(),
             self.positions(),
-            *core,
-            self.linear("layer/attention/output", shapes.attention_width, hidden_size),
-            None if parallel else self.reduce("layer/attention/reduce"),
-            self.norm("layer/attention/post_norm") if post else None,
-            None if parallel else self.residual("layer/attention/residual"),
-            self.norm("layer/mlp/norm") if self.architecture.block_norms > 1 else None,
+        ]
+
+    def mlp(self) -> list[Op | None]:
+        """The dense MLP, if the layer has one."""
+        if self.kind.ffn == "experts":
+            return []
+        return [
             *self.up(),
             self.activation(),
-            self.linear("layer/mlp/down", shapes.inner, hidden_size),
-            self.reduce("layer/mlp/reduce"),
-            self.norm("layer/mlp/post_norm") if post else None,
-            self.residual("layer/mlp/residual"),
-        )
+            self.linear(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
+            self.reduce(f"{self.root}/mlp/reduce"),
+        ]
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
@@ -94,19 +137,27 @@ class Layer:
         """The first product of the MLP: gate and up as one or as two."""
         inner = self.shapes.inner
         if not self.architecture.gated_mlp:
-            return [self.linear("layer/mlp/up", hidden_size, inner)]
+            return [self.linear(f"{self.root}/mlp/up", hidden_size, inner)]
         if self.fusion.gate_up:
-            return [self.linear("layer/mlp/gate_up", hidden_size, 2 * inner)]
-        return [self.linear("layer/mlp/gate", hidden_size, inner), self.linear("layer/mlp/up", hidden_size, inner)]
+            return [self.linear(f"{self.root}/mlp/gate_up", hidden_size, 2 * inner)]
+        return [
+            self.linear(f"{self.root}/mlp/gate", hidden_size, inner),
+            self.linear(f"{self.root}/mlp/up", hidden_size, inner),
+        ]
 
     # --- the attention core
 
     def prefill_attention(self, sequence_length: Any) -> list[Op | None]:
         """Causal attention of whole prompts among themselves."""
+        if self.latent:
+            return self.latent.prefill(sequence_length)
         if not self.fusion.fused_prefill:
             return [self.append(), *self.stored_scores(sequence_length)]
         shapes = self.shapes
         work = att.flash_flops(micro_batch, sequence_length, shapes.heads, head_dim)
+        if self.windowed:
+            pairs = windows.window_pairs(sequence_length, sliding_window)
+            work = windows.masked_attention_flops(micro_batch, pairs, shapes.heads, head_dim)
         traffic = att.flash_bytes(
             micro_batch,
             sequence_length,
@@ -116,11 +167,11 @@ class Layer:
             activation_bytes,
             statistic_bytes,
         )
-        return [self.append(), self.kernels.flash(self.path("layer/attention/flash"), work, traffic)]
+        return [self.append(), self.kernels.flash(self.path(f"{self.root}/attention/flash"), work, traffic)]
 
     def stored_scores(self, length: Any) -> list[Op]:
         """Prefill's attention as two products with a softmax between them; scores are stored, masked or not."""
-        groups, path = micro_batch * self.shapes.heads, self.path("layer/attention/core")
+        groups, path = micro_batch * self.shapes.heads, self.path(f"{self.root}/attention/core")
         scores = att.score_elements(micro_batch, length, self.shapes.heads)
         traffic = att.softmax_bytes(scores, activation_bytes)
         kinds = {"left": activation_bytes, "right": activation_bytes}
@@ -132,9 +183,23 @@ class Layer:
 
     def decode_attention(self, steps: Any, first_context: Any) -> list[Op | None]:
         """Attention of one new token of every sequence over a cache that grows by one token a step."""
+        if self.latent:
+            return self.latent.decode((steps, first_context))
         work, own, each = self.decode_demand(micro_batch)
-        core = self.kernels.generation(self.path("layer/attention/flash"), (steps, first_context), work, own, each)
+        core = self.kernels.generation(
+            self.path(f"{self.root}/attention/flash"),
+            (steps, first_context),
+            work,
+            own,
+            each,
+            window=sliding_window if self.windowed else None,
+        )
         return [self.append(), core, self.combine(micro_batch)]
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the layer attends to a window only."""
+        return self.kind.mixer == "local_attention"
 
     def decode_demand(self, sequences: Any) -> tuple[Any, Any, Any]:
         """FLOPs for each cached key, bytes that do not depend on the context, bytes for each key."""
@@ -158,7 +223,7 @@ class Layer:
         parts = dec.partial_bytes(sequences, shapes.heads, shapes.key_value_heads, head_dim)
         elements = sequences * shapes.attention_width
         return self.kernels.stream(
-            self.path("layer/attention/combine"), parts + elements * activation_bytes, elements, 2
+            self.path(f"{self.root}/attention/combine"), parts + elements * activation_bytes, elements, 2
         )
 
     def append(self) -> Op | None:
@@ -167,7 +232,7 @@ class Layer:
             return None
         elements = 2 * self.tokens * self.shapes.key_value_heads * head_dim
         return self.kernels.stream(
-            self.path("layer/attention/append"), elements * (activation_bytes + kv_bytes), elements, 0
+            self.path(f"{self.root}/attention/append"), elements * (activation_bytes + kv_bytes), elements, 0
         )
 
     # --- element-wise kernels and collectives
@@ -191,7 +256,7 @@ class Layer:
             return None
         n = self.tokens * head_dim * (self.shapes.heads + self.shapes.key_value_heads)
         traffic = ew.norm_bytes(n, activation_bytes)
-        return self.kernels.stream(self.path("layer/attention/qk_norm"), traffic, n, FLOPS_PER_ELEMENT["norm"])
+        return self.kernels.stream(self.path(f"{self.root}/attention/qk_norm"), traffic, n, FLOPS_PER_ELEMENT["norm"])
 
     def positions(self) -> Op | None:
         """Rotary positions of queries and keys."""
@@ -199,15 +264,19 @@ class Layer:
             return None
         n = self.tokens * head_dim * (self.shapes.heads + self.shapes.key_value_heads)
         traffic = ew.rotary_bytes(n, activation_bytes)
-        return self.kernels.stream(self.path("layer/attention/rotary"), traffic, n, FLOPS_PER_ELEMENT["rotary"])
+        return self.kernels.stream(self.path(f"{self.root}/attention/rotary"), traffic, n, FLOPS_PER_ELEMENT["rotary"])
 
     def activation(self) -> Op:
         """The MLP's activation function, gated or plain."""
-        n = self.tokens * self.shapes.inner
+        return self.activation_of(f"{self.root}/mlp/activation", self.shapes.inner)
+
+    def activation_of(self, name: str, width: Any) -> Op:
+        """An activation function over all new tokens."""
+        n = self.tokens * width
         traffic = (ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes)(
             n, activation_bytes
         )
-        return self.kernels.stream(self.path("layer/mlp/activation"), traffic, n, FLOPS_PER_ELEMENT["activation"])
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
 
     def reduce(self, name: str) -> Op | None:
         """The sum of the shares of a row-split product."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..architecture import MODELLED_FFNS, MODELLED_MIXERS
 from ..errors import InputError
 from ..validity import MODEL_RULES, RUN_RULES, refuse, run_values
 
@@ -18,6 +19,10 @@ _APPLY = (
     "tp_does_not_divide_intermediate_size",
     "stages_do_not_divide_layers",
     "batch_is_not_divisible",
+    "ep_needs_experts",
+    "ep_does_not_divide_experts",
+    "expert_tp_does_not_divide_experts_width",
+    "experts_do_not_fill_the_replicas",
     "no_network",
     "no_scale_out_network",
 )
@@ -42,7 +47,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     Raises:
         InputError: one line that says what does not divide what, or what is missing.
     """
-    model.require_uniform_dense("inference")
+    _require_modelled(model)
     total = work.prompt + work.generate
     values = run_values(plan, model.name, model.sizes, system, (work.batch, total))
     refuse(RULES, values | {"stages": plan.pp, "vpp": 1})
@@ -53,6 +58,17 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
             f"but {model.name} has {rows} learned positions"
         )
     return tuple(_warnings(plan, model, total))
+
+
+def _require_modelled(model: Model) -> None:
+    architecture = model.architecture
+    plain = all(
+        kind.mixer in MODELLED_MIXERS and kind.ffn in MODELLED_FFNS and not (kind.encoder or kind.cross)
+        for kind in architecture.kinds
+    )
+    special = architecture.attention_gate or architecture.global_heads or architecture.chunked_attention
+    if not plain or special or architecture.head != "vocabulary":
+        model.require_uniform_dense("inference")
 
 
 def _warnings(plan: Plan, model: Model, total: int) -> list[str]:
@@ -66,10 +82,6 @@ def _warnings(plan: Plan, model: Model, total: int) -> list[str]:
         found.append(f"tp = {plan.tp} does not divide the vocabulary of {model.sizes['vocab_size']}: it is padded")
     if model.context and total > model.context:
         found.append(f"prompt + generate = {total} exceeds the {model.context} tokens that {model.name} is made for")
-    if model.sliding_window and total > model.sliding_window:
-        found.append(
-            f"the sliding window of {model.sliding_window} tokens is not modelled: attention is counted in full"
-        )
     ignored = [name for name, default in _TRAINING_ONLY.items() if getattr(plan, name) != default]
     if ignored:
         found.append(f"{', '.join(ignored)}: means nothing in inference and is ignored")

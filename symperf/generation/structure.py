@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..configs import Architecture
     from ..model import Model
+    from ..plan import Plan
     from ..system import System
     from .stack import Stack
 
@@ -42,6 +43,7 @@ class InferenceStructure:
         quantised: matrix products pay for whole tiles and waves.
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
     """
 
     architecture: Architecture
@@ -49,6 +51,7 @@ class InferenceStructure:
     quantised: bool
     l2: bool
     tiers: int
+    experts_dealt: bool = False
 
     sequence_parallel = False
 
@@ -57,8 +60,8 @@ class InferenceStructure:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-def structure_of(model: Model, system: System, stack: Stack) -> InferenceStructure:
-    """The structural choices of a model on a system under a serving software."""
+def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> InferenceStructure:
+    """The structural choices of a model on a system under a plan and a serving software."""
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return InferenceStructure(
         architecture=model.architecture,
@@ -66,4 +69,5 @@ def structure_of(model: Model, system: System, stack: Stack) -> InferenceStructu
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
+        experts_dealt=plan.ep > 1,
     )
