@@ -9,7 +9,9 @@ import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from .analysis.mixin import Analysis
 from .codegen.interpret import adjoints, floats, run
+from .derive.mixin import Derivable
 from .errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Row:
     each_s: float
 
 
-class BoundRun:
+class BoundRun(Analysis, Derivable):
     """A question with its closed forms and the values that their symbols take.
 
     Attributes:

@@ -1,0 +1,191 @@
+"""A program at the end of a symbol's range: which way everything goes as x goes to zero or to infinity.
+
+Sums of powers are ordered by what they become in the limit, so a program runs on them as it runs on numbers; every
+maximum takes the branch that wins in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.interpret import Arithmetic, run
+from .forms import ONE, Form, FormError, constant, plain
+from .line import COMPUTED
+from .roots import sign_at
+from .subject import subject_of
+from .symbols import FRACTION, domain_of, kind_of, known, led
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..bound_run import BoundRun
+    from .subject import Subject
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How a quantity behaves as a symbol goes to an end.
+
+    Attributes:
+        exponent: the limit of d ln T / d ln x.
+        logs: the power of log2(x) in the leading term.
+        coefficient: the leading term is `coefficient * x ** exponent * log2(x) ** logs`.
+        limit: what the quantity goes to; nothing where that is infinite.
+        bound: the resource that sets the leading term; nothing where the quantity is no time.
+    """
+
+    exponent: Fraction
+    logs: int
+    coefficient: float
+    limit: float | None
+    bound: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "exponent": float(self.exponent),
+            "logs": self.logs,
+            "coefficient": self.coefficient,
+            "limit": self.limit,
+            "bound": self.bound,
+        }
+
+    def leading(self, symbol: str) -> str:
+        """The leading term as text."""
+        power = f"{symbol}^{self.exponent}" if self.exponent.denominator == 1 else f"{symbol}^({self.exponent})"
+        parts = [f"{self.coefficient:.6g}"]
+        parts += [symbol if self.exponent == 1 else power] if self.exponent else []
+        parts += [f"log2({symbol})" + (f"^{self.logs}" if self.logs != 1 else "")] if self.logs else []
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Asymptotics:
+    """Both ends of a symbol.
+
+    Attributes:
+        at_zero: as it goes to zero; nothing for a whole number.
+        at_infinity: as it grows without bound; nothing for a fraction.
+    """
+
+    symbol: str
+    of: str
+    at_zero: Limit | None
+    at_infinity: Limit | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "symbol": self.symbol,
+            "of": self.of,
+            "at_zero": self.at_zero.to_dict() if self.at_zero else None,
+            "at_infinity": self.at_infinity.to_dict() if self.at_infinity else None,
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for what, limit in (("0", self.at_zero), ("infinity", self.at_infinity)):
+            if limit is not None:
+                lines.append(f"{self.of} ~ {limit.leading(self.symbol)} as {self.symbol} -> {what}")
+        return "\n".join(lines)
+
+
+def asymptotics(of_run: BoundRun, symbol: str, of: str = "time") -> Asymptotics:
+    """How a quantity scales with a symbol in the end.
+
+    Raises:
+        InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
+    """
+    subject = subject_of(of_run, of, "asymptotics")
+    subject = led(of_run, subject, known(of_run, subject, symbol, "asymptotics"))
+    forms = subject.forms(symbol=symbol)
+    low = None if domain_of(symbol).whole else limit_of(subject, towards(subject, forms, 0.0), 0.0)
+    fraction = kind_of(symbol) == FRACTION
+    high = None if fraction else limit_of(subject, towards(subject, forms, math.inf), math.inf)
+    return Asymptotics(symbol, subject.output, low, high)
+
+
+def towards(subject: Subject, forms: Mapping[str, Form], end: float) -> Form:
+    """The form that the output has near an end, 0 or infinity."""
+
+    def above(a: Form, b: Form) -> int:
+        difference = a - b
+        under = 1 if difference.under is None else sign_at(plain(difference.under), end)
+        return under * sign_at(plain(difference.over), end)
+
+    def power(base: Form, exponent: Form) -> Form:
+        number = exponent.number()
+        if number is None:
+            raise FormError("the exponent is not a number")
+        return base.power(number)
+
+    arithmetic = Arithmetic(
+        lambda value: value if isinstance(value, Form) else constant(value),
+        {
+            **COMPUTED,
+            "ceil_div": lambda a, b: rounded(a / b, end),
+            "let": lambda a: a,
+            "power": power,
+            "max": lambda a, b: a if above(a, b) >= 0 else b,
+            "min": lambda a, b: a if above(a, b) <= 0 else b,
+            "present": lambda a: constant(int(above(a, constant(1)) > 0)),
+            "at_least": lambda a, b: constant(int(above(a, b) >= 0)),
+        },
+        lambda condition, yes, no: yes if condition else no,
+    )
+    result: Form = run(subject.program, forms, arithmetic)[subject.position]
+    return result
+
+
+def rounded(form: Form, end: float) -> Form:
+    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
+    exponent, logs, coefficient = leading(form, end)
+    rising = exponent if math.isinf(end) else -exponent
+    if coefficient and (rising > 0 or (rising == 0 and logs > 0)):
+        return form
+    limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
+    rest = form - constant(limit)
+    under = 1 if rest.under is None else sign_at(plain(rest.under), end)
+    above = sign_at(plain(rest.over), end) * under if rest.over else 0
+    return constant(math.floor(limit) + 1 if above > 0 and limit.denominator == 1 else math.ceil(limit))
+
+
+def limit_of(subject: Subject, form: Form, end: float) -> Limit:
+    """What a form goes to at an end, 0 or infinity."""
+    exponent, logs, coefficient = leading(form, end)
+    rising = exponent if math.isfinite(end) else -exponent
+    if coefficient and (rising < 0 or (rising == 0 and logs > 0)):
+        limit = None
+    else:
+        limit = float(coefficient) if rising == 0 and logs == 0 else 0.0
+    scaled = float(coefficient) * math.log(2.0) ** logs
+    return Limit(Fraction(exponent), logs, scaled, limit, _bound(subject, form, end))
+
+
+def leading(form: Form, end: float) -> tuple[Fraction, int, Fraction]:
+    """Exponent of x, power of ln x and coefficient of the term that a form goes to at an end."""
+    found = (Fraction(0), 0, Fraction(0))
+    parts = []
+    for total in (form.over, form.under):
+        terms = plain(ONE if total is None else total)
+        if not terms:
+            return found
+        e = max(e for e, _ in terms) if math.isinf(end) else min(e for e, _ in terms)
+        k = max(k for f, k in terms if f == e)
+        parts.append((Fraction(e), k, terms[e, k]))
+    (e, k, c), (f, n, d) = parts
+    return e - f, k - n, c / d
+
+
+def _bound(subject: Subject, form: Form, end: float) -> str | None:
+    parts = form.parts(len(subject.names)) if form.over and subject.names else None
+    if not parts:
+        return None
+    best = 0
+    for k in range(1, len(parts)):
+        if sign_at(plain((parts[k] - parts[best]).over), end) > 0:
+            best = k
+    return subject.names[best]

@@ -1,0 +1,107 @@
+"""The exact questions as methods of a run; each imports what it needs when it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from ..bound_run import BoundRun
+    from .attribution import Attribution, Gain
+    from .bounds import Bounds
+    from .limits import Asymptotics
+    from .phase import Phase
+    from .regimes import Regimes
+    from .solve import Solution
+
+
+class Analysis:
+    """What every bound run tells about where its time comes from and how it would change."""
+
+    def regimes(self, symbol: str, low: float, high: float, of: str = "time", view: str | None = None) -> Regimes:
+        """The intervals of a symbol with the bounding resource and active branches of each, and exact crossovers.
+
+        Args:
+            symbol: the symbol that varies.
+            low: one end of the range, above 0.
+            high: the other, above `low`.
+            of: the quantity: an output such as "time" or "memory", or a term.
+            view: of a whole number: "whole" tries every one, "smooth" leaves out tile and wave rounding; by default
+                "whole" up to 4096 numbers.
+
+        Raises:
+            InputError: an unknown symbol or quantity, with the nearest, or a range that is empty or reversed.
+        """
+        from .regimes import regimes
+
+        return regimes(cast("BoundRun", self), symbol, low, high, of, view)
+
+    def phase(
+        self,
+        x: str,
+        x_range: tuple[float, float],
+        y: str,
+        y_range: tuple[float, float],
+        of: str = "time",
+        points: int = 65,
+    ) -> Phase:
+        """The bounding resource over two symbols, and the curves on which it changes.
+
+        Args:
+            x: the first symbol.
+            x_range: its lowest and highest value.
+            y: the second symbol.
+            y_range: its lowest and highest value.
+            of: the quantity.
+            points: of the grid along each symbol, at most.
+
+        Raises:
+            InputError: an unknown symbol or quantity, or a range that is empty or reversed.
+        """
+        from .phase import phase
+
+        return phase(cast("BoundRun", self), x, x_range, y, y_range, of, points)
+
+    def attribution(self) -> Attribution:
+        """Seconds by term and by resource: a matrix whose sums agree with `table` and with `shares`."""
+        from .attribution import attribution
+
+        return attribution(cast("BoundRun", self))
+
+    def gains(self) -> tuple[Gain, ...]:
+        """What to buy next: the exact speed-up from each resource at 10 % more, twice as much, and in the limit."""
+        from .attribution import gains
+
+        return gains(cast("BoundRun", self))
+
+    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
+        """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
+
+        Args:
+            symbol: what to solve for.
+            low: the smallest value to consider; by default the smallest that a run accepts.
+            high: the largest.
+            target: one quantity by name and its target.
+
+        Raises:
+            InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
+            symperf.analysis.Unreachable: no value reaches the target; it says what the limit is.
+        """
+        from .solve import solve
+
+        return solve(cast("BoundRun", self), symbol, low=low, high=high, **target)
+
+    def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
+        """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.
+
+        Raises:
+            InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
+        """
+        from .limits import asymptotics
+
+        return asymptotics(cast("BoundRun", self), symbol, of)
+
+    def bounds(self) -> Bounds:
+        """The time with everything at once, as it is, and with one thing after another."""
+        from .bounds import bounds
+
+        return bounds(cast("BoundRun", self))

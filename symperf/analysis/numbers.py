@@ -1,0 +1,154 @@
+"""A program at many points at once: values, and what each resource is responsible for in every instruction.
+
+The part of a resource in f is the sum of its latencies' x df/dx less that of its rates'. Of a time the parts add up to
+the time (Euler), so the largest is the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen.interpret import adjoints, arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .subject import Subject
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A subject at points.
+
+    Attributes:
+        subject: what was evaluated.
+        count: of the points.
+        values: per instruction, a number or an array over the points.
+        parts: per instruction, seconds by resource and point, of shape (resources, 1 or points); nothing where no
+            resource enters.
+    """
+
+    subject: Subject
+    count: int
+    values: list[Any]
+    parts: list[Array | None]
+
+    def bounds(self, position: int) -> Array:
+        """The index of the largest resource at every point, or -1 where the value is no time."""
+        parts = self.parts[position]
+        if parts is None:
+            return np.full(self.count, -1)
+        wide = np.broadcast_to(parts, (len(parts), self.count))
+        return np.where(wide.max(axis=0) > 0, wide.argmax(axis=0), -1)
+
+    def bound(self, position: int, point: int) -> str | None:
+        """The resource that is responsible for most of an instruction at one point."""
+        parts = self.parts[position]
+        if parts is None:
+            return None
+        column = parts[:, point if parts.shape[1] > 1 else 0]
+        largest = int(column.argmax())
+        return self.subject.names[largest] if column[largest] > 0 else None
+
+    def shares(self, point: int) -> dict[str, float]:
+        """Of the output, by resource, at one point; empty where it is no time."""
+        parts = self.parts[self.subject.position]
+        total = self.at(self.subject.position, point)
+        if parts is None or total == 0:
+            return {}
+        column = parts[:, point if parts.shape[1] > 1 else 0] / total
+        if abs(column.sum() - 1) > 1e-6:
+            return {}
+        return {name: float(share) for name, share in zip(self.subject.names, column, strict=True)}
+
+    def at(self, position: int, point: int) -> float:
+        """The value of an instruction at one point."""
+        value = self.values[position]
+        return float(value if np.ndim(value) == 0 else value[point])
+
+    def side(self, position: int) -> Any:
+        """Of a maximum or minimum: 0 where its first operand wins, or equals the second, else 1; else its value."""
+        operation, *operands = self.subject.program.instructions[position]
+        if operation in ("present", "at_least"):
+            return np.broadcast_to(self.values[position], (self.count,)).astype(np.int8)
+        first, second = (self.values[operand] for operand in operands)
+        lost = np.less(first, second) if operation == "max" else np.greater(first, second)
+        return np.broadcast_to(lost, (self.count,)).astype(np.int8)
+
+    def matters(self) -> dict[int, Any]:
+        """Per instruction that the output depends on, at which points its derivative is not zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = adjoints(self.subject.program, self.values, self.subject.position, arrays())
+        return {at: np.broadcast_to(np.not_equal(slope, 0), (self.count,)) for at, slope in slopes.items()}
+
+
+def numbers(subject: Subject, points: Mapping[str, Any]) -> Numbers:
+    """A subject at points.
+
+    Args:
+        subject: the program and the values of the symbols that do not vary.
+        points: arrays of one length, by symbol.
+    """
+    inputs = subject.values | {name: np.asarray(value, dtype=np.float64) for name, value in points.items()}
+    count = len(next(iter(points.values())))
+    forward = arrays().forward
+    values: list[Any] = []
+    parts: list[Array | None] = []
+    for operation, *operands in subject.program.instructions:
+        if operation == "input":
+            value = inputs[operands[0]]
+            tag = np.array(subject.tag(operands[0]), dtype=float)[:, None]
+            values.append(value)
+            parts.append(tag * np.atleast_1d(value) if tag.size else None)
+        elif operation == "constant":
+            values.append(float(operands[0]))
+            parts.append(None)
+        else:
+            args = [values[operand] for operand in operands]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values.append(forward[operation](*args))
+                parts.append(_parts(operation, args, [parts[operand] for operand in operands], values[-1]))
+    return Numbers(subject, count, values, parts)
+
+
+def _parts(operation: str, args: list[Any], given: list[Array | None], value: Any) -> Array | None:
+    if all(part is None for part in given) or operation in ("ceil_div", "present", "at_least"):
+        return None
+    first, second = [*given, None][:2]
+    match operation:
+        case "let":
+            return first
+        case "add":
+            return _sum(first, second, 1.0)
+        case "subtract":
+            return _sum(first, second, -1.0)
+        case "multiply":
+            return _sum(_times(first, args[1]), _times(second, args[0]), 1.0)
+        case "divide":
+            return _sum(_times(first, 1.0 / args[1]), _times(second, value / args[1]), -1.0)
+        case "max" | "min":
+            wins = np.atleast_1d(args[0] >= args[1] if operation == "max" else args[0] <= args[1])
+            return np.where(wins, 0.0 if first is None else first, 0.0 if second is None else second)
+        case "sqrt":
+            return _times(first, 0.5 / value)
+        case "log2":
+            return _times(first, 1.0 / (args[0] * math.log(2.0)))
+        case "power":
+            return _times(first, args[1] * value / args[0])
+    raise ValueError(f"no resources of {operation}")
+
+
+def _times(part: Array | None, factor: Any) -> Array | None:
+    return None if part is None else part * factor
+
+
+def _sum(first: Array | None, second: Array | None, sign: float) -> Array | None:
+    if second is None:
+        return first
+    return sign * second if first is None else first + sign * second
