@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, Min, ceil_div, complement
+from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
-from .series import max_sum
+from .series import excess, max_sum
 from .sources import AINSLIE, BELTAGY, FLASH_DECODING, KWON
 from .symbols import (
     attention_efficiency,
@@ -141,11 +141,6 @@ def generation_attention_time(
     """
     work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
     return max_sum(steps, first_context, 0, work, own, each) + steps * kernel_start_time()
-
-
-def excess(count: Any, limit: Any) -> Any:
-    """What a count has beyond a limit, max(count - limit, 0), for counts from 0 on, so that directions are proved."""
-    return (count + 1) * complement(Min(1, (limit + 1) / (count + 1)))
 
 
 @formula(

@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from .atoms import Atom, Max, Min, ceil_div
+from .atoms import Atom, Max, Min, ceil_div, complement
 from .dimension import ONE, Dimension, DimensionError, alike
 
 TINY = sympy.Float("1e-250")
@@ -75,3 +75,12 @@ class max_sum(Atom):  # noqa: N801
         count, start, a, b, c, d = map(printer._print, self.args)
         first, second = (f"{x} + {y}\\,x" for x, y in ((a, b), (c, d)))
         return rf"\sum_{{x={start}}}^{{{start} + {count} - 1}} \max\left({first},\; {second}\right)"
+
+
+def excess(count: Any, limit: Any) -> Any:
+    """What a count has beyond a limit, max(count - limit, 0), for counts from 0 on, so that directions are proved.
+
+    >>> excess(7, 5), excess(5, 7), excess(0, 0)
+    (2, 0, 0)
+    """
+    return (count + 1) * complement(Min(1, (limit + 1) / (count + 1)))

@@ -6,9 +6,10 @@ from typing import Any
 
 import sympy
 
-from .atoms import Max, Min, ceil_div, less_one
+from .atoms import Min, ceil_div, less_one
 from .dimension import FLOP, ONE
 from .formula import formula
+from .series import excess
 from .sources import BELTAGY, DAO2
 from .symbols import flop
 
@@ -38,6 +39,7 @@ def causal_pairs(sequence: Any) -> Any:
     glyph="n_{band}",
     dimension=ONE,
     source=BELTAGY,
+    increasing="sequence",
 )
 def window_pairs(sequence: Any, sliding_window: Any) -> Any:
     """Pairs that a causal window leaves: a triangle of m = min(s, w_a) rows and then whole rows.
@@ -52,7 +54,7 @@ def window_pairs(sequence: Any, sliding_window: Any) -> Any:
     (25167872, 5050)
     """
     seen = Min(sequence, sliding_window)
-    return seen * (seen + 1) / 2 + sliding_window * Max(sequence - sliding_window, 0)
+    return seen * (seen + 1) / 2 + sliding_window * excess(sequence, sliding_window)
 
 
 @formula(

@@ -17,6 +17,9 @@ CASES: dict[str, tuple[str, str, str]] = {
     "gpt, scores stored": ("gpt3-175b", "a100-80gb-sxm", "fastertransformer"),
     "parallel block": ("falcon-40b", "h200-sxm", "none"),
     "four norms": ("gemma-2-9b", "b200-sxm", "vllm"),
+    "experts": ("mixtral-8x7b", "h200-sxm", "vllm"),
+    "latent attention": ("deepseek-v2-lite", "h200-sxm", "tensorrt-llm"),
+    "windows": ("mistral-7b-v0.1", "h100-sxm", "none"),
     "smooth products": ("llama-3.1-8b", "tpu-v5e", "tensorrt-llm"),
 }
 """Model, system and serving software of each structure that the laws are tried on."""

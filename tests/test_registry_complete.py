@@ -69,9 +69,9 @@ UNDECIDED: dict[tuple[str, str], str] = {
         (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"
         for name in ("ssd_flops", "delta_rule_flops", "delta_solve_flops")
     },
+    ("window_pairs", "sliding_window"): "a wider window makes longer rows, but fewer of them are whole",
     **{
-        (name, symbol): "a whole row for each token past the window: a difference that the fold gives no sign"
-        for name in ("window_pairs", "chunk_pairs")
+        ("chunk_pairs", symbol): "what is left of the last chunk is a difference"
         for symbol in ("sequence", "sliding_window")
     },
     ("zero_bubble_h1_time", "stages"): MORE_STAGES,

@@ -46,7 +46,7 @@ class Experts:
         held = num_experts / ep if dealt_out else num_experts
         self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance)
         self.groups = Min(held, Max(1, self.arriving))
-        self.rows = self.arriving / self.groups
+        self.rows = Max(self.arriving / held, Min(1, self.arriving))
         self.inner = expert_intermediate_size / expert_tp
 
     def operations(self) -> list[Op | None]:
