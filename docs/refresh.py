@@ -18,7 +18,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from symperf import Model, Plan, Run, System
+from symperf import Model, Plan, Run, System, inference
 from symperf.cli import main as symperf
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,7 +111,7 @@ def accuracy() -> str:
         lines.append(
             f"| {name} | {len(own)} | {mean:.1%} | {worst:+.1%} | {sum(own) / len(own):+.1%} | {paper_mean:.1%} |"
         )
-    return "\n".join([*lines, *layer_times()]) + "\n"
+    return "\n".join([*lines, *layer_times(), *inference_latencies(), *inference_families()]) + "\n"
 
 
 def layer_times() -> list[str]:
@@ -142,6 +142,98 @@ def layer_times() -> list[str]:
         measured = float(row["value"])
         lines.append(f"| {case} | {what} | {measured:.1f} | {predicted:.1f} | {predicted / measured - 1:+.1%} |")
     return lines
+
+
+def inference_latencies() -> list[str]:
+    """The section on Llama 2 latencies."""
+    lines = [
+        "",
+        "## Inference",
+        "",
+        "Llama 2, batch 1, 200 tokens in and 200 out, FP16: NVIDIA's NeMo page, as in Kundu et al. 2024. The",
+        "serving software is the default profile (`tensorrt-llm`); which one was measured is not published.",
+        "",
+        "| model | system | tp | measured s | symperf s | error |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    errors = []
+    for row in rows("reference_inference.csv"):
+        plan = Plan(tp=int(row["tp"]), precision=row["precision"])
+        work = {name: int(row[name]) for name in ("batch", "prompt", "generate")}
+        run = inference(Model.load(row["model"]), System.load(row["system"]), plan, **work)
+        measured, predicted = float(row["measured_s"]), run.value("time")
+        errors.append(predicted / measured - 1)
+        lines.append(
+            f"| {row['model']} | {row['system']} | {row['tp']} | {measured:.3f} | {predicted:.3f} | {errors[-1]:+.1%} |"
+        )
+    mean, worst = sum(map(abs, errors)) / len(errors), max(errors, key=abs)
+    bias = sum(errors) / len(errors)
+    return [*lines, "", f"Mean absolute error {mean:.1%}, worst {worst:+.1%}, bias {bias:+.1%}."]
+
+
+STACKS = {"FTGPT": "fastertransformer", "TRTL": "tensorrt-llm", "VLLMCI": "vllm"}
+"""The serving software of each family of `inference.csv`."""
+
+
+def inference_families() -> list[str]:
+    """The section on latencies of serving software, by family."""
+    lines = [
+        "",
+        "Published latencies by family: FTGPT, FasterTransformer's grid of GPT latencies on A100; TRTL, TensorRT-LLM's",
+        "first-token latencies at batch 1; VLLMCI, vLLM's latency job. Nothing was set by them; large errors are shown",
+        "as they are.",
+        "",
+        "| family | stack | rows | mean absolute error | median | bias | rank correlation |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    found: dict[str, list[tuple[float, float]]] = {}
+    published = rows("inference.csv")
+    expressed = [row for row in published if row["framework"] != "Megatron"]
+    for row in expressed:
+        found.setdefault(row["id"].split("-")[0], []).append((float(row["value"]), latency(row)))
+    for family, pairs in found.items():
+        errors = [predicted / measured - 1 for measured, predicted in pairs]
+        sizes = sorted(map(abs, errors))
+        rank = correlation(*(ranks([pair[side] for pair in pairs]) for side in (0, 1)))
+        lines.append(
+            f"| {family} | {STACKS[family]} | {len(pairs)} | {sum(sizes) / len(sizes):.1%} "
+            f"| {sizes[len(sizes) // 2]:.1%} | {sum(errors) / len(errors):+.1%} | {rank:.3f} |"
+        )
+    left = len(published) - len(expressed)
+    return [
+        *lines,
+        "",
+        f"{left} rows of FTGPT are left out: they are of Megatron-LM's own inference, which no stack stands for.",
+    ]
+
+
+def latency(row: dict[str, str]) -> float:
+    """The predicted milliseconds of a row of `inference.csv`."""
+    plan = Plan(tp=int(row["tp"] or 1), pp=int(row["pp"] or 1), precision=row["precision"] or None)
+    run = inference(
+        Model.load(row["model"]),
+        System.load(row["hw_key"]),
+        plan,
+        batch=int(row["batch_size"]),
+        prompt=int(row["input_len_tokens"]),
+        generate=int(row["output_len_tokens"]),
+        stack=STACKS[row["id"].split("-")[0]],
+        kv_precision=row["kv_dtype"] or None,
+    )
+    return 1e3 * run.value("prefill" if row["metric"] == "first_token_latency" else "time")
+
+
+def ranks(values: list[float]) -> list[float]:
+    """The mean rank of each value."""
+    return [sum(other < value for other in values) + (values.count(value) - 1) / 2 for value in values]
+
+
+def correlation(left: list[float], right: list[float]) -> float:
+    """Pearson's correlation."""
+    means = sum(left) / len(left), sum(right) / len(right)
+    pairs = [(a - means[0], b - means[1]) for a, b in zip(left, right, strict=True)]
+    spread = sum(a * a for a, _ in pairs) * sum(b * b for _, b in pairs)
+    return sum(a * b for a, b in pairs) / float(spread) ** 0.5
 
 
 def main() -> int:

@@ -13,11 +13,11 @@ from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .series import excess, max_sum
-from .sources import AINSLIE, BELTAGY, FLASH_DECODING, KWON
+from .sources import AINSLIE, BELTAGY, DAO2, FLASH_DECODING, KWON
 from .symbols import (
     attention_efficiency,
+    attention_rate,
     compute_units,
-    matrix_rate,
     memory_bandwidth,
     memory_efficiency,
     statistic_bytes,
@@ -93,7 +93,7 @@ def partial_bytes(micro_batch: Any, heads: Any, key_value_heads: Any, head_dim: 
 def _lines(work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> tuple[Any, Any, Any]:
     """Compute time of a key, time of the bytes that do not depend on the context, time of a key's bytes."""
     bandwidth = memory_bandwidth * memory_efficiency
-    return work_flops / (matrix_rate * attention_efficiency), own_bytes / bandwidth, traffic_bytes / bandwidth
+    return work_flops / (attention_rate * attention_efficiency), own_bytes / bandwidth, traffic_bytes / bandwidth
 
 
 @formula(
@@ -101,7 +101,7 @@ def _lines(work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> tuple[Any, An
     dimension=SECOND,
     source=FLASH_DECODING,
     increasing="context gap_latency launch_latency own_bytes traffic_bytes work_flops",
-    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> Any:
     """Time of the attention of new tokens to l keys: max(l W / F', (Q_0 + l Q) / beta') and the kernel's start.
@@ -124,7 +124,7 @@ def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, traffic
     dimension=SECOND,
     source=FLASH_DECODING,
     increasing="first_context gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
-    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def generation_attention_time(
     steps: Any, first_context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
@@ -148,7 +148,7 @@ def generation_attention_time(
     dimension=SECOND,
     source=BELTAGY,
     increasing="gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
-    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def windowed_generation_time(
     steps: Any, first_context: Any, sliding_window: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
@@ -170,6 +170,28 @@ def windowed_generation_time(
     full = Max(sliding_window * work, own + sliding_window * each)
     grown = max_sum(Min(steps, growing), first_context, 0, work, own, each)
     return grown + excess(steps, growing) * full + steps * kernel_start_time()
+
+
+@formula(
+    glyph="T_{pre}",
+    dimension=SECOND,
+    source=DAO2,
+    increasing="gap_latency launch_latency traffic_bytes work_flops",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
+)
+def prefill_attention_time(work_flops: Any, traffic_bytes: Any) -> Any:
+    """Time of one flash kernel over many new tokens: the slower of work and traffic, and the kernel's start.
+
+    Assumes: attention runs in 16 bits, whatever the products run in.
+
+    Source: Dao 2023, as `flash_time` of the training step.
+
+    >>> from sympy import symbols
+    >>> prefill_attention_time(*symbols("W Q")).has(attention_rate)
+    True
+    """
+    work = work_flops / (attention_rate * attention_efficiency)
+    return Max(work, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()
 
 
 @formula(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dimension import BYTE, SECOND
+from ..dimension import BYTE, RATE, SECOND
 from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
 prompt = add("work", "prompt", "s_p", "Tokens of a prompt.")
@@ -16,6 +16,15 @@ operand_bytes = add(
 kv_bytes = add("format", "kv_bytes", "w_{kv}", "Bytes of an element of the key-value cache.", BYTE, POSITIVE)
 table_bytes = add("format", "table_bytes", "w_t", "Bytes of a weight of the token table and the head.", BYTE, POSITIVE)
 
+attention_rate = add(
+    "device",
+    "attention_rate",
+    "F_a",
+    "Dense peak of the matrix units in the 16-bit format that attention runs in, whatever the products run in.",
+    RATE,
+    POSITIVE,
+    "compute",
+)
 tile_thin = add("efficiency", "tile_thin", "T_t", "Rows of the smallest matrix instruction, for thin products.")
 kv_block = add("efficiency", "kv_block", "B_{kv}", "Tokens of a block of the paged key-value cache.")
 gap_latency = add(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..binding import DEFAULTS, LIMITS, Bound
-from ..system_symbols import Limits
+from ..system_symbols import MATRIX_RATE, Limits
 from ..units import COUNT
-from .formats import KV_BYTES, format_of, kv_format
+from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
 from .stack import LIMITS as STACK_LIMITS
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
+    "attention_rate": MATRIX_RATE,
     **STACK_LIMITS,
 }
 """What values the symbols may take that neither model, system nor plan binds."""
@@ -79,6 +80,9 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     precision, found, rate = format_of(plan, system)
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    half = sixteen_bits(system)
+    attention = system.matrix_rate(half if half in system.matrix_rates else rate)
+    bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
     sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
     bound["activation_bytes"] = bound["table_bytes"] = sixteen
     bound["weight_bytes"] = (float(found.weight), f"{precision}: {found.source}")

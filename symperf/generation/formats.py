@@ -49,13 +49,18 @@ FORMATS: Final[Mapping[str, Format]] = {
 """Formats by name; those that end in `-weight` shrink the weights only."""
 
 
+def sixteen_bits(system: System) -> str:
+    """The 16-bit precision that a device has: bf16, or fp16 on one without."""
+    return "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"
+
+
 def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
     """The format of a plan on a system, and the precision whose rate its products run at.
 
     Raises:
         InputError: a format that is not known, or a rate that the device does not have.
     """
-    sixteen = "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"
+    sixteen = sixteen_bits(system)
     name = plan.precision or sixteen
     if name not in FORMATS:
         raise InputError(

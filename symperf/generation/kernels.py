@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..formulas import attention, matmul, roofline, thin
 from ..formulas import decode as dec
 from ..formulas import elementwise as ew
+from ..formulas import matmul, roofline, thin
 from ..formulas.atoms import Min
 from ..formulas.symbols import activation_bytes, operand_bytes, weight_bytes
 from ..kernels import Kernels
@@ -54,7 +54,7 @@ class InferenceKernels(Kernels):
 
     def flash(self, path: str, work: Any, traffic: Any) -> Op:
         """Attention of many new tokens, in one kernel."""
-        return Op(path, attention.flash_time(work, traffic) + thin.gap_time(), Demand(work, traffic))
+        return Op(path, dec.prefill_attention_time(work, traffic), Demand(work, traffic))
 
     def generation(
         self, path: str, contexts: tuple[Any, Any], work: Any, own: Any, each: Any, *, window: Any = None
