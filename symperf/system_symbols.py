@@ -55,6 +55,7 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "power": Limits(POWER, 1.0, 1e6),
     "price": Limits(PRICE, 1.0, 1e8),
     "matrix_efficiency": _EFFICIENCY,
+    "fp8_efficiency": _EFFICIENCY,
     "vector_efficiency": _EFFICIENCY,
     "memory_efficiency": _EFFICIENCY,
     "l2_efficiency": Limits(FRACTION, 1e-4, 1.0, "l2_bandwidth"),

@@ -218,3 +218,12 @@ def test_closed_forms_are_those_of_the_numbers(name: str) -> None:
 
 def test_the_generation_is_a_sum_in_latex() -> None:
     assert "\\sum" in make(tp=2).latex()
+
+
+def test_fp8_products_have_an_efficiency_of_their_own_unless_one_is_set() -> None:
+    eight = make(precision="fp8")
+    assert eight.bound["matrix_efficiency"] == eight.bound["fp8_efficiency"]
+    assert make().bound["matrix_efficiency"][0] == make().system.value("matrix_efficiency")
+    assert make(precision="fp8", matrix_efficiency=0.5).bound["matrix_efficiency"][0] == 0.5
+    assert make(precision="fp8", fp8_efficiency=0.4).bound["matrix_efficiency"][0] == 0.4
+    assert eight.bound["attention_rate"][0] == make().bound["matrix_rate"][0]

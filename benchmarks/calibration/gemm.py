@@ -107,6 +107,11 @@ def main() -> None:
                 f"    {part:16s} {float(row['pct_of_peak']) / 100:.3f} -> "
                 f"{float(row['pct_of_peak']) / 100 * ratio:.3f}  {row['id']}"
             )
+    print(f"FP8 products: fp8_efficiency = best FP8 shape x {ratio:.3f}")
+    for row in read("gemm.csv"):
+        if family(row) == "MAMF" and row["dtype_in"] == "fp8":
+            share = float(row["pct_of_peak"]) / 100
+            print(f"    {row['hw_key'] or row['hardware']:16s} {share:.3f} -> {share * ratio:.3f}  {row['id']}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,13 @@ from .entry import POSITIVE, ZERO_UP, add
 matrix_efficiency = add(
     "efficiency", "matrix_efficiency", r"\eta", "Sustained part of the matrix peak.", domain=POSITIVE
 )
+fp8_efficiency = add(
+    "efficiency",
+    "fp8_efficiency",
+    r"\eta_8",
+    "Sustained part of the FP8 matrix peak: what `matrix_efficiency` is for products in FP8.",
+    domain=POSITIVE,
+)
 attention_efficiency = add(
     "efficiency",
     "attention_efficiency",

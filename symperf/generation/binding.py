@@ -80,6 +80,9 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     precision, found, rate = format_of(plan, system)
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    chosen = bound["matrix_efficiency"][1].startswith("set by the user")
+    if rate == "fp8" and "fp8_efficiency" in system.quantities and not chosen:
+        bound["matrix_efficiency"] = bound["fp8_efficiency"]
     half = sixteen_bits(system)
     attention = system.matrix_rate(half if half in system.matrix_rates else rate)
     bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
