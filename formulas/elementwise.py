@@ -36,6 +36,27 @@ def norm_bytes(elements: Any, activation_bytes: Any) -> Any:
 
 
 @formula(
+    glyph="Q_{an}",
+    dimension=BYTE,
+    source=ZHANG,
+    increasing="activation_bytes elements",
+    curvature="affine",
+)
+def residual_norm_bytes(elements: Any, activation_bytes: Any) -> Any:
+    """Bytes of a fused residual addition and norm, forward: stream and branch in, sum and normalised sum out, 4 w N.
+
+    Assumes: one fused kernel; gains and statistics are small.
+
+    Source: counted from the operation; Zhang and Sennrich 2019 for RMS norm.
+
+    >>> from sympy import symbols
+    >>> residual_norm_bytes(*symbols("N w"))
+    4*N*w
+    """
+    return 4 * elements * activation_bytes
+
+
+@formula(
     glyph="Q_{norm'}",
     dimension=BYTE,
     source=ZHANG,

@@ -30,8 +30,8 @@ def make(name: str = "llama on h100", **how: Any) -> Any:
     """The run of a case; one sequence of 200 tokens in and out on one device unless asked otherwise."""
     model, system, stack = CASES[name]
     plan = sf.Plan(**{key: how.pop(key) for key in list(how) if key in sf.Plan.names()})
-    work = {"batch": 1, "prompt": 200, "generate": 200} | how
-    return sf.inference(sf.Model.load(model), sf.System.load(system), plan, stack=stack, **work)
+    work: dict[str, Any] = {"batch": 1, "prompt": 200, "generate": 200, "stack": stack} | how
+    return sf.inference(sf.Model.load(model), sf.System.load(system), plan, **work)
 
 
 def answers(run: Any, **values: Any) -> dict[str, Any]:

@@ -227,3 +227,41 @@ def test_fp8_products_have_an_efficiency_of_their_own_unless_one_is_set() -> Non
     assert make(precision="fp8", matrix_efficiency=0.5).bound["matrix_efficiency"][0] == 0.5
     assert make(precision="fp8", fp8_efficiency=0.4).bound["matrix_efficiency"][0] == 0.4
     assert eight.bound["attention_rate"][0] == make().bound["matrix_rate"][0]
+
+
+@several
+@given(names, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.integers(1, 256))
+def test_utilisations_are_at_most_one(name: str, tp: int, pp: int, batch: int) -> None:
+    layers = make(name).model.sizes["num_layers"]
+    run = make(name, tp=tp, pp=pp if layers % pp == 0 else 1, batch=batch)
+    assert 0 < run.value("decode_mbu") <= 1
+    assert 0 < run.value("prefill_mfu") <= 1
+
+
+@pytest.mark.parametrize("tp", [2, 8])
+def test_experts_compute_as_much_whether_split_or_dealt(tp: int) -> None:
+    def executed(**plan: Any) -> float:
+        run = make("experts", tp=tp, batch=8, prompt=512, **plan)
+        return sum(tp * row.flops for row in run.table() if row.name in ("prefill/layer/experts/up",))
+
+    assert executed(ep=tp) == pytest.approx(executed(), rel=1e-12)
+    with pytest.raises(sf.InputError, match="expert_tp: found 2, expected 1 with ep = "):
+        make("experts", tp=2 * tp, ep=tp, expert_tp=2)
+
+
+def test_shared_experts_are_summed_with_the_routed_ones() -> None:
+    split = {row.name for row in make("latent attention", tp=2).table()}
+    dealt = {row.name for row in make("latent attention", tp=2, ep=2).table()}
+    shared = "decode/layer/latent_attention_experts/shared/reduce"
+    assert shared not in split
+    assert shared in dealt
+
+
+def test_stored_scores_take_memory_and_a_fused_residual_takes_time() -> None:
+    stored = make("gpt, scores stored", prompt=1000, generate=10)
+    scores = stored.plan.micro_batch * 96 * 1000**2 * 2
+    assert stored.value("memory/activations") - stored.bind(stack="vllm").value("memory/activations") == scores
+    fused, apart = (make(batch=64, prompt=4000, stack=name) for name in ("vllm", "tensorrt-llm"))
+    bytes_of = [{row.name: row.bytes / row.count for row in run.table()} for run in (fused, apart)]
+    norm = "prefill/layer/mlp/norm"
+    assert bytes_of[0][norm] == 2 * bytes_of[1][norm]

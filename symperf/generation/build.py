@@ -28,7 +28,7 @@ from ..formulas.symbols import sequence as sequence_length
 from ..schedule import Op, executions, terms, time_of
 from ..schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
-from .passes import decode, prefill
+from .passes import MICRO_BATCHES, decode, prefill
 
 if TYPE_CHECKING:
     from ..schedule import Idle, Node
@@ -74,12 +74,22 @@ def prefill_flops(structure: InferenceStructure) -> Any:
     return sympy.Add(*forward.values()) - forward["lm_head"] + forward["lm_head"] / prompt
 
 
+def decode_bytes(structure: InferenceStructure) -> Any:
+    """Bytes of device memory that the operations of a mean decode step move on one device.
+
+    A device runs its stage m times a step, of the max(m, p) times that the step waits for a stage.
+    """
+    each = decode(structure, Max(1, less_one(generate))).child
+    count = executions(each)
+    moved = (count[path] * op.demand.memory_bytes for path, op in terms(each).items() if isinstance(op, Op))
+    return sympy.Add(*moved) * MICRO_BATCHES / Max(MICRO_BATCHES, pp)
+
+
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its times."""
     devices = tp * pp * dp
     flops = prefill_flops(structure)
-    weights = sympy.Add(*(form for name, form in footprint(structure).items() if name.startswith("weights/")))
-    read = weights + batch / dp * sequence_cache(structure, prompt + generate / 2)
+    read = decode_bytes(structure)
     return {
         "tokens_per_s": batch * generate / time,
         "tokens_per_s_per_device": batch * generate / time / devices,

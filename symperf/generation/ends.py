@@ -48,7 +48,7 @@ class ModelEnds(Layer):
         logits = rows * vocab_size * statistic_bytes
         path = self.path("head/logits")
         return sequence(
-            self.norm("head/norm") if self.architecture.final_norm else None,
+            self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             self.kernels.matmul(
                 path, rows, columns, hidden_size, right=table_bytes, result=statistic_bytes, left=activation_bytes
             ),

@@ -61,8 +61,9 @@ class Experts:
             self.product("down", hidden_size, self.inner),
             self.transfer("combine"),
             self.stream("unpermute", moe.combination_bytes, 2),
-            self.sum(),
             *self.shared(),
+            self.add_shared(),
+            self.sum(),
         ]
 
     def path(self, name: str) -> str:
@@ -107,8 +108,16 @@ class Experts:
             self.path("activation"), count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"]
         )
 
+    def add_shared(self) -> Op | None:
+        """The addition of the shared experts' results to those of the routed ones."""
+        if not self.architecture.shared_experts:
+            return None
+        n = self.layer.tokens * hidden_size
+        traffic = ew.residual_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path("add_shared"), traffic, n, FLOPS_PER_ELEMENT["residual"])
+
     def sum(self) -> Op | None:
-        """The sum of the parts of split experts, or the gathering of the group's tokens."""
+        """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
         message = self.layer.stream_message
         collective = self.kernels.all_gather if self.dealt_out else self.kernels.all_reduce
         return collective(self.path("reduce"), message, tensor_group())
@@ -123,5 +132,5 @@ class Experts:
             layer.linear(f"{layer.root}/shared/up", hidden_size, up),
             layer.activation_of(f"{layer.root}/shared/activation", width),
             layer.linear(f"{layer.root}/shared/down", width, hidden_size),
-            layer.reduce(f"{layer.root}/shared/reduce"),
+            layer.reduce(f"{layer.root}/shared/reduce") if self.dealt_out else None,
         ]

@@ -72,10 +72,12 @@ def activations(structure: InferenceStructure) -> Any:
     matrices = 3 if architecture.gated_mlp else 2
     mlp = matrices * intermediate_size / tp
     if architecture.routed:
-        mlp = Max(mlp, num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + 2 * hidden_size))
+        experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + 2 * hidden_size)
+        mlp = Max(mlp, experts / tp if structure.experts_dealt else experts)
     tokens = micro_batch * prompt
+    scores = 0 if structure.fusion.fused_prefill else micro_batch * heads * prompt**2 * activation_bytes
     logits = micro_batch * vocab_size * statistic_bytes
-    return tokens * activation_bytes * (2 * hidden_size + Max(attention, mlp)) + logits
+    return tokens * activation_bytes * (2 * hidden_size + Max(attention, mlp)) + scores + logits
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:

@@ -78,14 +78,16 @@ class Layer:
         """One layer around the operations of its attention core."""
         parallel, post = self.architecture.parallel_block, self.architecture.block_norms == 4
         return sequence(
-            self.norm(f"{self.root}/attention/norm"),
+            self.norm(f"{self.root}/attention/norm", after_residual=True),
             *self.projections(),
             *core,
             self.linear(f"{self.root}/attention/output", self.output_width, hidden_size),
             None if parallel else self.reduce(f"{self.root}/attention/reduce"),
             self.norm(f"{self.root}/attention/post_norm") if post else None,
             None if parallel else self.residual(f"{self.root}/attention/residual"),
-            self.norm(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.norm(f"{self.root}/mlp/norm", after_residual=not parallel)
+            if self.architecture.block_norms > 1
+            else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
             self.norm(f"{self.root}/mlp/post_norm") if post else None,
@@ -237,10 +239,14 @@ class Layer:
 
     # --- element-wise kernels and collectives
 
-    def norm(self, name: str) -> Op:
-        """A norm over the residual stream."""
+    def norm(self, name: str, *, after_residual: bool = False) -> Op:
+        """A norm over the residual stream, with the addition before it where the two are fused."""
         n = self.tokens * hidden_size
-        return self.kernels.stream(self.path(name), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"])
+        traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
+        if after_residual and self.fusion.residual_norm:
+            traffic = ew.residual_norm_bytes(n, activation_bytes)
+            work += FLOPS_PER_ELEMENT["residual"]
+        return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
         """A residual addition; part of the norm after it where the two are fused."""

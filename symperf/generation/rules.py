@@ -51,6 +51,10 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     total = work.prompt + work.generate
     values = run_values(plan, model.name, model.sizes, system, (work.batch, total))
     refuse(RULES, values | {"stages": plan.pp, "vpp": 1})
+    if plan.ep > 1 and plan.effective_expert_tp > 1:
+        raise InputError(
+            f"expert_tp: found {plan.effective_expert_tp}, expected 1 with ep = {plan.ep}: experts are dealt whole"
+        )
     rows = model.sizes["position_rows"]
     if rows and total > rows:
         raise InputError(
@@ -82,6 +86,8 @@ def _warnings(plan: Plan, model: Model, total: int) -> list[str]:
         found.append(f"tp = {plan.tp} does not divide the vocabulary of {model.sizes['vocab_size']}: it is padded")
     if model.context and total > model.context:
         found.append(f"prompt + generate = {total} exceeds the {model.context} tokens that {model.name} is made for")
+    if model.architecture.multi_token_head:
+        found.append("the layers for multi-token prediction are not run: every step yields one token")
     ignored = [name for name, default in _TRAINING_ONLY.items() if getattr(plan, name) != default]
     if ignored:
         found.append(f"{', '.join(ignored)}: means nothing in inference and is ignored")
