@@ -80,7 +80,7 @@ class max_sum(Atom):  # noqa: N801
 def excess(count: Any, limit: Any) -> Any:
     """What a count has beyond a limit, max(count - limit, 0), for counts from 0 on, so that directions are proved.
 
-    >>> excess(7, 5), excess(5, 7), excess(0, 0)
-    (2, 0, 0)
+    >>> [excess(*map(sympy.Integer, pair)) for pair in ((7, 5), (5, 7), (0, 0))]
+    [2, 0, 0]
     """
     return (count + 1) * complement(Min(1, (limit + 1) / (count + 1)))

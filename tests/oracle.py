@@ -19,8 +19,8 @@ def sum_of_larger_lines(count: Any, start: Any, a: Any, b: Any, c: Any, d: Any) 
     """The sum, term by term, of the larger of two lines at start, start + 1, ..., `count` terms."""
     count, start, a, b, c, d = np.broadcast_arrays(count, start, a, b, c, d)
     total = np.zeros(count.shape)
-    for i in range(int(np.max(count))):
-        total += np.where(i < count, np.maximum(a + b * (start + i), c + d * (start + i)), 0.0)
+    for i in range(int(np.ceil(np.max(count)))):
+        total += np.where(i < count - 1e-6, np.maximum(a + b * (start + i), c + d * (start + i)), 0.0)
     return total
 
 
