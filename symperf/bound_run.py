@@ -133,6 +133,8 @@ class BoundRun(Analysis, Derivable):
         Raises:
             InputError: an unknown name, with the nearest.
         """
+        if not isinstance(name, str):
+            raise InputError(f"value: found {shown(name)}, expected the name of a quantity")
         key = ALIASES.get(name, name)
         program = self.compiled.program
         if key == "capacity_bytes":
@@ -254,7 +256,7 @@ class BoundRun(Analysis, Derivable):
         """
         known = self.compiled.program.inputs
         for name in names:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise InputError(f"free: the run has no symbol {shown(name)}{nearest(name, known)}")
         return self._with_free(self.free_names | set(names))
 

@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("zzz", ["micro_batch"])
     ''
     """
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 

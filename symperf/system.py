@@ -178,7 +178,7 @@ def parse_file(path: Path, label: str) -> dict[str, Any]:
         if path.is_dir():
             raise InputError(f"{label}: is a folder, expected a .toml file")
         if not path.is_file():
-            raise InputError(f"{label}: no such file, expected a .toml file that describes a system")
+            raise InputError(f"{label}: no such file, expected a .toml file")
         size = path.stat().st_size
         if size > _MAX_BYTES:
             raise InputError(f"{label}: has {size} bytes, expected a system description of at most {_MAX_BYTES}")
@@ -310,7 +310,8 @@ def checked_number(entry: object, symbol: Limits, where: str) -> float:
 def _hint(dimension: Dimension) -> str:
     if dimension is FRACTION:
         return ' (a share of the data-sheet figure; write 80 % as 0.8 or "80 %")'
-    return "" if dimension is COUNT else f" (a bare number is in {_si(dimension)}: is the unit missing?)"
+    unit = _si(dimension)
+    return "" if dimension is COUNT or not unit else f" (a bare number is in {unit}: is the unit missing?)"
 
 
 def _si(dimension: Dimension) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import adjoints, floats, run
+from ..errors import InputError, shown
 from .limits import leading, towards
 from .subject import Subject, subject_of
 
@@ -43,7 +44,13 @@ class Attribution:
         return {name: math.fsum(row[k] for row in self.seconds) for k, name in enumerate(self.columns)}
 
     def grouped(self, depth: int = 2) -> Attribution:
-        """The same with terms added up that share the first `depth` parts of their paths."""
+        """The same with terms added up that share the first `depth` parts of their paths.
+
+        Raises:
+            InputError: a depth that is no whole number of at least 1.
+        """
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise InputError(f"grouped: depth is {shown(depth)}, expected a whole number of at least 1")
         found: dict[str, list[float]] = {}
         for name, row in zip(self.rows, self.seconds, strict=True):
             held = found.setdefault("/".join(name.split("/")[:depth]), [0.0] * len(row))

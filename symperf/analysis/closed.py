@@ -66,15 +66,20 @@ def crossing(crossover: Crossover) -> Any:
     """
     subject, x = crossover.cell.numbers.subject, crossover.x
     inputs = subject.values | {crossover.symbol: x}
+    numbers, point = crossover.cell.numbers, crossover.cell.point
+    values = [numbers.at(position, point) for position in range(len(subject.program.instructions))]
     try:
-        found = powers(subject, crossover.symbol, crossover.cell.sides)
+        found = powers(subject, crossover.symbol, sides_at(subject, values) | crossover.cell.sides)
     except FormError:
         return None
     for change in crossover.changes:
         operation, *operands = subject.program.instructions[change.before.position]
         if operation not in ("max", "min"):
             continue
-        difference = _sum(found[operands[0]], found[operands[1]], -1)
+        one, other = (found[operand] for operand in operands)
+        if one is None or other is None:
+            continue
+        difference = _sum(one, other, -1)
         root = zero(difference, inputs, x)
         if root is not None:
             return root
@@ -111,8 +116,8 @@ def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:
     return None
 
 
-def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Powers]:
-    """Every instruction as a sum of powers of a symbol, inside a regime.
+def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]:
+    """Every instruction as a sum of powers of a symbol, inside a regime; nothing for one that is no such sum.
 
     Args:
         subject: what to run.

@@ -11,6 +11,7 @@ from ..codegen.interpret import arrays, floats, run
 from ..errors import InputError
 from .answers import Unreachable
 from .direction import direction
+from .symbols import LARGEST
 
 if TYPE_CHECKING:
     from ..bound_run import BoundRun
@@ -24,6 +25,8 @@ SCANNED = 1 << 16
 """Whole numbers tried one by one where no direction is proved."""
 TRIES = 20_000
 """Whole numbers offered to the run, beginning with the best, before giving up."""
+DIVISORS = ("tp", "pp", "dp", "vpp", "ep", "expert_tp", "micro_batch", "num_key_value_heads")
+"""Symbols that a run accepts only where they divide one of its sizes, so that only divisors are offered to it."""
 
 
 def solve_whole(of_run: BoundRun, subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
@@ -49,7 +52,15 @@ def solve_whole(of_run: BoundRun, subject: Subject, symbol: str, domain: Domain,
         candidates, best = _scanned(subject, symbol, (low, high), sign, target)
     else:
         best = high if way * sign < 0 else low
-        candidates = _walk(low, high, met, rising=way * sign > 0) if met(best) else iter(())
+        candidates = _walk(low, high, met, rising=way * sign > 0) if met(best) else ()
+    meets_somewhere = bool(candidates)
+    if symbol in DIVISORS:
+        allowed = _divisors(of_run)
+        down = isinstance(candidates, range) and candidates.step < 0
+        if isinstance(candidates, range):
+            candidates = [n for n in sorted(allowed, reverse=down) if n in candidates]
+        else:
+            candidates = [n for n in candidates if n in allowed]
     tried = 0
     for n in candidates:
         tried += 1
@@ -69,10 +80,21 @@ def solve_whole(of_run: BoundRun, subject: Subject, symbol: str, domain: Domain,
             )
         if tried >= TRIES:
             break
-    if tried:
-        text = f"{subject.output} = {target:.6g} is unreachable: the run accepts no {symbol} that would reach it"
+    if meets_somewhere:
+        which = f"none of the {TRIES} nearest values of" if tried >= TRIES else "no"
+        text = f"{subject.output} = {target:.6g} is unreachable: the run accepts {which} {symbol} that would reach it"
         raise Unreachable(text, None, float(best))
     raise unreachable(subject.output, symbol, target, _at(subject, symbol, best), float(best), domain)
+
+
+def _divisors(of_run: BoundRun) -> set[int]:
+    """Every divisor of a whole number that the run is bound to."""
+    found: set[int] = set()
+    for size in {int(value) for value, _ in of_run.bound.values() if value % 1 == 0 and 1 <= value <= LARGEST}:
+        tried = np.arange(1, math.isqrt(size) + 1)
+        small = tried[size % tried == 0]
+        found.update(small.tolist(), (size // small).tolist())
+    return found
 
 
 def _walk(low: int, high: int, met: Any, *, rising: bool) -> Any:
@@ -102,11 +124,11 @@ def _scanned(subject: Subject, symbol: str, ends: tuple[int, int], sign: int, ta
     good = np.flatnonzero(sign * (found - target) <= 0)
     if sign * (found[-1] - found[0]) > 0:
         good = good[::-1]
-    return (int(xs[k]) for k in good), int(xs[np.nanargmin(sign * found)])
+    return [int(xs[k]) for k in good], int(xs[np.nanargmin(sign * found)])
 
 
 def _many(subject: Subject, symbol: str, xs: Any) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         values = run(subject.program, subject.values | {symbol: xs}, arrays())
     return np.broadcast_to(values[subject.position], xs.shape)
 

@@ -62,8 +62,9 @@ class Numbers:
         total = self.at(self.subject.position, point)
         if parts is None or total == 0:
             return {}
-        column = parts[:, point if parts.shape[1] > 1 else 0] / total
-        if abs(column.sum() - 1) > 1e-6:
+        with np.errstate(all="ignore"):
+            column = parts[:, point if parts.shape[1] > 1 else 0] / total
+        if not abs(column.sum() - 1) <= 1e-6:  # of numbers beyond a double's range it is no number
             return {}
         return {name: float(share) for name, share in zip(self.subject.names, column, strict=True)}
 
@@ -83,7 +84,7 @@ class Numbers:
 
     def matters(self) -> dict[int, Any]:
         """Per instruction that the output depends on, at which points its derivative is not zero."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             slopes = adjoints(self.subject.program, self.values, self.subject.position, arrays())
         return {at: np.broadcast_to(np.not_equal(slope, 0), (self.count,)) for at, slope in slopes.items()}
 
@@ -111,7 +112,7 @@ def numbers(subject: Subject, points: Mapping[str, Any]) -> Numbers:
             parts.append(None)
         else:
             args = [values[operand] for operand in operands]
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 values.append(forward[operation](*args))
                 parts.append(_parts(operation, args, [parts[operand] for operand in operands], values[-1]))
     return Numbers(subject, count, values, parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +219,11 @@ def regimes_of(
             name, exact = "sampled", sampled(smooth, symbol, low, high)
         cells = exact
     intervals = [_regime(*stretch) for stretch in cells]
+    for regime in intervals:
+        if not math.isfinite(regime.value):
+            raise InputError(
+                f"regimes: {subject.output} is no finite number at {symbol} = {regime.at:g}, expected a narrower range"
+            )
     found = []
     for before, after in itertools.pairwise(intervals):
         found.append(_crossover(symbol, before, after))

@@ -118,7 +118,7 @@ def crossings_of(subject: Subject, symbol: str, low: float, high: float, target:
         xs = np.concatenate([[0.0], xs])
 
     def over(points: Any) -> Any:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             values = run(subject.program, subject.values | {symbol: points}, arrays())[subject.position]
         return np.broadcast_to(values, np.shape(points)) - target
 

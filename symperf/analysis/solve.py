@@ -12,7 +12,7 @@ from .answers import Unreachable
 from .forms import Form, FormError, constant, plain
 from .roots import sign_at, sign_changes, value_at
 from .subject import subject_of
-from .symbols import Domain, domain_of, known, led
+from .symbols import Domain, domain_of, is_finite, known, led
 
 if TYPE_CHECKING:
     from ..bound_run import BoundRun
@@ -94,7 +94,7 @@ def solve(
     if len(target) != 1:
         raise InputError(f"solve: found {len(target)} targets, expected one, such as time = 0.02")
     ((of, wanted),) = target.items()
-    if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 < wanted < math.inf:
+    if not is_finite(wanted) or wanted <= 0:
         raise InputError(f"solve: {of} is {shown(wanted)}, expected a finite number above 0")
     subject = subject_of(of_run, of, "solve")
     subject = led(of_run, subject, known(of_run, subject, symbol, "solve"))
@@ -108,8 +108,7 @@ def solve(
 
 def _limited(symbol: str, domain: Domain, low: float | None, high: float | None) -> Domain:
     for what, value in (("low", low), ("high", high)):
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-        if value is not None and not good:
+        if value is not None and not (is_finite(value) and value >= 0):
             raise InputError(f"solve: {what} is {shown(value)}, expected a finite number of at least 0")
     first = domain.low if low is None else max(low, domain.low)
     last = domain.high if high is None else min(high, domain.high)
@@ -160,7 +159,9 @@ def _sampled(subject: Subject, symbol: str, domain: Domain, target: float) -> So
         return _nearest(subject, symbol, target, allowed)
     if values.min() == values.max():
         raise InputError(f"solve: {subject.output} does not depend on {symbol} at these values")
-    at = int(abs(values - target).argmin())
+    gaps = abs(values - target)
+    gaps[~(gaps < math.inf)] = math.inf
+    at = int(gaps.argmin())
     raise unreachable(subject.output, symbol, target, float(values[at]), float(xs[at]), domain)
 
 

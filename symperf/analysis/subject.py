@@ -128,12 +128,14 @@ def subject_of(run: BoundRun, of: str, where: str) -> Subject:
     """
     from ..bound_run import ALIASES
 
+    if not isinstance(of, str):
+        raise InputError(f"{where}: the quantity is {shown(of)}, expected its name")
     program = run.compiled.program
     key = ALIASES.get(of, of)
     position = program.outputs.get(key, program.lets.get(key))
     if position is None:
         known = [*ALIASES, *program.outputs, *program.lets]
-        raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(str(of), known)}")
+        raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(of, known)}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     alone = live(Program(program.instructions, program.inputs, program.lets, {key: position}), [position])

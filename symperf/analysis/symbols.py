@@ -103,6 +103,20 @@ def led(run: BoundRun, subject: Subject, *symbols: str) -> Subject:
     return subject
 
 
+def is_finite(value: object) -> bool:
+    """Whether something is a number that a double can hold.
+
+    >>> is_finite(3), is_finite(10**400), is_finite(True), is_finite("3")
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
 def checked_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:
     """The two ends of a range.
 
@@ -111,13 +125,14 @@ def checked_range(name: str, low: object, high: object, domain: Domain, where: s
     """
     ends = []
     for what, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not is_finite(value):
             raise InputError(f"{where}: {what} is {shown(value)}, expected a finite number")
+        value = float(value)  # type: ignore[arg-type]
         if value <= 0:
             raise InputError(f"{where}: {what} is {value:g}, expected a number above 0")
         if domain.whole and value % 1:
             raise InputError(f"{where}: {what} is {value:g}, but {name} is a whole number")
-        ends.append(float(value))
+        ends.append(value)
     if ends[0] >= ends[1]:
         what = "is empty" if ends[0] == ends[1] else "is reversed"
         raise InputError(f"{where}: the range from {ends[0]:g} to {ends[1]:g} {what}, expected low below high")

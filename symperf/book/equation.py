@@ -19,6 +19,8 @@ PAGE = Spacing(line=42.0, equals=1.9, indent=2.0, stack=4.5)
 """In em: what the book's text width of 160 mm holds at 10 points, less a margin for what widths leave out."""
 ROW_END = " \\\\[4pt]\n"
 """Ends a row of a stack."""
+NARROWEST = 8
+"""Columns that a line takes at least, however narrow the terminal is."""
 GLYPH = "X"
 """Of the parts of an equation that get a name."""
 
@@ -91,7 +93,8 @@ def _right(line: Line) -> str:
 
 
 def _wrapped(line: str, columns: int) -> list[str]:
-    """The line, or as many as it takes, broken at spaces."""
+    """The line, or as many as it takes, broken at spaces; never narrower than `NARROWEST`."""
+    columns = max(columns, NARROWEST)
     if width_of(line) <= columns:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))

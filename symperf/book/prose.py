@@ -57,8 +57,19 @@ def latex(text: str, link: Callable[[str], str | None] = lambda _: None) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Plain text in LaTeX, with all that has a meaning there escaped."""
-    return "".join(_LATEX.get(character, character) for character in text)
+    r"""Plain text in LaTeX, with all that has a meaning there escaped; characters that pdflatex lacks by their code.
+
+    >>> print(latex_text("50% of a_b, Löf\n漢"))
+    50\% of a\_b, Löf [U+6F22]
+    """
+    return "".join(_LATEX.get(character) or _latex_character(character) for character in text)
+
+
+def _latex_character(character: str) -> str:
+    if character.isspace():
+        return " "
+    latin = "\xa1" <= character <= "\u017e" or character in "‘’“”„‚‹›†‡•…€™"
+    return character if (character.isascii() and character.isprintable()) or latin else f"[U+{ord(character):04X}]"
 
 
 def latex_name(name: str) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 
+REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy")
+"""Packages that an installation has."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 fine, 2 bad input (told in one line on standard error), 130 interrupted.
+        0 fine, 1 a question without an answer, 2 bad input (both told in one line on standard error), 130 interrupted.
     """
+    from ..analysis import Unreachable
     from ..errors import InputError
     from .output import discard_output, write_error
     from .parser import parse
@@ -22,6 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except InputError as error:
         write_error(str(error))
+        return 2
+    except Unreachable as error:
+        write_error(str(error))
+        return 1
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in REQUIRED:
+            raise
+        write_error(f"needs {error.name}, which is not installed: pip install symperf")
         return 2
     except KeyboardInterrupt:
         write_error("interrupted")

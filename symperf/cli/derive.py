@@ -12,7 +12,7 @@ from ..model import Model
 from ..plan import Plan
 from ..run import Run
 from ..system import System
-from .output import write, write_json
+from .output import write, write_file, write_json
 from .train import parse_values
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         below=options.below,
         fold=[name.replace("-", "_") for name in options.fold] or None,
     )
-    regimes = _regimes(answer, derivation, options)
+    regimes = _regimes(answer, options)
     if options.json:
         from ..report.derive import as_json
 
@@ -148,7 +148,7 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _regimes(answer: BoundRun, derivation: Derivation, options: argparse.Namespace) -> Any:
+def _regimes(answer: BoundRun, options: argparse.Namespace) -> Any:
     if options.wrt is None:
         return None
     from ..analysis.regimes import regimes
@@ -157,12 +157,12 @@ def _regimes(answer: BoundRun, derivation: Derivation, options: argparse.Namespa
     inputs = answer.compiled.program.inputs
     if name not in inputs:
         raise InputError(f"wrt: the run has no symbol {shown(name)}{nearest(name, inputs)}")
-    if derivation.term is not None:
+    if options.term is not None:
         raise InputError("derive: --wrt is of a whole quantity, without --term")
     low, high = options.from_, options.to
     if low is None:
         low, high = default_range(name, answer.bound[name][0])
-    return regimes(answer, name, low, high, of=derivation.of)
+    return regimes(answer, name, low, high, of=options.of)
 
 
 def default_range(name: str, value: float) -> tuple[float, float]:
@@ -182,7 +182,4 @@ def _deliver(text: str, output: str | None) -> None:
     if output is None:
         write(text)
         return
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"derive: --output {shown(output)}: cannot be written: {error.strerror}") from None
+    write_file(output, text, "derive: --output {}: cannot be written")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, shown
-from .output import console, write, write_json
+from .output import console, write, write_file, write_json
 
 if TYPE_CHECKING:
     import argparse
@@ -53,10 +52,7 @@ def _write_book(kind: str, path: Path, names: list[str] | None, as_json: bool) -
         content = pdf(tex(names)).content
     else:
         content = {"tex": tex, "md": markdown, "html": html}[kind](names).encode()
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"formulas: --{kind}: cannot write {shown(str(path))}: {error.strerror}") from None
+    write_file(path, content, f"formulas: --{kind}: cannot write {{}}")
     if as_json:
         write_json({"written": str(path), "bytes": len(content)})
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
+import re
+import stat
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,16 +21,29 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Styles, and single characters that a terminal does not print."""
+
+
 def write_json(data: dict[str, Any]) -> None:
-    """One JSON object on standard output; NaN and infinity are refused."""
-    write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+    """One JSON object on standard output.
+
+    Raises:
+        InputError: NaN or infinity in it, which JSON does not have.
+    """
+    try:
+        text = json.dumps(data, indent=2, allow_nan=False)
+    except ValueError:
+        raise InputError("--json: an answer is beyond the range of a number at these values") from None
+    write(text + "\n")
 
 
 @contextlib.contextmanager
 def console() -> Iterator[Console]:
     """A console that fits the terminal, 120 columns where there is none; its text is written when all of it is there.
 
-    Names from files are printed as they are: no markup and no emoji codes in them are read.
+    Names from files are printed as they are: no markup and no emoji codes in them are read, and what would steer the
+    terminal or turn the direction of writing is an escape.
     """
     from rich.console import Console as _Console
 
@@ -41,7 +58,12 @@ def console() -> Iterator[Console]:
         emoji=False,
     )
     yield made
-    write(text.getvalue())
+    styled = made.color_system is not None
+    write(CONTROL.sub(lambda found: found[0] if styled and found[1] else _escaped(found[0]), text.getvalue()))
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode()
 
 
 def write(text: str) -> None:
@@ -59,6 +81,44 @@ def write(text: str) -> None:
     except OSError as error:
         discard_output()
         raise InputError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) -> None:
+    """Write a whole file, or leave what is there as it is: it is written beside and put in its place when it is whole.
+
+    Args:
+        path: of the file; a device or a pipe is written to as it is.
+        content: bytes, or text that becomes UTF-8.
+        told: what the error line says before the reason, with {} for the path.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    try:
+        target = Path(path)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        target = target.resolve()
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        _put(target, data)
+    except (OSError, ValueError, RuntimeError) as error:  # a null character in the path; links in a circle
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"{told.format(shown(str(path)))}: {reason or error}") from None
+
+
+def _put(target: Path, data: bytes) -> None:
+    beside = target.with_name(f".symperf-{os.getpid()}.part")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        if target.exists():
+            beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def discard_output() -> None:

@@ -69,6 +69,14 @@ class Condition:
         return min(ratios, default=math.inf)
 
     @property
+    def always(self) -> bool:
+        """Whether it compares numbers of which none could change places with the active one, as 0 and -23."""
+        if self.kind not in ("max", "min") or math.isfinite(self.margin):
+            return False
+        sides = (self.active, *self.others)
+        return not any(side.more or any(m.free_symbols for _, _, m in side.leading) for side in sides)
+
+    @property
     def distinct(self) -> Condition | None:
         """The condition without branches that are the same as the active one as long as it holds; None without any."""
         if self.kind not in ("max", "min"):
@@ -78,8 +86,8 @@ class Condition:
 
 
 def readable(found: Iterable[Condition]) -> list[Condition]:
-    """The conditions that a reader is shown: no exact divisions, and nothing that is compared with its like."""
-    distinct = (condition.distinct for condition in found if condition.kind != "divides")
+    """The conditions that a reader is shown: not what always holds, no exact division, nothing beside its like."""
+    distinct = (condition.distinct for condition in found if condition.kind != "divides" and not condition.always)
     return sorted((each for each in distinct if each is not None), key=lambda each: each.margin)
 
 

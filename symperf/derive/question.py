@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..bound_run import BoundRun
 
 PHASES = tuple(term for term in TIMES.values() if term is not None)
+NAMED = {"derive": "quantity", "free": "symbol", "fold": "symbol or a group of symbols"}
 FOLDS = ("formats", "efficiencies", "tiles", "all", "none")
 """Words for groups of symbols that may be made numbers."""
 
@@ -68,23 +69,41 @@ def derive(
     Raises:
         InputError: an unknown quantity, term or symbol, with the nearest, or a share that is none.
     """
+    (of,) = _names("derive", of)
     of = ALIASES.get(of, of)
+    if term is not None and not isinstance(term, str):
+        raise InputError(f"term: found {shown(term)}, expected a path such as layer/mlp")
     if of in PHASES and _has_phases(run):
         of, term = "time", of if term is None else f"{of}/{term.removeprefix(f'{of}/')}"
     metrics = {} if of in TREES else metric_forms(run)
     if of not in TREES and of not in metrics:
         known = quantities(run)
         raise InputError(f"derive: unknown quantity {shown(of)}, expected {' or '.join(known)}{nearest(of, known)}")
-    names = _checked_free(run, free)
+    names = _checked_free(run, _names("free", free))
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:
         raise InputError(f"below: found {shown(below)}, expected a share from 0 to 1")
-    regime = _regime(run, names, fold)
+    regime = _regime(run, names, None if fold is None else _names("fold", fold))
     if of in TREES:
         forms = time_forms(run) if of == "time" else memory_forms(run)
         return _tree(run, of, forms, term, names, float(below), regime)
     if term is not None:
         raise InputError(f"term: {of} has no terms, expected one of time or memory")
     return _metric(run, of, metrics[of], names, float(below), regime)
+
+
+def _names(where: str, given: Any) -> list[str]:
+    """Names as a list; a text alone is one name.
+
+    Raises:
+        InputError: something else than names.
+    """
+    if isinstance(given, str):
+        return [given]
+    found = list(given) if hasattr(given, "__iter__") and where != "derive" else [given]
+    for name in found:
+        if not isinstance(name, str):
+            raise InputError(f"{where}: found {shown(name)}, expected the name of a {NAMED[where]}")
+    return found
 
 
 def quantities(run: BoundRun) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,7 @@ def _condition(condition: Condition, notation: Unicode, width: int) -> list[str]
         return _beside(f"  {active} {'> 1' if condition.holds else '= 1'}", where, width)
     sign = SIGNS.get(condition.kind, "≤")
     names = [active, *(branch_text(other, notation) for other in condition.others)]
-    margin = f" ({condition.margin:.3g} x)" if condition.kind in SIGNS else ""
+    margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
     resources = [branch.resource for branch in (condition.active, *condition.others)]
     if len(names) == 2 and None not in resources and resources[0] != resources[1]:
         where = f"{resources[0]} {sign} {resources[1]}, {where}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..book.latex import Latex
-from ..book.notation import PRODUCT, WHOLE, Box
+from ..book.notation import PRODUCT, SUM, WHOLE, Box
 from ..book.unicode import Unicode, columns
 from ..formulas.symbols import SYMBOLS
 from ..vocabulary import unit
@@ -140,6 +140,10 @@ def latex_decimal(value: float) -> str:
 
 def monomial_box(coefficient: Number, rounding: float, monomial: Any, notation: Notation) -> Box:
     """A monomial: its rounding factor, its coefficient and its symbols."""
+    whole = notation.box(monomial)
+    if whole.level == SUM:  # a sum that stays in one piece, such as the number of decode steps
+        inside, factor = notation.brackets(whole), float(coefficient) * rounding
+        return inside if abs(factor - 1) < 1e-9 else _times(factor, inside, notation)
     if is_plain(coefficient):
         whole = notation.box(exact_number(coefficient) * monomial)
         return whole if abs(rounding - 1) < 1e-9 else _times(rounding, whole, notation)
