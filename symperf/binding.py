@@ -40,6 +40,8 @@ LIMITS: dict[str, Limits] = {
 }
 """What values the symbols of `DEFAULTS` may take."""
 
+_DEGREES = ("tp", "pp", "dp", "vpp", "ep", "cp", "overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep")
+_OPTIONAL = ("zero_shards", "node_limit", "first_stage_layers", "last_stage_layers")
 Bound = dict[str, tuple[float, str]]
 
 
@@ -58,8 +60,10 @@ def bind(model: Model, system: System, plan: Plan, batch: int, sequence: int, de
     bound["batch"] = (float(batch), "asked for")
     bound["sequence"] = (float(sequence), "asked for")
     bound["micro_batch"] = (float(plan.micro_batch or 1), "plan")
-    for name in ("tp", "pp", "dp", "vpp", "ep", "overlap_tp", "overlap_dp", "overlap_gather"):
+    for name in _DEGREES:
         bound[name] = (float(getattr(plan, name)), "plan")
+    for name in _OPTIONAL:
+        bound[name] = (float(getattr(plan, name) or 1), "plan")
     bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
     precision = precision_of(plan, system)
     rate = system.matrix_rate(precision)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .formulas import elementwise as ew
 from .formulas.symbols import activation_bytes, hidden_size, overlap_tp
-from .kernels import Group, Kernels, tensor_group
+from .groups import Group, tensor_group
+from .kernels import Kernels
 from .schedule import Node, Op, Overlap
 from .shapes import FLOPS_PER_ELEMENT, Shapes
 

@@ -12,7 +12,8 @@ from .codegen.lower import lower
 from .compiled import Compiled, Term
 from .footprint import footprint
 from .formulas.parameters import flops_utilization
-from .formulas.symbols import SYMBOLS, batch, dp, matrix_rate, pp, sequence, strip_units, tp
+from .formulas.symbols import SYMBOLS, batch, matrix_rate, pp, sequence, strip_units, tp
+from .groups import replicas
 from .schedule import Idle, Op, closed_form, executions, terms, time_of
 from .step import TrainingStep
 
@@ -40,7 +41,7 @@ def totals(structure: Structure) -> dict[str, Any]:
         "model_flops": 3 * forward,
         "hardware_flops": 3 * forward + counts.recomputed_flops(structure.architecture, structure.recompute),
         "tokens": batch * sequence,
-        "devices": tp * pp * dp,
+        "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
     }
 

@@ -25,7 +25,7 @@ from .formulas.symbols import (
     token_imbalance,
     tp,
 )
-from .kernels import Group, expert_group
+from .groups import Group, expert_group
 from .schedule import Op, Sequence, sequence
 from .shapes import FLOPS_PER_ELEMENT
 
@@ -120,6 +120,9 @@ class Experts:
 
     def transfer(self, name: str) -> Op | None:
         """Every token to the devices of its experts, or back."""
+        if self.layer.structure.node_limited:
+            count = (self.tokens, num_experts_per_token, hidden_size, activation_bytes, token_imbalance)
+            return self.kernels.node_limited(self.path(name), self.message, count, expert_group())
         return self.kernels.all_to_all(self.path(name), self.message, expert_group())
 
     def gather(self, name: str) -> Op | None:

@@ -10,15 +10,13 @@ import sympy
 from . import counts
 from . import device_counts as device
 from .architecture import UNIFORM
+from .context import context_workspace
 from .formulas import attention as att
 from .formulas import expert_parallel as dealt
 from .formulas import memory as mem
-from .formulas import pipeline as pipe
 from .formulas import symbols as sym
 from .formulas.atoms import Max, complement, present
 from .formulas.symbols import (
-    batch,
-    dp,
     gradient_bytes,
     head_dim,
     hidden_size,
@@ -26,13 +24,14 @@ from .formulas.symbols import (
     num_layers,
     optimizer_bytes,
     pp,
-    vpp,
     weight_bytes,
     workspace_bytes,
 )
 from .formulas.symbols import sequence as sequence_length
-from .kernels import expert_data_group
+from .groups import expert_shard_groups, shard_groups
 from .shapes import Shapes
+from .stages import held_parameters, in_flight, stage_count
+from .structure import ZERO_BUBBLE
 
 if TYPE_CHECKING:
     from .architecture import LayerKind
@@ -96,7 +95,13 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
 
 
 def stage_activations(structure: Structure, held: Any) -> Any:
-    """Bytes that a stage's layers keep of `held` micro-batches."""
+    """Bytes that the fullest stage's layers keep of `held` micro-batches."""
+    if structure.stages != "even":
+        kinds = structure.architecture.kinds
+        counted = [(counts.count_of(kind), layer_activations(structure, kind)) for kind in kinds]
+        if structure.architecture.uniform_dense:
+            counted = [(num_layers, layer_activations(structure))]
+        return sum(mem.stage_activation_bytes(each, stage_count(structure, n), 1, held) for n, each in counted)
     if structure.architecture.uniform_dense:
         return mem.stage_activation_bytes(layer_activations(structure), num_layers, pp, held)
     return sum(
@@ -116,16 +121,6 @@ def recomputed_bytes(structure: Structure) -> Any:
     return Max(*(layer_activations(plain, kind) for kind in kinds))
 
 
-def in_flight(structure: Structure) -> Any:
-    """Micro-batches whose activations the first stage holds."""
-    count = pipe.micro_batch_count(batch, micro_batch, dp)
-    if structure.schedule == "gpipe":
-        return pipe.gpipe_in_flight(count)
-    if structure.schedule == "1f1b":
-        return pipe.one_f_one_b_in_flight(count, pp)
-    return pipe.interleaved_in_flight(count, pp, vpp)
-
-
 def end_activations(structure: Structure) -> tuple[Any, Any]:
     """Bytes that the embedding and the head keep of one micro-batch."""
     shapes, architecture = Shapes.of(structure), structure.architecture
@@ -142,42 +137,47 @@ def footprint(structure: Structure) -> dict[str, Any]:
     """Named terms of the memory of a training step on the fullest device; a total is their sum.
 
     The first stage of a pipeline holds the most micro-batches; the last holds the logits. Activations are the larger
-    of the two, weights those of the larger end.
+    of the two, weights those of the larger end. A zero-bubble schedule holds as many micro-batches on every stage;
+    under DualPipe the first device is both ends.
     """
-    architecture = structure.architecture
-    layers, experts = device.stage_parameters(architecture)
-    ends = counts.stage_end_parameters(architecture)
-    held = in_flight(structure)
-    layer_bytes = stage_activations(structure, held)
-    first, last = end_activations(structure)
-    newest = stage_activations(structure, 1)
-    first_stage = layer_bytes + held * first + complement(present(pp)) * last
-    last_stage = present(pp) * (newest + last)
-    zero = structure.zero
-    found = {
-        "weights/layers": mem.weights_memory(layers, weight_bytes),
-        "weights/ends": mem.weights_memory(ends, weight_bytes),
-        "gradients/layers": mem.gradients_memory(layers, gradient_bytes),
-        "gradients/ends": mem.gradients_memory(ends, gradient_bytes),
-        "optimizer/layers": mem.optimizer_memory(layers, optimizer_bytes),
-        "optimizer/ends": mem.optimizer_memory(ends, optimizer_bytes),
-    }
-    found = {name: form / dp if zero >= SHARDED_FROM[name.split("/")[0]] else form for name, form in found.items()}
-    if architecture.routed:
-        replicas = expert_data_group().ranks
-        each = {
-            "weights/experts": mem.weights_memory(experts, weight_bytes),
-            "gradients/experts": mem.gradients_memory(experts, gradient_bytes),
-            "optimizer/experts": mem.optimizer_memory(experts, optimizer_bytes),
-        }
-        found |= {
-            name: form / replicas if zero >= SHARDED_FROM[name.split("/")[0]] else form for name, form in each.items()
-        }
-    if zero == 3:
-        unit = device.largest_layer_parameters(architecture)
-        found["workspace/gathered"] = present(dp) * 2 * unit * (weight_bytes + gradient_bytes)
+    layers, experts, ends = held_parameters(structure)
+    found = _state(structure, {"layers": layers, "ends": ends}, shard_groups(structure)[0].ranks)
+    if structure.architecture.routed:
+        found |= _state(structure, {"experts": experts}, expert_shard_groups(structure)[0].ranks)
+    if structure.zero == 3:
+        unit = device.largest_layer_parameters(structure.architecture)
+        sharded = present(shard_groups(structure)[0].ranks)
+        found["workspace/gathered"] = sharded * 2 * unit * (weight_bytes + gradient_bytes)
+    if structure.context != "none":
+        found["workspace/context"] = context_workspace(structure)
     return found | {
-        "activations": Max(first_stage, last_stage),
+        "activations": _activations(structure),
         "workspace/recompute": recomputed_bytes(structure),
         "workspace/framework": workspace_bytes,
     }
+
+
+def _state(structure: Structure, parameters: dict[str, Any], shards: Any) -> dict[str, Any]:
+    """Weights, gradients and optimizer state of parameters by what they are, sharded as the ZeRO stage has it."""
+    each = {
+        "weights": (mem.weights_memory, weight_bytes),
+        "gradients": (mem.gradients_memory, gradient_bytes),
+        "optimizer": (mem.optimizer_memory, optimizer_bytes),
+    }
+    return {
+        f"{state}/{name}": form(count, size) / shards if structure.zero >= SHARDED_FROM[state] else form(count, size)
+        for state, (form, size) in each.items()
+        for name, count in parameters.items()
+    }
+
+
+def _activations(structure: Structure) -> Any:
+    """Bytes of activations on the fullest stage."""
+    held = in_flight(structure)
+    layer_bytes = stage_activations(structure, held)
+    first, last = end_activations(structure)
+    if structure.schedule == "dualpipe":
+        return layer_bytes + held / 2 * first + last
+    newest = layer_bytes if structure.schedule in ZERO_BUBBLE else stage_activations(structure, 1)
+    first_stage = layer_bytes + held * first + complement(present(pp)) * last
+    return Max(first_stage, present(pp) * (newest + last))

@@ -6,51 +6,21 @@ how many network tiers there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .formulas import attention, collectives, elementwise, matmul, roofline
+from .formulas import attention, collectives, elementwise, expert_parallel, matmul, roofline
 from .formulas.atoms import present
-from .formulas.symbols import activation_bytes, dp, ep, expert_tp, gradient_bytes, pp, tp, weight_bytes
+from .formulas.symbols import activation_bytes, gradient_bytes, node_limit, weight_bytes
+from .groups import expert_group as expert_group
+from .groups import pipeline_group as pipeline_group
+from .groups import tensor_group as tensor_group
 from .schedule import Demand, Op
 
 if TYPE_CHECKING:
+    from .groups import Group
     from .structure import Structure
-
-
-@dataclass(frozen=True)
-class Group:
-    """Ranks that talk to one another: how many, and how far apart in rank order (tensor, data, then pipeline)."""
-
-    ranks: Any
-    stride: Any
-
-
-def tensor_group() -> Group:
-    """The tensor-parallel group: neighbours in rank order."""
-    return Group(tp, sympy.S.One)
-
-
-def data_group() -> Group:
-    """The data-parallel group: every t-th rank."""
-    return Group(dp, tp)
-
-
-def pipeline_group() -> Group:
-    """The pipeline: every (t d)-th rank."""
-    return Group(pp, tp * dp)
-
-
-def expert_group() -> Group:
-    """The devices over which experts are dealt: every t_e-th rank, tensor-parallel ranks first."""
-    return Group(ep, expert_tp)
-
-
-def expert_data_group() -> Group:
-    """The replicas of an expert: what is left of tensor and data parallelism beside e and t_e."""
-    return Group(tp * dp / (ep * expert_tp), ep * expert_tp)
 
 
 class Kernels:
@@ -124,6 +94,15 @@ class Kernels:
         return self._collective(
             path, message, group, collectives.scale_up_all_to_all_time, collectives.hierarchical_all_to_all_time
         )
+
+    def node_limited(self, path: str, message: Any, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
+        """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
+        if self.structure.tiers < 2:
+            return self.all_to_all(path, message, group)
+        inner = collectives.inner_ranks_of(group.ranks, group.stride)
+        outer = collectives.outer_ranks_of(group.ranks, group.stride)
+        time = expert_parallel.node_limited_dispatch_time(*count, node_limit, inner, outer)
+        return Op(path, time, Demand(message_bytes=message))
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from .architecture import MODELLED_FFNS, MODELLED_MIXERS
+from .combinations import check_combination
 from .errors import InputError, nearest, shown
-from .structure import Attention, Recompute, Schedule
+from .structure import Attention, Context, Recompute, Schedule
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
@@ -22,9 +23,16 @@ PRECISIONS = (*TRAINING_PRECISIONS, "fp8", "fp4", "int8", "int8-weight", "int4-w
 STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
 """Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
 LARGEST = 10**9
-_DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "ep", "expert_tp")
-_CHOICES = {"attention": get_args(Attention), "recompute": get_args(Recompute), "precision": PRECISIONS}
-_LATER = ("fp8", "fp4", "int8", "zero-bubble", "dualpipe")
+CONTEXT_KINDS = get_args(Context)[1:]
+_OPTIONAL = ("micro_batch", "expert_tp", "zero_shards", "node_limit", "first_stage_layers", "last_stage_layers")
+_DEGREES = ("tp", "pp", "dp", "vpp", "ep", "cp", *_OPTIONAL)
+_CHOICES = {
+    "attention": get_args(Attention),
+    "recompute": get_args(Recompute),
+    "precision": PRECISIONS,
+    "cp_kind": CONTEXT_KINDS,
+}
+_LATER = ("fp8", "fp4", "int8")
 """Values of the public contract whose physics is not modelled yet."""
 
 
@@ -44,13 +52,22 @@ class Plan:
             3 also weights (as FSDP does).
         ep: expert-parallel degree: devices over which the experts of a layer are dealt.
         expert_tp: tensor-parallel degree inside an expert; by default 1 with `ep` above 1, else `tp`.
-        schedule: "gpipe", "1f1b" or "interleaved"; by default what `vpp` asks for.
+        schedule: "gpipe", "1f1b", "interleaved", "zero-bubble" (ZB-H1), "zb-h2", "zero-bubble-2p" or "dualpipe"; by
+            default what `vpp` asks for.
         precision: of the matrix products, "bf16" or "fp16"; in inference also one of the other `PRECISIONS`.
         attention: "eager" or "flash"; by default eager for models with dropout, flash for the rest.
         dropout: whether dropouts run; by default what the model's config says.
         overlap_tp: part of the overlappable tensor-parallel traffic that hides in the backward pass, 0 to 1.
         overlap_dp: part of the last backward pass (of every one from ZeRO-2 on) beside which gradients are reduced.
         overlap_gather: part of the gathering of sharded parameters (ZeRO-3) that runs beside the layers, 0 to 1.
+        cp: context-parallel degree: parts of a sequence.
+        cp_kind: how attention runs over parts: "ring", "all-to-all" (Ulysses) or "all-gather".
+        uneven_stages: stages need not have equal layers: they differ by one at most.
+        first_stage_layers: layers of the first stage, together with
+        last_stage_layers: those of the last; the others share the rest evenly.
+        zero_shards: hybrid sharding: replicas that share one copy of the state; by default all.
+        node_limit: scale-up domains that may hold the experts of one token; by default all (DeepSeek-V3 has 4).
+        overlap_ep: part of the transfers of experts and stages that DualPipe runs beside the other pass, 0 to 1.
 
     Raises:
         InputError: a value out of range, naming it.
@@ -73,22 +90,29 @@ class Plan:
     ep: int = 1
     expert_tp: int | None = None
     overlap_gather: float = 1.0
+    cp: int = 1
+    cp_kind: str = "ring"
+    uneven_stages: bool = False
+    first_stage_layers: int | None = None
+    last_stage_layers: int | None = None
+    zero_shards: int | None = None
+    node_limit: int | None = None
+    overlap_ep: float = 1.0
 
     def __post_init__(self) -> None:
         for name in _DEGREES:
-            if name in ("micro_batch", "expert_tp") and getattr(self, name) is None:
-                continue
-            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+            if name not in _OPTIONAL or getattr(self, name) is not None:
+                object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            if value is not None or name == "recompute":
+            if value is not None or name in ("recompute", "cp_kind"):
                 _choice(name, value, choices)
-        for name in ("overlap_tp", "overlap_dp", "overlap_gather"):
+        for name in ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep"):
             _fraction(name, getattr(self, name))
         if self.zero not in (0, 1, 2, 3) or isinstance(self.zero, bool):
             raise InputError(f"zero: found {shown(self.zero)}, expected 0, 1, 2 or 3")
         object.__setattr__(self, "zero", int(self.zero))
-        for name in ("sequence_parallel", "dropout"):
+        for name in ("sequence_parallel", "dropout", "uneven_stages"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "dropout" and value is None):
                 raise InputError(f"{name}: found {shown(value)}, expected true or false")
@@ -111,7 +135,7 @@ class Plan:
     @property
     def devices(self) -> int:
         """Devices that the plan uses."""
-        return self.tp * self.pp * self.dp
+        return self.tp * self.pp * self.dp * self.cp
 
     @property
     def effective_expert_tp(self) -> int:
@@ -122,6 +146,11 @@ class Plan:
     def effective_schedule(self) -> str:
         """The schedule that runs."""
         return self.schedule or ("interleaved" if self.vpp > 1 else "1f1b")
+
+    @property
+    def stages(self) -> str:
+        """How layers are dealt to stages: "even", "uneven" or "given"."""
+        return "given" if self.first_stage_layers is not None else "uneven" if self.uneven_stages else "even"
 
     @classmethod
     def names(cls) -> list[str]:
@@ -149,12 +178,19 @@ def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -
     """
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
+    check_combination(plan, model, attention_of(plan, model))
     require_modelled(model)
     if plan.precision is not None:
         _choice("precision", plan.precision, TRAINING_PRECISIONS)
     values = run_values(plan, model.name, model.sizes, system, (batch, sequence))
     refuse(RUN_RULES, values)
     return list(_warnings(plan, model, sequence, values["micro_batches"]))
+
+
+def attention_of(plan: Plan, model: Model) -> str:
+    """The attention kernel: the plan's, or eager with dropout, or flash."""
+    dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
+    return plan.attention or ("eager" if dropout else "flash")
 
 
 def require_modelled(model: Model) -> None:
@@ -193,6 +229,10 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
             f"zero = {plan.zero} with pp = {plan.pp}: every micro-batch sends its gradients or parameters anew; "
             "DeepSpeed refuses it"
         )
+    if plan.uneven_stages and model.sizes["num_layers"] % plan.pp:
+        layers = f"{plan.pp} stages do not divide the {model.sizes['num_layers']} layers: the fullest stage is counted"
+        bound = plan.effective_schedule not in ("1f1b", "gpipe")
+        found.append(f"{layers}, and every stage taken to be as full" if bound else layers)
     if micro_batches < plan.pp:
         found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")
     return found

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .binding import DEFAULTS, LIMITS, bind, precision_of
 from .bound_run import BoundRun
+from .combinations import check_combination
 from .compiled import Compiled, compiled, memory_program
 from .errors import InputError, nearest, shown
 from .many import ManyRuns
-from .plan import Plan, check, positive_integer
+from .plan import Plan, attention_of, check, positive_integer
 from .structure import Structure
 from .system import checked_number
 from .system_symbols import SYMBOLS as SYSTEM_SYMBOLS
@@ -133,9 +134,14 @@ class Run(BoundRun, ManyRuns):
 
 
 def structure_of(model: Model, system: System, plan: Plan) -> Structure:
-    """The structural choices of a model on a system under a plan."""
+    """The structural choices of a model on a system under a plan.
+
+    Raises:
+        InputError: choices that do not go together.
+    """
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
-    attention = plan.attention or ("eager" if dropout else "flash")
+    attention = attention_of(plan, model)
+    check_combination(plan, model, attention)
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
         architecture=model.architecture,
@@ -149,6 +155,10 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
+        context="none" if plan.cp == 1 else plan.cp_kind,  # type: ignore[arg-type]
+        stages=plan.stages,  # type: ignore[arg-type]
+        hybrid=plan.zero_shards is not None,
+        node_limited=plan.node_limit is not None,
     )
 
 

@@ -106,7 +106,22 @@ class Idle:
     count: Any
 
 
-Node = Op | Sequence | Repeat | Steps | Overlap | Ends | Idle
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """Passes that a schedule arranges: `rule` is the closed form of all from the time of one of each.
+
+    Attributes:
+        passes: one of each kind.
+        counts: how often a device runs each.
+        rule: a formula that is homogeneous of degree one in its arguments.
+    """
+
+    passes: tuple[Node, ...]
+    counts: tuple[Any, ...]
+    rule: Callable[..., Any]
+
+
+Node = Op | Sequence | Repeat | Steps | Overlap | Ends | Idle | Scheduled
 
 
 def sequence(*children: Node | None) -> Sequence:
@@ -136,6 +151,8 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return overlapped_time(time_of(work, leaf), time_of(transfer, leaf), fraction)
         case Ends(first, last, micro_batches, stages):
             return end_stages_time(time_of(first, leaf), time_of(last, leaf), micro_batches, stages)
+        case Scheduled(passes, _, rule):
+            return rule(*(time_of(each, leaf) for each in passes))
 
 
 def _summed(leaf: Op | Idle) -> bool:
@@ -179,6 +196,9 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
         case Ends(first, last, _, _):
             yield from _leaves(first)
             yield from _leaves(last)
+        case Scheduled(passes, _, _):
+            for each in passes:
+                yield from _leaves(each)
 
 
 def executions(node: Node) -> dict[str, Any]:
@@ -203,5 +223,30 @@ def _count(node: Node, times: Any, found: dict[str, Any]) -> None:
         case Ends(first, last, micro_batches, _):
             _count(first, times * micro_batches, found)
             _count(last, times * micro_batches, found)
+        case Scheduled(passes, repeated, _):
+            for each, count in zip(passes, repeated, strict=True):
+                _count(each, times * count, found)
         case Idle():
             pass
+
+
+def part(node: Node, keep: Callable[[Op], bool]) -> Node:
+    """The tree of those operations that are kept; what ran beside one that is not kept runs alone."""
+    return _part(node, keep) or Sequence(())
+
+
+def _part(node: Node, keep: Callable[[Op], bool]) -> Node | None:
+    match node:
+        case Op():
+            return node if keep(node) else None
+        case Sequence(children):
+            kept = tuple(found for child in children if (found := _part(child, keep)) is not None)
+            return Sequence(kept) if kept else None
+        case Repeat(child, count):
+            found = _part(child, keep)
+            return None if found is None else Repeat(found, count)
+        case Overlap(work, transfer, fraction):
+            first, second = _part(work, keep), _part(transfer, keep)
+            return Overlap(first, second, fraction) if first and second else first or second
+        case _:
+            raise TypeError(f"a pass has no {type(node).__name__}")

@@ -17,6 +17,7 @@ from .formulas.symbols import (
     tp,
     vocab_size,
 )
+from .groups import parts
 
 if TYPE_CHECKING:
     from .structure import Structure
@@ -52,8 +53,8 @@ class Shapes:
 
     @classmethod
     def of(cls, structure: Structure) -> Shapes:
-        """Under tensor parallelism; the residual stream is sharded too if sequence parallelism is on."""
-        tokens = micro_batch * sequence
+        """Under tensor and context parallelism; sequence parallelism also shards the residual stream."""
+        tokens = micro_batch * sequence / parts(structure)
         return cls(
             tokens=tokens,
             stream_tokens=tokens / tp if structure.sequence_parallel else tokens,

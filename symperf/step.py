@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import counts
-from . import device_counts as device
 from .ends import ModelEnds
 from .formulas import optimizer as opt
 from .formulas import pipeline as pipe
@@ -26,9 +25,11 @@ from .formulas.symbols import (
     vpp,
     weight_bytes,
 )
-from .kernels import Group, data_group, expert_data_group, pipeline_group
+from .groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
+from .pipelines import paced_by_given_stages, split_schedule
 from .schedule import Ends, Idle, Node, Overlap, Repeat, Sequence
 from .schedule import sequence as in_sequence
+from .stages import held_parameters, mean_count, stage_count
 from .transformer import Decoder
 
 if TYPE_CHECKING:
@@ -53,32 +54,56 @@ class TrainingStep:
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
-        self.stage_parameters = device.stage_parameters(structure.architecture)
-        self.forward = self.sharded("forward", self.stage([(d.layer_forward(), n) for d, n in self.layers], "forward"))
-        self.backward = self.sharded(
-            "backward", self.stage([(d.layer_backward(), n) for d, n in self.layers], "backward")
-        )
+        self.dense_layers, self.expert_parameters, self.end_parameters = held_parameters(structure)
+        self.transfers: dict[str, Sequence] = {}
+        self.each = [(d.layer_forward(), d.layer_backward(), count) for d, count in self.layers]
+        self.beside: dict[str, tuple[Node | None, Node | None]] = {}
+        self.forward, self.backward = self.passes(fullest=structure.splits)
+
+    def passes(self, *, fullest: bool) -> tuple[Node, Node]:
+        """Both passes of one micro-batch through a stage: one of the mean number of layers, or the fullest.
+
+        They differ only where stages are unequal.
+        """
+        share = stage_count if fullest else mean_count
+        forward = self.stage([(node, share(self.structure, count)) for node, _, count in self.each], "forward")
+        backward = self.stage([(node, share(self.structure, count)) for _, node, count in self.each], "backward")
+        return self.sharded("forward", forward), self.sharded("backward", backward)
 
     def tree(self) -> Node:
         """The whole step."""
-        stage = in_sequence(self.forward, self.backward)
-        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
-        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
-        ends = Ends(
-            in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
-            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward()),
-            self.micro_batches,
-            pp,
-        )
         return in_sequence(
-            self.forward,
-            Repeat(stage, less_one(self.micro_batches)),
-            ends,
-            last,
-            Idle(BUBBLE, stage, self.idle_slots()),
+            *split_schedule(self) if self.structure.splits else self.whole_passes(),
             self.tied_reduction(),
             self.optimizer(),
             self.parameter_gather() if self.structure.zero in (1, 2) else None,
+        )
+
+    def whole_passes(self) -> list[Node | None]:
+        """The pipeline of a schedule whose backward passes are whole.
+
+        Unequal stages: the first micro-batch passes all L layers, those after it come at the pace of the slowest stage.
+        """
+        stage = in_sequence(self.forward, self.backward)
+        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
+        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
+        later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
+        if self.structure.stages == "uneven":
+            later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
+        elif self.structure.stages == "given":
+            later = [paced_by_given_stages(self)]
+        return [self.forward, *later, last, Idle(BUBBLE, stage, self.idle_slots())]
+
+    def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
+        """The embedding and the head; `share` of the micro-batches pass those of one device."""
+        first, last = self.both_ends()
+        return Ends(first, last, self.micro_batches * share, stages)
+
+    def both_ends(self) -> tuple[Sequence, Sequence]:
+        """The work of the first stage that others have not, and that of the last."""
+        return (
+            in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
+            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward()),
         )
 
     def idle_slots(self) -> Any:
@@ -91,12 +116,17 @@ class TrainingStep:
         ZeRO-3 gathers the parameters before both passes; ZeRO-2 and 3 reduce the gradients after each backward pass
         into the shards (Rajbhandari et al. 2020 section 7).
         """
-        node: Node = stage
-        gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 else None
-        if gather is not None:
-            node = Overlap(node, gather, overlap_gather)
-        reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+        gather, reduction = self.sent_beside(phase)
+        node: Node = stage if gather is None else Overlap(stage, gather, overlap_gather)
         return node if reduction is None else Overlap(node, reduction, overlap_dp)
+
+    def sent_beside(self, phase: str) -> tuple[Node | None, Node | None]:
+        """The gathering of parameters and the reduction of gradients of each pass."""
+        if phase not in self.beside:
+            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 else None
+            reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+            self.beside[phase] = gather, reduction
+        return self.beside[phase]
 
     def stage(self, layers: list[tuple[Sequence, Any]], phase: str) -> Sequence:
         """A device's layers for one micro-batch, and for each virtual stage the transfer to the next.
@@ -104,12 +134,17 @@ class TrainingStep:
         Every device of a tensor-parallel group sends its 1/t of the activation; without sequence parallelism the
         receivers gather the parts (the scatter-gather optimisation, Narayanan et al. 2021 section 4.1).
         """
-        message = self.decoder.stream_message
-        transfer = in_sequence(
-            self.kernels.send(f"pipeline/send/{phase}", message / tp, pipeline_group()),
-            None if self.structure.sequence_parallel else self.pipeline_gather(phase, message),
-        )
-        return in_sequence(*(Repeat(layer, count / pp) for layer, count in layers), Repeat(transfer, vpp))
+        return in_sequence(*(Repeat(layer, count) for layer, count in layers), Repeat(self.transfer(phase), vpp))
+
+    def transfer(self, phase: str) -> Sequence:
+        """An activation, or its gradient, to the next stage."""
+        if phase not in self.transfers:
+            message = self.decoder.stream_message
+            self.transfers[phase] = in_sequence(
+                self.kernels.send(f"pipeline/send/{phase}", message / tp, pipeline_group(self.structure)),
+                None if self.structure.sequence_parallel else self.pipeline_gather(phase, message),
+            )
+        return self.transfers[phase]
 
     def pipeline_gather(self, phase: str, message: Any) -> Node | None:
         """The all-gather of a received activation; nothing on a single stage."""
@@ -119,20 +154,21 @@ class TrainingStep:
     @property
     def parameters(self) -> Any:
         """Parameters on the fullest device."""
-        return self.dense_parameters + self.stage_parameters[1]
+        return self.dense_parameters + self.expert_parameters
 
     @property
     def dense_parameters(self) -> Any:
         """Those that are no routed experts'."""
-        return self.stage_parameters[0] + counts.stage_end_parameters(self.structure.architecture)
+        return self.dense_layers + self.end_parameters
 
     @property
     def updated_parameters(self) -> Any:
         """Parameters whose optimizer state the device holds."""
         if not self.structure.zero:
             return self.parameters
-        dense = self.dense_parameters / dp
-        return dense + self.stage_parameters[1] / expert_data_group().ranks if self.routed else dense
+        dense = self.dense_parameters / shard_groups(self.structure)[0].ranks
+        experts = self.expert_parameters / expert_shard_groups(self.structure)[0].ranks
+        return dense + experts if self.routed else dense
 
     @property
     def routed(self) -> bool:
@@ -141,19 +177,28 @@ class TrainingStep:
 
     def gradient_reduction(self) -> Node | None:
         """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
-        reduce = self.kernels.reduce_scatter if self.structure.zero else self.kernels.all_reduce
-        dense = reduce("gradients/reduce", self.dense_parameters * gradient_bytes, data_group())
+        dense = self.reduced("gradients/reduce", self.dense_parameters, *shard_groups(self.structure))
         if not self.routed or dense is None:
             return dense
-        message = self.stage_parameters[1] * gradient_bytes
-        return in_sequence(dense, reduce("gradients/reduce_experts", message, expert_data_group()))
+        groups = expert_shard_groups(self.structure)
+        return in_sequence(dense, self.reduced("gradients/reduce_experts", self.expert_parameters, *groups))
+
+    def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
+        """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
+        message = parameters * gradient_bytes
+        if not self.structure.zero:
+            return self.kernels.all_reduce(path, message, shards)
+        inside = self.kernels.reduce_scatter(path, message, shards)
+        if same is None or inside is None:
+            return inside
+        return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
 
     def tied_reduction(self) -> Node | None:
         """The sum of the two copies of a tied table's gradient, on the first and the last stage."""
         if not self.structure.architecture.tied_embeddings:
             return None
         message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
-        pair = Group(1 + present(pp), tp * dp * Max(1, less_one(pp)))
+        pair = Group(1 + present(pp), tied_stride(self.structure, Max(1, less_one(pp))))
         return self.kernels.all_reduce("gradients/tied", message, pair)
 
     def optimizer(self) -> Sequence:
@@ -171,13 +216,13 @@ class TrainingStep:
         )
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
-        """The parameters from every replica's shard."""
+        """The parameters from every shard."""
         gather = self.kernels.all_gather
-        dense = gather(path, self.dense_parameters * weight_bytes, data_group())
+        dense = gather(path, self.dense_parameters * weight_bytes, shard_groups(self.structure)[0])
         if not self.routed or dense is None:
             return dense
-        message = self.stage_parameters[1] * weight_bytes
-        return in_sequence(dense, gather(f"{path}_experts", message, expert_data_group()))
+        message = self.expert_parameters * weight_bytes
+        return in_sequence(dense, gather(f"{path}_experts", message, expert_shard_groups(self.structure)[0]))
 
 
 def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:

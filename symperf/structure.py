@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
 Attention = Literal["eager", "flash"]
 Recompute = Literal["none", "selective", "full"]
-Schedule = Literal["gpipe", "1f1b", "interleaved"]
+Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"]
+Context = Literal["none", "ring", "all-to-all", "all-gather"]
+Stages = Literal["even", "uneven", "given"]
+ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
+SPLIT = (*ZERO_BUBBLE, "dualpipe")
+"""Schedules that take gradients of inputs and of weights apart."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,16 @@ class Structure:
         recompute: what the backward pass computes again.
         sequence_parallel: norms, dropouts and residuals are sharded over the tensor-parallel group.
         schedule: of the pipeline.
-        zero: ZeRO stage, 0 or 1.
+        zero: ZeRO stage, 0 to 3.
         dropout: whether dropouts run and keep masks.
         loss_scaling: whether gradients are unscaled, as FP16 needs.
         quantised: matrix products pay for whole tiles and waves.
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        context: how attention runs over a sequence in parts; "none" if sequences are whole.
+        stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
+        node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
+        hybrid: state is sharded inside groups of replicas, and whole in each of them.
     """
 
     architecture: Architecture
@@ -43,6 +52,15 @@ class Structure:
     quantised: bool
     l2: bool
     tiers: int
+    context: Context = "none"
+    stages: Stages = "even"
+    hybrid: bool = False
+    node_limited: bool = False
+
+    @property
+    def splits(self) -> bool:
+        """Whether gradients of inputs and of weights are passes of their own."""
+        return self.schedule in SPLIT
 
     def key(self) -> str:
         """The structure as canonical text."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .architecture import UNIFORM
 from .blocks import Blocks
+from .context import ContextAttention
 from .experts import Experts
 from .formulas import attention as att
 from .formulas import elementwise as ew
@@ -160,8 +161,15 @@ class Decoder(Blocks):
 
     # --- the attention core
 
+    @cached_property
+    def parts(self) -> ContextAttention | None:
+        """The core over parts of a sequence, if sequences are in parts."""
+        return None if self.structure.context == "none" else ContextAttention(self)
+
     def core_forward(self, phase: str) -> Sequence:
         """Scores, softmax, dropout and weighted values; or the flash kernel."""
+        if self.parts:
+            return self.parts.forward(phase)
         if self.structure.attention == "flash":
             return sequence(self.kernels.flash(f"{self.root}/attention/flash/{phase}", *self.flash_demand))
         path = f"{self.root}/attention/core"
@@ -174,6 +182,8 @@ class Decoder(Blocks):
 
     def core_backward(self) -> Sequence:
         """The core's gradients: of values and probabilities, through the softmax, of queries and keys."""
+        if self.parts:
+            return self.parts.backward()
         if self.structure.attention == "flash":
             return sequence(self.kernels.flash_backward(f"{self.root}/attention/flash/backward", *self.flash_demand))
         path = f"{self.root}/attention/core"
@@ -237,7 +247,8 @@ class Decoder(Blocks):
         """Gradients of a column-split layer: the sum of its input gradient runs beside the weight gradient.
 
         With sequence parallelism its input is gathered again beside the input-gradient product. Where attention and
-        MLP share their input, both transfers happen once: `shared` leaves them to the other.
+        MLP share their input, both transfers happen once: `shared` leaves them to the other. Where the gradient of the
+        weights is a later pass, its transfer is the gather, and the sum of the input gradient has nothing beside it.
         """
         input_gradient = self.input_gradient(path, in_features, out_features)
         weight_gradient = self.kernels.weight_gradient(
@@ -245,6 +256,14 @@ class Decoder(Blocks):
         )
         again = None if shared else self.gather(f"{path}/gather/backward")
         reduction = None if shared else self.reduce(f"{path}/reduce/backward")
+        if self.structure.splits:
+            later = None if shared else self.gather(f"{path}/gather/backward_weight")
+            return sequence(
+                input_gradient,
+                reduction,
+                self.beside(weight_gradient, later),
+                self.bias_gradient(path, self.shapes.tokens, out_features),
+            )
         return sequence(
             self.beside(input_gradient, again),
             self.beside(weight_gradient, reduction),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
 from .grammar import Node, evaluate, predicate
+from .structure import ZERO_BUBBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +20,23 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .system import System
 
-FLAGS = ("interleaved_asked", "one_stage_asked", "interleaved", "sequence_parallel", "tiers", "routed")
+FLAGS = (
+    "interleaved_asked",
+    "one_stage_asked",
+    "interleaved",
+    "sequence_parallel",
+    "tiers",
+    "routed",
+    "balanced",
+    "dealt",
+    "uneven",
+    "given_stages",
+    "hybrid",
+    "zero_bubble",
+    "zb_h2",
+    "zb_2p",
+    "dual_pipe",
+)
 """Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
 NAMES = (
     *FLAGS,
@@ -29,6 +46,10 @@ NAMES = (
     "vpp",
     "ep",
     "expert_tp",
+    "cp",
+    "zero_shards",
+    "first_stage_layers",
+    "last_stage_layers",
     "num_experts",
     "expert_intermediate_size",
     "micro_batch",
@@ -62,6 +83,80 @@ class Rule:
         """The parsed condition."""
         return predicate(self.condition, NAMES, f"rule {self.name}")
 
+
+PARALLEL_RULES = (
+    Rule(
+        "cp_does_not_divide_sequence",
+        "sequence % (cp * (1 + balanced)) == 0",
+        "cp: sequence {sequence} is not divisible by {chunks}: parts of cp = {cp} must be equal, and are balanced by "
+        "two chunks each unless --cp-kind is all-to-all",
+    ),
+    Rule(
+        "tp_does_not_divide_parts",
+        "sequence_parallel == 0 or cp == 1 or sequence % (tp * cp * (1 + balanced)) == 0",
+        "sequence_parallel: the chunks of sequence {sequence} over cp = {cp} are not divisible by tp = {tp}",
+    ),
+    Rule(
+        "cp_does_not_divide_heads",
+        "dealt == 0 or num_attention_heads // tp % cp == 0",
+        "cp: all-to-all deals heads, and cp = {cp} does not divide the heads of a device, num_attention_heads / tp = "
+        "{num_attention_heads} / {tp}; --cp-kind ring needs no heads",
+    ),
+    Rule(
+        "more_stages_than_layers",
+        "uneven == 0 or pp <= num_layers",
+        "pp: {pp} stages, but {model} has {num_layers} layers",
+    ),
+    Rule(
+        "given_stages_do_not_add_up",
+        "given_stages == 0 or (pp == 2 and first_stage_layers + last_stage_layers == num_layers) or "
+        "(pp > 2 and first_stage_layers + last_stage_layers < num_layers and "
+        "(num_layers - first_stage_layers - last_stage_layers) % max(pp - 2, 1) == 0)",
+        "first_stage_layers: {first_stage_layers} and {last_stage_layers} leave no equal stages between the ends: "
+        "{model} has {num_layers} layers, and pp = {pp}",
+    ),
+    Rule(
+        "shards_do_not_divide_replicas",
+        "hybrid == 0 or dp * cp % zero_shards == 0",
+        "zero_shards: {zero_shards} does not divide dp x cp = {dp} x {cp}",
+    ),
+    Rule(
+        "shards_do_not_divide_replicas_of_experts",
+        "hybrid == 0 or routed == 0 or tp * dp * cp // (ep * expert_tp) % zero_shards == 0",
+        "zero_shards: {zero_shards} does not divide the replicas of an expert, tp x cp x dp / (ep x expert_tp) = "
+        "{tp} x {cp} x {dp} / ({ep} x {expert_tp})",
+    ),
+    Rule(
+        "zero_bubble_needs_micro_batches",
+        "zero_bubble == 0 or batch // (dp * micro_batch) >= pp",
+        "schedule: {schedule} needs at least pp micro-batches, found batch / (dp x micro_batch) = {micro_batches} and "
+        "pp = {pp}",
+    ),
+    Rule(
+        "zb_h2_needs_micro_batches",
+        "zb_h2 == 0 or batch // (dp * micro_batch) >= 2 * pp - 1",
+        "schedule: zb-h2 needs at least 2 pp - 1 micro-batches, found batch / (dp x micro_batch) = {micro_batches} and "
+        "pp = {pp}",
+    ),
+    Rule(
+        "zero_bubble_2p_needs_micro_batches",
+        "zb_2p == 0 or batch // (dp * micro_batch) >= 2 * pp",
+        "schedule: zero-bubble-2p needs at least 2 pp micro-batches, found batch / (dp x micro_batch) = "
+        "{micro_batches} and pp = {pp}",
+    ),
+    Rule(
+        "dualpipe_needs_even_stages",
+        "dual_pipe == 0 or pp % 2 == 0",
+        "schedule: dualpipe runs from both ends and needs an even number of stages, found pp = {pp}",
+    ),
+    Rule(
+        "dualpipe_needs_micro_batches",
+        "dual_pipe == 0 or (batch // (dp * micro_batch) >= 2 * pp and batch // (dp * micro_batch) % 2 == 0)",
+        "schedule: dualpipe needs an even number of micro-batches, at least 2 pp, found batch / (dp x micro_batch) = "
+        "{micro_batches} and pp = {pp}",
+    ),
+)
+"""What context parallelism, unequal stages, hybrid sharding and zero-bubble schedules need."""
 
 PLAN_RULES = (
     Rule(
@@ -101,7 +196,7 @@ RUN_RULES = (
     ),
     Rule(
         "stages_do_not_divide_layers",
-        "num_layers % (pp * vpp) == 0",
+        "uneven == 1 or num_layers % (pp * vpp) == 0",
         "pp x vpp: {stages} does not divide the {num_layers} layers of {model}",
     ),
     Rule(
@@ -147,22 +242,23 @@ RUN_RULES = (
     ),
     Rule(
         "experts_do_not_fill_the_replicas",
-        "routed == 0 or tp * dp % (ep * expert_tp) == 0",
-        "ep: ep x expert_tp = {ep} x {expert_tp} does not divide tp x dp = {tp} x {dp}",
+        "routed == 0 or tp * dp * cp % (ep * expert_tp) == 0",
+        "ep: ep x expert_tp = {ep} x {expert_tp} does not divide tp x cp x dp = {tp} x {cp} x {dp}",
     ),
     Rule(
         "experts_under_tp_need_sequence_parallel",
         "routed == 0 or tp == 1 or sequence_parallel == 1",
         "sequence_parallel: experts with tp above 1 need it, found tp = {tp} without; add --sequence-parallel",
     ),
+    *PARALLEL_RULES,
     Rule(
         "no_network",
-        "tiers >= 1 or tp * pp * dp == 1",
+        "tiers >= 1 or tp * pp * dp * cp == 1",
         "system {system}: describes no network (scale_up_bandwidth), but the plan uses {devices} devices",
     ),
     Rule(
         "no_scale_out_network",
-        "tiers >= 2 or tp * pp * dp == 1 or tp * pp * dp <= scale_up_size",
+        "tiers >= 2 or tp * pp * dp * cp == 1 or tp * pp * dp * cp <= scale_up_size",
         "system {system}: describes no scale-out network (scale_out_bandwidth), but the plan uses {devices} devices "
         "and a scale-up domain has {scale_up_size}",
     ),
@@ -181,6 +277,15 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "sequence_parallel": int(plan.sequence_parallel),
         "tiers": tiers,
         "routed": 0,
+        "balanced": int(plan.cp > 1 and plan.cp_kind != "all-to-all"),
+        "dealt": int(plan.cp > 1 and plan.cp_kind == "all-to-all"),
+        "uneven": int(plan.stages != "even"),
+        "given_stages": int(plan.stages == "given"),
+        "hybrid": int(plan.zero_shards is not None),
+        "zero_bubble": int(plan.schedule in ZERO_BUBBLE),
+        "zb_h2": int(plan.schedule == "zb-h2"),
+        "zb_2p": int(plan.schedule == "zero-bubble-2p"),
+        "dual_pipe": int(plan.schedule == "dualpipe"),
     }
 
 
@@ -207,7 +312,9 @@ def run_values(
         **flags(plan, len(system.tiers)),
         **sizes,
         "routed": int("num_experts" in sizes),
-        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "ep")},
+        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "ep", "cp", "schedule")},
+        **{name: getattr(plan, name) or 1 for name in ("zero_shards", "first_stage_layers", "last_stage_layers")},
+        "chunks": f"2 x cp = {2 * plan.cp}" if plan.cp_kind != "all-to-all" else f"cp = {plan.cp}",
         "expert_tp": plan.effective_expert_tp,
         "num_experts": sizes.get("num_experts", 1),
         "expert_intermediate_size": sizes.get("expert_intermediate_size", 1),

@@ -12,9 +12,15 @@ from .output import write
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-LATER = ("--cp", "--ep", "--offload")
+LATER = ("--offload",)
 """Flags of the public contract whose physics is not modelled yet."""
-LISTED = ("models", "systems", "symbols", "formulas")
+LISTED = ("models", "systems", "stacks", "symbols", "formulas")
+INFER_DEFINITIONS = """\
+prefill         from the first prompt token entering to the first generated token of every sequence (TTFT)
+decode          all later tokens, a step each; time per token is the mean step (TPOT)
+throughput      generated tokens of all sequences over prefill and decode, all devices together
+MFU of prefill  model FLOPs over time, devices and dense peak
+MBU of decode   bytes that a device moves in a step over its time and peak bandwidth"""
 Number = TypeVar("Number", int, float)
 
 
@@ -44,11 +50,23 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         InputError: an unknown verb or flag, with the nearest, or a value of the wrong kind.
     """
     parser, verbs = build()
+    run = _asked(arguments, verbs)
+    if run is not None:
+        options = parse(arguments[:run])
+        options.asked = parse(arguments[run:])
+        return options
     _check_names(arguments, parser, verbs)
     options, rest = parser.parse_known_args(arguments)
     if rest:
         raise InputError(f"{options.verb}: unknown argument {shown(rest[0])}")
     return options
+
+
+def _asked(arguments: Sequence[str], verbs: dict[str, Parser]) -> int | None:
+    """Where `symperf cite ...` goes on with the verb of a run."""
+    if list(arguments[:1]) != ["cite"]:
+        return None
+    return next((place for place, argument in enumerate(arguments) if place and argument in verbs), None)
 
 
 def _check_names(arguments: Sequence[str], parser: Parser, verbs: dict[str, Parser]) -> None:
@@ -109,6 +127,8 @@ def build() -> tuple[Parser, dict[str, Parser]]:
     train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
     train.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
     _plan(train)
+    _infer(verb)
+    _serve(verb)
     inspect = verb(
         "inspect",
         "Parameters, KV-cache bytes and forward FLOPs of a model.",
@@ -118,6 +138,9 @@ def build() -> tuple[Parser, dict[str, Parser]]:
     _model(inspect)
     inspect.add_argument("--batch", type=whole, default=1, help="sequences (default 1)")
     inspect.add_argument("--sequence", type=whole, default=1, help="tokens in a sequence (default 1)")
+    inspect.add_argument("--encoder-sequence", type=whole, help="tokens of the encoder's input, of models with one")
+    inspect.add_argument("--context", type=whole, help="count generation: tokens cached before the --sequence new ones")
+    inspect.add_argument("--absorbed", action="store_true", help="with --context: latent attention over latents")
     inspect.add_argument(
         "--causal-half", action="store_true", help="count only the pairs of tokens that attention sees"
     )
@@ -133,11 +156,144 @@ def build() -> tuple[Parser, dict[str, Parser]]:
     sweep.add_argument("study", help="a .toml file with model, system, batch, sequence, [axes], ...")
     sweep.add_argument("-o", "--output", required=True, metavar="OUT", help=".zarr, .nc, .parquet or .csv")
     sweep.add_argument("--overwrite", action="store_true", help="replace a result, or an unfinished one")
-    sweep.add_argument("--resume", action="store_true", help="go on with an unfinished one")
+    sweep.add_argument(
+        "--resume", action="store_true", help="go on with an unfinished one; a finished one of the same study stays"
+    )
     sweep.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
+    _derive(verb)
+    _formulas(verb)
+    cite = verb(
+        "cite",
+        "BibTeX of the method, of one formula, or of all that a run uses.",
+        "symperf cite train gpt-22b -s a100-80gb-sxm --tp 8 --batch 8 --sequence 2048",
+        "cite",
+    )
+    cite.add_argument(
+        "name", nargs="?", help="a formula or a source's key; or: train or infer, and all of its arguments"
+    )
+    cite.add_argument("--all", action="store_true", help="every source that a formula cites")
+    cite.set_defaults(asked=None)
     cache = verb("cache", "Show or clear the cache of compiled structures and kernels.", "symperf cache", "cache")
     cache.add_argument("--clear", action="store_true", help="remove everything that is kept")
     return parser, verbs
+
+
+def _infer(verb: Callable[[str, str, str, str], Parser]) -> None:
+    infer = verb(
+        "infer",
+        "Prefill, time per token, total latency, memory, and the bound of every operation.",
+        "symperf infer llama-2-70b -s h100-sxm --tp 8 --batch 1 --prompt 200 --generate 200",
+        "infer",
+    )
+    infer.epilog = f"{INFER_DEFINITIONS}\n\n{infer.epilog}"
+    _model(infer)
+    infer.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+    infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
+    infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
+    infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    _software(infer)
+    _plan(infer)
+
+
+def _serve(verb: Callable[[str, str, str, str], Parser]) -> None:
+    from ..batching.definitions import as_text
+
+    serve = verb(
+        "serve",
+        "The largest load within latency targets, or all metrics at a load; throughput-latency curve.",
+        "symperf serve llama-2-70b -s h100-sxm --tp 8 --prompt 1024 --generate 256 --ttft 0.5 --tpot 0.05",
+        "serve",
+    )
+    serve.epilog = f"{as_text()}\n\n{serve.epilog}"
+    _model(serve)
+    serve.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+    serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
+    serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
+    serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
+    serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
+    serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    group = serve.add_argument_group("speculative decoding")
+    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
+    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
+    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    _software(serve)
+    _plan(serve)
+
+
+def _software(parser: Parser) -> None:
+    group = parser.add_argument_group("serving software")
+    group.add_argument("--stack", metavar="NAME", help="a profile (see: symperf list stacks), or the path of one")
+    group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
+
+
+def _derive(verb: Callable[[str, str, str, str], Parser]) -> None:
+    derive = verb(
+        "derive",
+        "The closed form of a quantity, term by term inside the current regime; as text, LaTeX or code.",
+        "symperf derive train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048 --term layer/mlp",
+        "derive",
+    )
+    derive.add_argument("what", metavar="KIND", help="train or infer")
+    _model(derive)
+    derive.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+    derive.add_argument("--batch", type=whole, help="sequences in the global batch")
+    derive.add_argument("--sequence", type=whole, help="of train: tokens in a sequence")
+    derive.add_argument("--prompt", type=whole, help="of infer: tokens of each prompt")
+    derive.add_argument("--generate", type=whole, help="of infer: tokens generated for each")
+    derive.add_argument(
+        "--of", default="time", metavar="QUANTITY", help="time (default), memory, tokens_per_s, mfu, ..."
+    )
+    derive.add_argument("--term", metavar="PATH", help="a term of the breakdown, or a folder of terms: layer/mlp")
+    derive.add_argument(
+        "--free", action="append", default=[], metavar="NAME", help="a symbol that varies; all others become numbers"
+    )
+    derive.add_argument(
+        "--fold",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="what becomes a number: formats (default), efficiencies, tiles, all, none, or a symbol; may be repeated",
+    )
+    derive.add_argument(
+        "--below", type=number, default=0.01, metavar="SHARE", help="drop lines of a smaller share (default 0.01)"
+    )
+    derive.add_argument("--whole", action="store_true", help="print also the whole closed form over named terms")
+    derive.add_argument("--wrt", metavar="NAME", help="print also the regimes and crossovers along a symbol")
+    derive.add_argument("--from", dest="from_", type=number, metavar="A", help="with --wrt: from this value")
+    derive.add_argument("--to", type=number, metavar="B", help="with --wrt: to this value")
+    group = derive.add_mutually_exclusive_group()
+    for name, text in (
+        ("latex", "a LaTeX document that needs amsmath only"),
+        ("fragment", "its align block of the lines"),
+        ("unicode", "text (default)"),
+        ("python", "a Python function of the free symbols, or of all"),
+        ("c", "the same in C99"),
+        ("js", "the same as an ES module"),
+    ):
+        group.add_argument(f"--{name}", action="store_true", help=f"print {text}")
+    derive.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix may say the format")
+    _software(derive)
+    _plan(derive)
+
+
+def _formulas(verb: Callable[[str, str, str, str], Parser]) -> None:
+    formulas = verb(
+        "formulas",
+        "Every formula with its equation, symbols, assumptions, proofs and source; also as a book.",
+        "symperf formulas ring_all_reduce_time",
+        "formulas",
+    )
+    formulas.add_argument("name", nargs="?", help="one formula; without it the list of all")
+    group = formulas.add_mutually_exclusive_group()
+    group.add_argument("--latex", action="store_true", help="print equations only, in LaTeX")
+    for kind, text in (
+        ("pdf", "write the book as PDF (needs pdflatex)"),
+        ("tex", "write its LaTeX, which needs amsmath only"),
+        ("md", "write it as Markdown"),
+        ("html", "write it as one HTML file with MathML (needs symperf[book])"),
+    ):
+        group.add_argument(f"--{kind}", metavar="FILE", help=text)
 
 
 def _model(parser: Parser) -> None:
@@ -147,18 +303,33 @@ def _model(parser: Parser) -> None:
 def _plan(parser: Parser) -> None:
     group = parser.add_argument_group("plan")
     for name, text in (
-        ("tp", "tensor-parallel degree"),
-        ("pp", "pipeline stages"),
-        ("dp", "replicas"),
-        ("vpp", "virtual stages per device"),
-        ("micro-batch", "sequences in a micro-batch"),
+        ("tp", "tensor-parallel degree (default 1)"),
+        ("pp", "pipeline stages (default 1)"),
+        ("dp", "replicas (default 1)"),
+        ("vpp", "virtual stages per device (default 1)"),
+        ("micro-batch", "sequences in a micro-batch (default: 1 in training, all in inference)"),
     ):
-        group.add_argument(f"--{name}", type=whole, default=1, help=f"{text} (default 1)")
+        group.add_argument(f"--{name}", type=whole, default=None if name == "micro-batch" else 1, help=text)
+    group.add_argument("--ep", type=whole, default=1, help="devices over which experts are dealt (default 1)")
+    group.add_argument("--expert-tp", type=whole, help="tensor-parallel degree inside an expert")
+    group.add_argument("--cp", type=whole, default=1, help="parts of a sequence (default 1)")
+    group.add_argument("--cp-kind", default="ring", metavar="KIND", help="ring (default), all-to-all or all-gather")
+    group.add_argument("--node-limit", type=whole, metavar="N", help="scale-up domains for the experts of a token")
     group.add_argument("--recompute", default="none", metavar="MODE", help="none, selective or full")
     group.add_argument("--sequence-parallel", action=argparse.BooleanOptionalAction, default=False)
-    group.add_argument("--zero", type=whole, default=0, help="ZeRO stage, 0 or 1 (default 0)")
-    group.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b or interleaved (default: by --vpp)")
-    group.add_argument("--precision", metavar="NAME", help="bf16 or fp16 (default: what the device has)")
+    group.add_argument("--zero", type=whole, default=0, help="ZeRO stage, 0 to 3 (default 0)")
+    group.add_argument("--zero-shards", type=whole, metavar="N", help="hybrid sharding: replicas of a shard group")
+    group.add_argument(
+        "--schedule",
+        metavar="NAME",
+        help="gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zero-bubble-2p or dualpipe (default: by --vpp)",
+    )
+    group.add_argument("--uneven-stages", action=argparse.BooleanOptionalAction, default=False)
+    group.add_argument("--first-stage-layers", type=whole, metavar="N", help="with --last-stage-layers")
+    group.add_argument("--last-stage-layers", type=whole, metavar="N", help="with --first-stage-layers")
+    group.add_argument(
+        "--precision", metavar="NAME", help="bf16 or fp16 (default: what the device has); inference has more"
+    )
     group.add_argument("--attention", metavar="KIND", help="eager or flash (default: eager with dropout)")
     group.add_argument("--dropout", action=argparse.BooleanOptionalAction, help="default: as the model's config says")
     group.add_argument(
@@ -166,6 +337,12 @@ def _plan(parser: Parser) -> None:
     )
     group.add_argument(
         "--overlap-dp", type=number, default=0.0, metavar="F", help="part of a backward pass that hides gradients"
+    )
+    group.add_argument(
+        "--overlap-ep", type=number, default=1.0, metavar="F", help="part of expert traffic that DualPipe may hide"
+    )
+    group.add_argument(
+        "--overlap-gather", type=number, default=1.0, metavar="F", help="part of ZeRO-3's gathering that may hide"
     )
     group.add_argument(
         "--set",
