@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
-
 from .atoms import Max, ceil_div, complement, less_one
 from .decode import cache_read_bytes, chunk_attention_bytes
 from .dimension import ONE, SECOND
 from .formula import formula
 from .fractions import E_INVERSE, fraction_power
 from .series import max_sum
-from .sources import AINSLIE, FUHRMANN, KELLY, LITTLE, SAKASEGAWA, SARATHI
+from .sources import AINSLIE, KELLY, LITTLE, SARATHI
 from .symbols import (
     attention_efficiency,
+    attention_rate,
     flop,
-    matrix_rate,
     memory_bandwidth,
     memory_efficiency,
     statistic_bytes,
@@ -75,7 +73,7 @@ def prompts_of_a_chunk(prompt: Any, chunk: Any) -> Any:
     source=AINSLIE,
     increasing="activation_bytes flop gap_latency groups head_dim heads key_value_heads kv_bytes launch_latency "
     "prompt statistic_bytes",
-    decreasing="attention_efficiency graph_removal matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def chunked_attention_time(
     groups: Any,
@@ -101,7 +99,7 @@ def chunked_attention_time(
     True
     """
     piece = prompt / chunks
-    pair = 4 * heads * head_dim * groups * flop / (matrix_rate * attention_efficiency)
+    pair = 4 * heads * head_dim * groups * flop / (attention_rate * attention_efficiency)
     bandwidth = memory_bandwidth * memory_efficiency
     own = chunk_attention_bytes(groups, piece, piece, heads, key_value_heads, head_dim, activation_bytes, kv_bytes)
     own += groups * piece * heads * statistic_bytes
@@ -245,133 +243,52 @@ def chunk_capacity(mixed_time: Any, chunks: Any, chunk_prompts: Any, pp: Any) ->
 
 
 @formula(
-    glyph="W_q",
-    dimension=SECOND,
-    source=SAKASEGAWA,
-    increasing="load service_time",
-    decreasing="servers spare_load",
-)
-def queue_wait(service_time: Any, servers: Any, load: Any, spare_load: Any) -> Any:
-    """Mean wait for one of c_s places: S / (2 c_s) rho^(sqrt(2 (c_s + 1)) - 1) / (1 - rho), rho = Lambda / capacity.
-
-    Assumes: Poisson arrivals, services of one length, first come first served. Exact for one server, where it is
-    the formula of Pollaczek and Khinchine: S rho / (2 (1 - rho)).
-
-    Source: Sakasegawa 1977, with half the wait of exponential services (Allen and Cunneen).
-
-    >>> queue_wait(2, 1, 1, 1)
-    1
-    """
-    utilisation = 1 / (1 + spare_load / load)
-    chance = fraction_power(utilisation, less_one(sympy.sqrt(2 * (servers + 1))))
-    return service_time / (2 * servers) * chance * (1 + load / spare_load)
-
-
-@formula(
-    glyph="W_b",
-    dimension=SECOND,
-    source=FUHRMANN,
-    increasing="decode_share decode_time mixed_share mixed_time",
+    glyph="n_s",
+    dimension=ONE,
+    source=LITTLE,
+    increasing="apart decode_steps iteration_time load prefill_time",
     curvature="convex",
 )
-def boundary_wait(decode_share: Any, decode_time: Any, mixed_share: Any, mixed_time: Any) -> Any:
-    """Mean wait for the iteration in progress to end: (v_d tau_d + v_m tau_m) / 2.
+def others_seen(load: Any, decode_steps: Any, iteration_time: Any, prefill_time: Any, apart: Any) -> Any:
+    """Other sequences that one sees in the mean while it decodes: Lambda (N_s tau o^2 + 2 S_p o).
 
-    Assumes: iterations of each kind have one length. v_d is the part of the time, while no prompt is served, in
-    which sequences decode; v_m counts iterations that prefill only where prompts may join the next one: behind a
-    prompt that is cut, `queue_wait` has the rest of its service.
+    Two requests whose prompts follow each other start to decode K iterations apart, and so do all that arrive while
+    the first is prefilled, which takes the time S_p; others start further apart, one arrival for each 1 / Lambda
+    of decoding. With o = 1 - K / N_s, the part of its steps that two neighbours share, the sum of what both overlap
+    is Lambda N_s (N_s tau o^2 + 2 S_p o) steps.
 
-    Source: a decode iteration is a vacation of the prefill; the mean wait of a queue with vacations is the queue's
-    and half a vacation (Fuhrmann and Cooper 1985).
+    Assumes: pairs of requests, independent of one another; fewer at high loads, where prompts leave prefill evenly.
+
+    Source: derivation: the integral of the overlap over the arrivals before and after.
 
     >>> from sympy import symbols
-    >>> boundary_wait(*symbols("v d w m"))
-    d*v/2 + m*w/2
+    >>> others_seen(*symbols("R N t S"), 1)
+    R*(N*t + 2*S)
     """
-    return (decode_share * decode_time + mixed_share * mixed_time) / 2
+    return load * (decode_steps * iteration_time * apart**2 + 2 * prefill_time * apart)
 
 
 @formula(
-    glyph="T_1",
-    dimension=SECOND,
-    source=FUHRMANN,
-    increasing="boundary_time cache_time prefill_time queue_time",
+    glyph="x_s",
+    dimension=ONE,
+    source=LITTLE,
+    increasing="boundary_time iteration_time load prefill_time",
+    decreasing="decode_steps",
     curvature="convex",
 )
-def mean_first_token_time(boundary_time: Any, queue_time: Any, cache_time: Any, prefill_time: Any) -> Any:
-    """Mean time to the first token (TTFT): W_b + W_q + W_k + S_p.
+def arrivals_seen(load: Any, iteration_time: Any, prefill_time: Any, boundary_time: Any, decode_steps: Any) -> Any:
+    """Prompts prefilled for each iteration that a request decodes in: Lambda (tau + (S_p / 2 + W_b) / N_s).
 
-    Assumes: the first token comes out of the iteration of the prompt's last chunk.
+    What arrives during its steps is prefilled during them; what arrived while it was prefilled itself comes on top,
+    and what is not done at its end goes off.
 
-    Source: the sum of the parts of a request's way; waits for cache and for prefill are taken as independent.
+    Assumes: the rest of a prefill in progress is half of it.
+
+    Source: derivation: work behind a prompt when its prefill ends, Lambda (W + S_p), less the mean work at a moment,
+    Lambda (W_q + S_p / 2).
 
     >>> from sympy import symbols
-    >>> mean_first_token_time(*symbols("b q k s"))
-    b + k + q + s
+    >>> arrivals_seen(*symbols("R t S b N"))
+    R*(t + (S/2 + b)/N)
     """
-    return boundary_time + queue_time + cache_time + prefill_time
-
-
-@formula(
-    glyph="T_{e2e}",
-    dimension=SECOND,
-    source=SARATHI,
-    increasing="first_token_time generate iteration_time",
-)
-def request_time(first_token_time: Any, generate: Any, iteration_time: Any) -> Any:
-    """Mean time of a request: T_1 + (G - 1) tau, tau the time per output token.
-
-    Assumes: every later token takes tau in the mean.
-
-    Source: the definition of time per output token.
-
-    >>> request_time(1, 11, 2)
-    21
-    """
-    return first_token_time + less_one(generate) * iteration_time
-
-
-@formula(
-    glyph=r"\sigma_W",
-    dimension=SECOND,
-    source=FUHRMANN,
-    increasing="decode_time load queue_time service_time",
-    decreasing="spare_load",
-    curvature="convex",
-)
-def wait_spread(queue_time: Any, service_time: Any, load: Any, spare_load: Any, decode_time: Any) -> Any:
-    """Bound of the standard deviation of the wait for prefill, a prompt at a time.
-
-    The equation: sqrt(W_q^2 + S^2 / 3 Lambda / (capacity - Lambda) + tau_d^2 / 9).
-
-    Assumes: Poisson arrivals and services of one length S; the rest of a decode iteration is uniform where there is
-    one, of variance at most tau_d^2 / 9.
-
-    Source: the second moment of the wait of an M/G/1 queue (Takacs): Var = W^2 + Lambda E[S^3] / (3 (1 - rho)); the
-    vacation's part is independent (Fuhrmann and Cooper 1985).
-
-    >>> wait_spread(2, 3, 4, 1, 0)
-    4
-    """
-    return sympy.sqrt(queue_time**2 + service_time**2 / 3 * load / spare_load + decode_time**2 / 9)
-
-
-@formula(
-    glyph=r"T_\epsilon",
-    dimension=SECOND,
-    source=FUHRMANN,
-    increasing="first_token_time wait_deviation",
-    decreasing="tail",
-    curvature="convex",
-)
-def first_token_bound(first_token_time: Any, wait_deviation: Any, tail: Any) -> Any:
-    """A time that the first token exceeds with probability epsilon at most: T_1 + sigma_W / sqrt(epsilon).
-
-    Assumes: nothing but mean and deviation of the wait.
-
-    Source: Cantelli's inequality, P(W - E W >= t) <= sigma^2 / (sigma^2 + t^2) <= sigma^2 / t^2.
-
-    >>> first_token_bound(1, 2, sympy.Rational(1, 100))
-    21
-    """
-    return first_token_time + wait_deviation / sympy.sqrt(tail)
+    return load * (iteration_time + (prefill_time / 2 + boundary_time) / decode_steps)

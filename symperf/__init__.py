@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .api import inference as inference
+    from .api import serving as serving
     from .api import training as training
     from .errors import InputError as InputError
     from .inspection import inspect as inspect
@@ -28,6 +29,7 @@ _HOMES = {
     "System": "system",
     "inference": "api",
     "inspect": "inspection",
+    "serving": "api",
     "training": "api",
 }
 

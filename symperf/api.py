@@ -1,4 +1,4 @@
-"""The questions that symperf answers: `training`, `inference`."""
+"""The questions that symperf answers: `training`, `inference`, `serving`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import os
 
+    from .batching.run import Serving
     from .generation.run import InferenceRun
     from .model import Model
     from .plan import Plan
@@ -81,6 +82,67 @@ def inference(
         batch=batch,
         prompt=prompt,
         generate=generate,
+        stack=stack or DEFAULT,
+        kv_precision=kv_precision,
+        values=values,
+    )
+
+
+def serving(
+    model: Model,
+    system: System,
+    plan: Plan | None = None,
+    *,
+    prompt: int,
+    generate: int,
+    ttft: float | None = None,
+    tpot: float | None = None,
+    load: float | None = None,
+    chunk: int | None = None,
+    draft: Model | None = None,
+    acceptance: float | None = None,
+    draft_length: int | None = None,
+    stack: str | os.PathLike[str] | None = None,
+    kv_precision: str | None = None,
+    **values: Any,
+) -> Serving:
+    """Continuous batching of requests that arrive at random, in a steady state.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how a replica is laid out, and how many there are (`dp`); by default one device.
+        prompt: tokens of each prompt.
+        generate: tokens generated for each.
+        ttft: longest mean time to the first token, in seconds.
+        tpot: longest mean time of each later token, in seconds.
+        load: requests a second, at all replicas; without it the largest within the targets is the answer.
+        chunk: prompt tokens that an iteration may process.
+        draft: a draft model for speculative decoding, on the same devices.
+        acceptance: probability that a drafted token is accepted, between 0 and 1.
+        draft_length: tokens drafted for each step; by default the best for a request alone.
+        stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
+        kv_precision: format of the key-value cache; by default 16 bits.
+        values: other values of symbols, such as `memory_bandwidth=4.8e12`.
+
+    Returns:
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+
+    Raises:
+        InputError: an impossible plan, an unknown name, or a value out of range.
+    """
+    from .batching.asked import CHUNK, Asked
+    from .batching.run import Serving as _Serving
+    from .generation.stack import DEFAULT
+    from .plan import Plan as _Plan
+
+    asked = Asked(prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length)
+    return _Serving(
+        model,
+        system,
+        plan or _Plan(),
+        asked,
+        draft=draft,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

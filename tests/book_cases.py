@@ -80,6 +80,8 @@ def value(lines: list[Line], values: dict[str, Value]) -> Value:
     known = dict(values)
 
     def of_glyph(glyph: str) -> Value:
+        if glyph[:1].isdigit():
+            return float(glyph)
         if glyph not in known:
             known[glyph] = of_line(definitions[glyph])
         return known[glyph]

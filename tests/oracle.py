@@ -24,8 +24,17 @@ def sum_of_larger_lines(count: Any, start: Any, a: Any, b: Any, c: Any, d: Any) 
     return total
 
 
+def geometric(ratio: Any, last: Any) -> Any:
+    """1 + r + ... + r^n, where the ratio is 1 too."""
+    ratio, last = np.broadcast_arrays(ratio, last)
+    inside = np.where(ratio == 1, 0.5, ratio)
+    return np.where(ratio == 1, last + 1, (1 - inside ** (last + 1)) / (1 - inside))
+
+
 MEANING = {
     "max_sum": sum_of_larger_lines,
+    "fraction_power": np.power,
+    "geometric_sum": geometric,
     "Max": lambda *args: np.maximum.reduce(np.broadcast_arrays(*args)),
     "Min": lambda *args: np.minimum.reduce(np.broadcast_arrays(*args)),
     "ceil_div": lambda amount, size: np.ceil(amount / size),

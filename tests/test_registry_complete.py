@@ -64,6 +64,10 @@ UNDECIDED: dict[tuple[str, str], str] = {
     },
     ("windowed_generation_time", "first_context"): "longer contexts leave fewer steps that grow",
     ("windowed_generation_time", "sliding_window"): "a wider window leaves fewer steps at its full width",
+    ("speculative_token_time", "draft_length"): "a longer draft costs more and yields more: there is a best one",
+    ("speculative_speedup", "draft_length"): "a longer draft costs more and yields more: there is a best one",
+    ("chunked_attention_time", "chunks"): "more chunks read the cache more often, but each has fewer tokens",
+    ("spare_of_queue", "occupancy"): "a difference, which the fold gives no sign",
     ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
     **{
         (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"

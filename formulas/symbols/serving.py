@@ -61,3 +61,13 @@ decode_load = add(
 cache_bytes = add("formal", "cache_bytes", "Q_s", "Bytes of a prompt's cache on one device.", BYTE, ZERO_UP)
 draft_time = add("formal", "draft_time", r"\tau_q", "Time to draft one token.", SECOND, ZERO_UP)
 verify_time = add("formal", "verify_time", r"\tau_v", "Time of the step that verifies.", SECOND, POSITIVE)
+occupancy = add("formal", "occupancy", "u", "Part of the places that is taken.", domain=FRACTION)
+apart = add("formal", "apart", "o", "Part of its steps that a request shares with the next one.", domain=FRACTION)
+last_spare_load = add(
+    "formal",
+    "last_spare_load",
+    r"\Lambda_s'",
+    "Capacity where as many sequences decode as at it, less load.",
+    PER_SECOND,
+    POSITIVE,
+)

@@ -87,6 +87,10 @@ class Notation(ABC):
             return self.number(int(expr))
         if expr.is_Mul or expr.is_Pow or expr.is_Rational or operation in ("ring_share", "bubble"):
             return self._product(expr)
+        if operation == "power":
+            return self.power(self.grouped(self.box(expr.args[0]), WHOLE), self.box(expr.args[1]))
+        if operation == "geometric_sum":
+            return self._geometric(*expr.args)
         if operation == "max_sum":
             count, start, *lines = expr.args
             first, second = (a + b * INDEX for a, b in (lines[:2], lines[2:]))
@@ -94,8 +98,16 @@ class Notation(ABC):
                 self.box(INDEX), self.box(start), self.box(start + count - 1), self.box(Max(first, second))
             )
         if expr.is_Float:
-            return self.glyph(f"{float(expr):g}")
+            short = f"{float(expr):g}"
+            return self.glyph(short if float(short) == float(expr) else repr(float(expr)))
         return self.call(self.word(expr.func.__name__), [self.box(arg) for arg in expr.args])
+
+    def _geometric(self, ratio: Any, last: Any) -> Box:
+        """The quotient of a geometric sum."""
+        power = self.power(self.grouped(self.box(ratio), WHOLE), self.box(last + 1))
+        return self.fraction(
+            self._sum_of([(1, self.number(1)), (-1, power)]), self._sum_of([(1, self.number(1)), (-1, self.box(ratio))])
+        )
 
     def _sum(self, expr: Any) -> Box:
         return self._sum_of([self.signed(term) for term in self.terms(expr)])

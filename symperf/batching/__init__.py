@@ -1,0 +1,1 @@
+"""Serving: iterations of continuous batching, their steady state under load, its limits, and pools of devices."""

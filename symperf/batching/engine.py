@@ -1,0 +1,108 @@
+"""What a replica is to the steady state: the times of its iterations, the lengths of its requests, its limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .program import Evaluator
+
+
+class Times(Protocol):
+    """Seconds of the iterations of a replica.
+
+    Sequences and tokens are means, and need not be whole; fewer than one sequence counts as one.
+    """
+
+    def decode(self, sequences: float) -> float:
+        """An iteration in which the replica decodes so many sequences."""
+        ...
+
+    def mixed(self, sequences: float, tokens: float) -> float:
+        """One that processes so many prompt tokens as well, in each group of a pipeline."""
+        ...
+
+    def prefill(self, tokens: float) -> float:
+        """One of prompt tokens alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A replica and its requests.
+
+    Attributes:
+        times: seconds of its iterations.
+        prompt: tokens of a prompt.
+        generate: tokens that a request generates.
+        steps: decode steps that a request takes; fewer than tokens where they are drafted.
+        chunks: K, iterations that a prompt takes.
+        chunk_prompts: J, prompts that an iteration may prefill.
+        groups: p, groups in flight of a pipeline.
+        limit: N, sequences that memory holds.
+    """
+
+    times: Times
+    prompt: int
+    generate: int
+    steps: float
+    chunks: int
+    chunk_prompts: int
+    groups: int
+    limit: int
+
+    @property
+    def whole_chunk(self) -> float:
+        """Prompt tokens of a full chunk."""
+        return self.prompt * self.chunk_prompts / self.chunks
+
+
+@dataclass(frozen=True)
+class ModelTimes:
+    """Iterations of a model; with a draft model, each is a step that verifies, after the drafts.
+
+    Attributes:
+        target: the compiled iterations of the model.
+        groups: of the pipeline.
+        draft: those of the draft model.
+        draft_length: k, tokens drafted for each step.
+    """
+
+    target: Evaluator
+    groups: int
+    draft: Evaluator | None = None
+    draft_length: int = 0
+    known: dict[tuple[float, float], float] = field(default_factory=dict)
+
+    def decode(self, sequences: float) -> float:
+        """An iteration that only decodes: k steps of the draft model, and one for k + 1 tokens of each sequence."""
+        return self._between("decode", sequences, 0.0)
+
+    def mixed(self, sequences: float, tokens: float) -> float:
+        """One that prefills too; the draft model processes the chunk in its first step."""
+        return self._between("mixed", sequences, tokens)
+
+    def prefill(self, tokens: float) -> float:
+        """One that only prefills, in both models."""
+        return self._of("prefill", 0.0, tokens)
+
+    def _between(self, kind: str, sequences: float, tokens: float) -> float:
+        """The time of a mean number of sequences: between whole numbers, the mean of those below and above."""
+        low = max(math.floor(sequences), 1)
+        part = max(sequences - low, 0.0)
+        found = self._of(kind, float(low), tokens)
+        return found + part * (self._of(kind, low + 1.0, tokens) - found) if part else found
+
+    def _of(self, kind: str, sequences: float, tokens: float) -> float:
+        if (sequences, tokens) not in self.known:
+            groups = min(float(self.groups), max(1.0, sequences))
+            values = {"decoding": sequences / groups, "chunk_tokens": tokens, "groups_in_flight": groups}
+            total = self.target(kind, **values, step_tokens=self.draft_length + 1.0)
+            if self.draft is not None:
+                total += self.draft(kind, **values, step_tokens=1.0)
+                if sequences:
+                    total += (self.draft_length - 1) * self.draft("decode", **values, step_tokens=1.0)
+            self.known[sequences, tokens] = total
+        return self.known[sequences, tokens]

@@ -1,0 +1,356 @@
+"""The steady state of a replica under a load.
+
+All follows from x, the mean number of prompts that arrive during an iteration: by Little's law the sequences that
+decode (n = x N_s p), from these the iterations, and from their mean time the load (x p / tau). So every quantity is
+a closed form of x, and only the x of a given load is sought: the least solution of x = Lambda tau(x) / p, which
+exists for every load below the capacity, as tau never falls (Tarski 1955), and never falls with the load.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .program import form
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+CLOSE = 1e-13
+"""Relative change at which a solution is taken as found."""
+NORMAL = (
+    (0.0, 8 / 15),
+    (1.3556262, 0.2220759),
+    (-1.3556262, 0.2220759),
+    (2.8569700, 0.0112574),
+    (-2.8569700, 0.0112574),
+)
+"""Places, in standard deviations, and weights of the mean over a normal law (Gauss and Hermite, five points)."""
+NO_SPARE = 1e-12
+"""Least part of a capacity that is taken as spare, where rounding to whole tiles leaves none."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A replica under a load; times are seconds and means.
+
+    Attributes:
+        load: requests in a second.
+        decoding: sequences that decode.
+        prefilling: requests that are prefilled, their waits apart.
+        chunk_share: part of the iterations that prefill, where sequences decode.
+        chunk_tokens: prompt tokens of such an iteration.
+        decode: an iteration that only decodes, as a decoding request sees it.
+        mixed: one that prefills too.
+        iteration: the mean of both.
+        boundary: wait for the next iteration.
+        queue: wait behind other prompts.
+        cache: wait for memory of the cache.
+        prefill: all iterations of a prompt.
+        service: the same with full chunks.
+        spare: load that prefill could serve besides.
+    """
+
+    load: float
+    decoding: float
+    prefilling: float
+    chunk_share: float
+    chunk_tokens: float
+    decode: float
+    mixed: float
+    iteration: float
+    boundary: float
+    queue: float
+    cache: float
+    prefill: float
+    service: float
+    spare: float
+
+    @property
+    def first_token(self) -> float:
+        """Time to the first token (TTFT)."""
+        return form(
+            "mean_first_token_time",
+            boundary_time=self.boundary,
+            queue_time=self.queue,
+            cache_time=self.cache,
+            prefill_time=self.prefill,
+        )
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The largest load that has a steady state.
+
+    Attributes:
+        load: requests in a second, which must stay below it.
+        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences.
+        arrivals: x at it.
+        decoding: sequences that decode at it.
+        cache_load: requests in a second that the cache alone would let through.
+        prefill_load: requests in a second that prefill alone would let through.
+    """
+
+    load: float
+    limit: str
+    arrivals: float
+    decoding: float
+    cache_load: float
+    prefill_load: float
+
+
+class Steady:
+    """The steady states of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    # --- iterations
+
+    def iterations(self, arrivals: float, seen: float, spread: float = 0.0) -> tuple[float, float, float, float, float]:
+        """Share and tokens of iterations that prefill, times without and with it, and their mean.
+
+        Args:
+            arrivals: x.
+            seen: sequences that decode, as a request that decodes sees them.
+            spread: standard deviation of their number.
+        """
+        engine = self.engine
+        share = min(
+            1.0,
+            form("prefilling_share", arrivals=arrivals, chunks=engine.chunks, chunk_prompts=engine.chunk_prompts),
+        )
+        tokens = engine.prompt / engine.chunks
+        if share and engine.chunk_prompts > 1:
+            tokens = min(max(tokens, min(arrivals, self.full) * engine.prompt / share), engine.whole_chunk)
+        if not engine.steps:
+            mixed = self._with_tokens(0.0, tokens)
+            return share, tokens, mixed, mixed, mixed
+        most = self._most if spread else math.inf
+        points = NORMAL if spread else ((0.0, 1.0),)
+        counts = [(min(max(seen + place * spread, 1.0), most), weight) for place, weight in points]
+        decode = sum(weight * engine.times.decode(count) for count, weight in counts)
+        mixed = sum(weight * self._with_tokens(count, tokens) for count, weight in counts)
+        mean = form(
+            "mean_iteration_time", decode_time=decode, chunk_extra_time=max(mixed - decode, 0.0), chunk_share=share
+        )
+        return share, tokens, decode, mixed, mean
+
+    def _with_tokens(self, sequences: float, tokens: float) -> float:
+        """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more."""
+        times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
+        count = tokens / unit
+        low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
+        part = count - low
+
+        def whole(units: int) -> float:
+            return times.mixed(sequences, units * unit) if sequences else times.prefill(units * unit)
+
+        return whole(low) if abs(part) < CLOSE else (1 - part) * whole(low) + part * whole(low + 1)
+
+    def decoding(self, arrivals: float) -> float:
+        """Sequences that decode: n = x N_s p."""
+        return arrivals * self.engine.steps * self.engine.groups
+
+    # --- capacity
+
+    @property
+    def full(self) -> float:
+        """The x where every iteration holds a full chunk."""
+        return self.engine.chunk_prompts / self.engine.chunks
+
+    @cached_property
+    def _most(self) -> float:
+        """Sequences that decode there, where nothing is left to chance, and memory is no limit; at least one."""
+        return max(1.0, self.decoding(self.full))
+
+    @cached_property
+    def capacity(self) -> Capacity:
+        """The largest load, and what limits it. At it nothing is left to chance: all iterations are alike."""
+        engine = self.engine
+        limit, arrivals, full = "chunk", self.full, self.full
+        if self._present(full) > engine.limit:
+            limit = "kv_cache"
+            low, high = 0.0, full
+            for _ in range(60):
+                middle = (low + high) / 2
+                low, high = (middle, high) if self._present(middle) <= engine.limit else (low, middle)
+            arrivals = low
+        _share, _tokens, _, mixed, mean = self.iterations(arrivals, self.decoding(arrivals))
+        load = arrivals * engine.groups / mean
+        prefill_load = form(
+            "chunk_capacity",
+            mixed_time=self._with_tokens(self._most if engine.steps else 0.0, engine.whole_chunk),
+            chunks=engine.chunks,
+            chunk_prompts=engine.chunk_prompts,
+            pp=engine.groups,
+        )
+        if limit == "chunk":
+            load = prefill_load
+            cache_load = max(load, engine.limit / ((engine.chunks + engine.steps) * mixed))
+        else:
+            cache_load = load
+        return Capacity(load, limit, arrivals, self.decoding(arrivals), cache_load, max(load, prefill_load))
+
+    def _present(self, arrivals: float) -> float:
+        """Sequences that decode or are prefilled, without chance."""
+        engine = self.engine
+        decoding = self.decoding(arrivals)
+        _, _, _, mixed, mean = self.iterations(arrivals, decoding)
+        return decoding + arrivals * engine.groups / mean * engine.chunks * mixed
+
+    # --- a state
+
+    def at_arrivals(self, arrivals: float, load: float | None = None) -> State:
+        """The state in which x prompts arrive during an iteration.
+
+        Args:
+            arrivals: x, from 0 to that of full chunks.
+            load: where x is known to belong to it; by default the load of x.
+        """
+        engine = self.engine
+        others = self.decoding(arrivals)
+        share, tokens, decode, mixed, mean = self._iterations_seen(arrivals)
+        rate = arrivals * engine.groups / mean if load is None else load
+        alone, cut = math.exp(-others), engine.chunk_prompts == 1
+        chunk_time = self._chunk_time(others, alone, tokens)
+        boundary = self._boundary(rate, alone, decode, chunk_time, tokens)
+        with_it = min(engine.whole_chunk, engine.prompt * (1 + 2 * boundary * rate / engine.groups))
+        prefill = engine.chunks * self._chunk_time(others, alone, tokens if cut else with_it)
+        service = engine.chunks * chunk_time
+        servers = engine.chunk_prompts * engine.groups
+        spare = max(servers / service - rate, NO_SPARE * servers / service)
+        queue = cache = 0.0
+        if rate:
+            used = rate / (rate + spare)
+            most = self.capacity.prefill_load
+            last = max(most - rate, NO_SPARE * most)
+            spare = form("spare_of_queue", occupancy=used, spare_load=spare, last_spare_load=last)
+            queue = form(
+                "queue_wait", service_time=service, servers=servers, occupancy=used, load=rate, spare_load=spare
+            )
+            cache = self._cache_wait(rate, others + rate * prefill)
+        return State(
+            rate,
+            min(others, float(engine.limit)),
+            rate * prefill,
+            share,
+            tokens,
+            decode,
+            mixed,
+            mean,
+            boundary,
+            queue,
+            cache,
+            prefill,
+            service,
+            spare,
+        )
+
+    def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:
+        """The mean wait for the iteration in progress."""
+        engine = self.engine
+        busy = 0.0
+        if engine.chunk_prompts > 1:
+            busy = min(1.0, rate * engine.prompt / engine.groups * mixed / tokens)
+        return form(
+            "boundary_wait",
+            decode_share=(1 - alone) * (1 - busy),
+            decode_time=decode,
+            mixed_share=busy,
+            mixed_time=mixed,
+        )
+
+    def _cache_wait(self, rate: float, present: float) -> float:
+        limit, most = self.engine.limit, self.capacity.cache_load
+        return form(
+            "queue_wait",
+            service_time=limit / most,
+            servers=limit,
+            occupancy=min(1.0, present / limit),
+            load=rate,
+            spare_load=max(most - rate, NO_SPARE * most),
+        )
+
+    def _iterations_seen(self, arrivals: float) -> tuple[float, float, float, float, float]:
+        """`iterations` as a request that decodes sees them.
+
+        It sees one sequence more than the mean, itself, and rather more than the mean of others, since those that
+        wait for one prompt's prefill follow it closely. Near the capacity requests no longer come to decode at
+        random, and there are never more than at it.
+        """
+        engine = self.engine
+        most = self._most
+        others = self.decoding(arrivals)
+        first = self.iterations(arrivals, min(1 + others, most))
+        if not engine.steps or not arrivals:
+            return first
+        _, tokens, decode, mixed, mean = first
+        rate = arrivals / mean
+        prefill = engine.chunks * mixed
+        seen = engine.groups * form(
+            "others_seen",
+            load=rate,
+            decode_steps=engine.steps,
+            iteration_time=mean,
+            prefill_time=prefill,
+            apart=max(0.0, 1 - engine.chunks / engine.steps),
+        )
+        boundary = self._boundary(rate * engine.groups, math.exp(-others), decode, mixed, tokens)
+        prefilled = form(
+            "arrivals_seen",
+            load=rate,
+            iteration_time=mean,
+            prefill_time=prefill,
+            boundary_time=boundary,
+            decode_steps=engine.steps,
+        )
+        return self.iterations(min(prefilled, self.full), min(1 + seen, most), math.sqrt(seen))
+
+    def _chunk_time(self, others: float, alone: float, tokens: float) -> float:
+        """An iteration with prompt tokens: beside sequences that decode, or alone with that probability."""
+        if alone == 1:
+            return self._with_tokens(0.0, tokens)
+        seen = min(others / (1 - alone), self._most)
+        return alone * self._with_tokens(0.0, tokens) + (1 - alone) * self._with_tokens(seen, tokens)
+
+    def at_load(self, load: float) -> State | None:
+        """The state under a load; None from the capacity on."""
+        if load >= self.capacity.load:
+            return None
+        if load == 0:
+            return self.at_arrivals(0.0)
+        return self.at_arrivals(self._arrivals(load), load)
+
+    def _next(self, arrivals: float, load: float) -> float:
+        return load * self._iterations_seen(arrivals)[-1] / self.engine.groups
+
+    def _arrivals(self, load: float) -> float:
+        """The least x with x = Lambda tau(x) / p, by Newton's method from below; bisection where it passes it."""
+        most = self.full
+        low = min(self._next(0.0, load), most)
+        for _ in range(200):
+            after = min(self._next(low, load), most)
+            if after <= low * (1 + CLOSE):
+                return low
+            guess = min(low + (after - low) / (1 - self._slope(low, after, load)), most)
+            guess = max(guess, after)
+            found = self._next(guess, load)
+            if found < guess * (1 - CLOSE):
+                return self._bisect(after, guess, load)
+            low = guess
+        return low
+
+    def _slope(self, x: float, value: float, load: float) -> float:
+        """The slope of tau at x on the side where it does not jump; 0 where it is too steep to be of use."""
+        step = 1e-7 * x
+        slopes = [abs(self._next(x + way * step, load) - value) / step for way in (-1, 1)]
+        return slope if (slope := min(slopes)) < 1 else 0.0
+
+    def _bisect(self, low: float, high: float, load: float) -> float:
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._next(middle, load) <= middle else (middle, high)
+        return high

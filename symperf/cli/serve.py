@@ -1,0 +1,56 @@
+"""`symperf serve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..batching.asked import CHUNK, Asked
+from ..batching.run import Serving
+from ..generation.stack import DEFAULT
+from ..model import Model
+from ..plan import Plan
+from ..system import System
+from .output import console, write_json
+from .train import parse_values
+
+if TYPE_CHECKING:
+    import argparse
+
+WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the answers for one serving system; 1 where it does not fit, or cannot serve what is asked."""
+    from ..report import serving as report
+
+    answer = asked(options)
+    if options.json:
+        write_json(report.as_json(answer))
+    else:
+        with console() as out:
+            report.show(answer, out)
+    return 0 if report.can(answer) else 1
+
+
+def asked(options: argparse.Namespace) -> Serving:
+    """The system that the options ask for.
+
+    Raises:
+        InputError: an impossible plan, an unknown name or a value out of range.
+    """
+    values = parse_values(options.set)
+    plan_fields = {name: getattr(options, name) for name in Plan.names()}
+    plan_fields |= {name: values.pop(name) for name in list(values) if name in plan_fields}
+    work = {name: values.pop(name, getattr(options, name)) for name in WORK}
+    work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
+    draft = None if options.draft is None else Model.load(options.draft)
+    return Serving(
+        Model.load(options.model),
+        System.load(options.system),
+        Plan(**plan_fields),
+        Asked(**work),
+        draft=draft,
+        stack=options.stack or DEFAULT,
+        kv_precision=options.kv_precision,
+        values=values,
+    )

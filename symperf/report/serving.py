@@ -1,0 +1,246 @@
+"""A serving system as JSON and as terminal tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from ..batching.definitions import as_text
+from ..batching.point import Point
+from .scaled import gibibytes, percent, quantity, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..batching.run import Serving
+
+TINY = 1e-9
+"""Seconds below which a wait is printed as none."""
+POINT_KEYS = tuple(field.name for field in dataclasses.fields(Point) if field.name != "state")
+
+
+def can(serving: Serving) -> bool:
+    """Whether the question has an answer: the model fits, and a load within the targets is served."""
+    asked, answer = serving.asked, serving.answer
+    if asked.load is None:
+        return serving.largest is not None and serving.largest.load is not None
+    return answer is not None and answer.meets(asked.ttft, asked.tpot)
+
+
+def as_json(serving: Serving) -> dict[str, Any]:
+    """The `serve` object; its keys are listed in `docs/serving.md`."""
+    asked, run, plan, steady = serving.asked, serving.run, serving.plan, serving.steady
+    largest, answer = serving.largest, serving.answer
+    memory = serving.memory(serving.draft_length)
+    alone = serving.point(0.0) if steady else None
+    return {
+        "model": run.model.name,
+        "system": run.system.name,
+        "stack": run.stack.name,
+        "devices": plan.devices,
+        "replicas": plan.dp,
+        "prompt": asked.prompt,
+        "generate": asked.generate,
+        "chunk": asked.chunk,
+        "chunks_per_prompt": serving.chunks,
+        "prompts_per_chunk": steady.engine.chunk_prompts if steady else None,
+        "targets": {"ttft_s": asked.ttft, "tpot_s": asked.tpot, "load": asked.load},
+        "served": can(serving),
+        "fits": serving.fits,
+        "memory_bytes": memory,
+        "capacity_bytes": serving.capacity_bytes,
+        "concurrency_limit": serving.limit(serving.draft_length) * plan.dp,
+        "capacity": steady.capacity.load * plan.dp if steady else None,
+        "capacity_limit": steady.capacity.limit if steady else None,
+        "largest_load": largest.load * plan.dp if largest and largest.load is not None else None,
+        "largest_load_limit": largest.limit if largest else None,
+        "alone": _point(alone),
+        **_point(answer, empty=True),
+        "shares": serving.shares(answer) if answer else None,
+        "curve": [_point(each) for each in serving.curve],
+        "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "speculative": _speculation(serving),
+        "warnings": list(warnings(serving)),
+    }
+
+
+def _point(point: Point | None, *, empty: bool = False) -> Any:
+    if point is None:
+        return dict.fromkeys(POINT_KEYS) if empty else None
+    return {name: getattr(point, name) for name in POINT_KEYS}
+
+
+def _speculation(serving: Serving) -> dict[str, Any] | None:
+    found = serving.speculation()
+    if found is None or serving.draft is None:
+        return None
+    own = {"draft": serving.draft.model.name, "acceptance": serving.asked.acceptance}
+    return own | {"draft_length": serving.draft_length} | found
+
+
+def warnings(serving: Serving) -> tuple[str, ...]:
+    """Why there is no answer, and what plan, model and system warn of."""
+    run, asked, steady = serving.run, serving.asked, serving.steady
+    found: list[str] = []
+    if steady is None:
+        memory = serving.memory(serving.draft_length)
+        need = memory["fixed"] + memory["sequence"]
+        found.append(
+            f"does not fit: needs {gibibytes(need)} of {gibibytes(serving.capacity_bytes)} with one sequence: "
+            "raise tp or pp, or take smaller formats"
+        )
+    elif asked.load is not None and serving.answer is not None:
+        most = steady.capacity.load * serving.plan.dp
+        if serving.answer.saturated:
+            found.append(
+                f"saturated: load {asked.load:g} is not below the capacity of {most:.6g} requests/s, "
+                f"which {LIMITS[steady.capacity.limit]} limits; queues grow without end"
+            )
+        elif not can(serving):
+            found.append(f"load {asked.load:g} misses a target: {_times(serving.answer)}")
+    elif serving.largest is not None and serving.largest.load is None:
+        found.append(f"no load meets the targets: a request alone has {_times(serving.point(0.0))}")
+    system = run.system.warnings if not found else ()
+    return (*found, *serving.warnings, *run.model.warnings, *system)
+
+
+LIMITS = {
+    "ttft": "the target of the first token",
+    "tpot": "the target of later tokens",
+    "chunk": "prefill (a full chunk in every iteration)",
+    "kv_cache": "memory of the cache",
+}
+"""What limits a load, in words."""
+
+
+def _times(point: Point) -> str:
+    parts = [f"TTFT {_seconds(point.ttft_s)}"]
+    return ", ".join(parts + ([f"TPOT {_seconds(point.tpot_s)}"] if point.tpot_s is not None else []))
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else seconds(value if value > TINY else 0.0)
+
+
+def show(serving: Serving, console: Console) -> None:
+    """Print the answer, the curve, the pools and the meaning of each metric."""
+    from rich.text import Text
+
+    run, asked, steady = serving.run, serving.asked, serving.steady
+    title = f" on {serving.plan.devices} x {run.system.title}, {run.stack.title}"
+    console.print(Text.assemble((run.model.name, "bold"), title))
+    if steady is not None:
+        cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
+        held = serving.limit(serving.draft_length) * serving.plan.dp
+        console.print(f"requests       {asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        console.print(f"memory         {held} sequences fit")
+        most = steady.capacity.load * serving.plan.dp
+        console.print(f"capacity       {most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
+        console.print(f"alone          {_times(serving.point(0.0))}")
+        _show_largest(serving, console)
+        if serving.answer is not None:
+            _show_answer(serving, serving.answer, console)
+        console.print("\nthroughput and latency", style="bold")
+        console.print(curve(serving))
+        _show_pools(serving, console)
+        _show_speculation(serving, console)
+        console.print("\nmeaning", style="bold")
+        console.print(as_text(), soft_wrap=True)
+    for text in warnings(serving):
+        console.print(Text(f"warning: {text}", "yellow"))
+
+
+def _show_largest(serving: Serving, console: Console) -> None:
+    largest = serving.largest
+    if largest is None or largest.load is None:
+        return
+    load = largest.load * serving.plan.dp
+    if largest.state is None:
+        console.print(f"largest load   below {load:.5g} requests/s, the capacity: no target limits it")
+    else:
+        console.print(f"largest load   {load:.5g} requests/s, limited by {LIMITS[largest.limit]}", style="bold")
+
+
+def _show_answer(serving: Serving, point: Point, console: Console) -> None:
+    if point.saturated:
+        console.print(f"at {point.load:.5g} req/s   saturated: utilisation {percent(point.utilisation)}", style="bold")
+        return
+    devices = serving.plan.devices
+    output, all_tokens = point.output_tokens_per_s or 0.0, point.tokens_per_s or 0.0
+    bounds = [f"{name} {seconds(value)}" for name, value in (point.ttft_bound_s or {}).items() if value is not None]
+    lines = [
+        (
+            f"at {point.load:.5g} req/s   utilisation {percent(point.utilisation)}, {_times(point)}, "
+            f"e2e {_seconds(point.e2e_s)}"
+        ),
+        (
+            f"               output {quantity(output, 'token/s')} ({quantity(output / devices, 'token/s')} a device), "
+            f"all {quantity(all_tokens, 'token/s')}"
+        ),
+        (
+            f"               concurrency {point.concurrency:.4g}, kv use {percent(point.kv_use or 0.0)}; wait "
+            f"{_seconds(point.boundary_wait_s)} boundary, {_seconds(point.queue_wait_s)} queue, "
+            f"{_seconds(point.cache_wait_s)} cache; prefill {_seconds(point.prefill_s)}"
+        ),
+    ]
+    if bounds:
+        lines.append(f"               bounds of TTFT: {', '.join(bounds)}")
+    shares = serving.shares(point)
+    if shares:
+        parts = ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share)
+        lines.append(f"               an iteration is due to {parts}")
+    for line in lines:
+        console.print(line)
+
+
+def curve(serving: Serving) -> Table:
+    """A row a load."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("requests/s", "utilisation", "TTFT", "TPOT", "e2e", "output token/s", "a device", "concurrency"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for point in serving.curve:
+        table.add_row(
+            f"{point.load:.4g}",
+            percent(point.utilisation),
+            _seconds(point.ttft_s),
+            _seconds(point.tpot_s),
+            _seconds(point.e2e_s),
+            f"{point.output_tokens_per_s or 0:.5g}",
+            f"{point.output_tokens_per_s_per_device or 0:.5g}",
+            f"{point.concurrency or 0:.4g}",
+        )
+    return table
+
+
+def _show_pools(serving: Serving, console: Console) -> None:
+    found = serving.pools
+    if found is None:
+        return
+    console.print("\nprefill and decode on instances of their own", style="bold")
+    each = serving.plan.tp * serving.plan.pp
+    console.print(
+        f"an instance of {each} devices prefills {found.prefill_load:.4g} or decodes {found.decode_load:.4g} requests/s"
+        f"; best: {percent(found.decode_share)} decode, {found.load_per_instance:.4g} requests/s each"
+    )
+    console.print(f"a prompt's cache takes {seconds(found.transfer_s)} to move")
+    if found.load is not None:
+        console.print(
+            f"of {serving.plan.dp} instances {found.prefill_instances} prefill and {found.decode_instances} decode: "
+            f"{found.load:.4g} requests/s, TTFT {_seconds(found.ttft_s) or 'unbounded'}, TPOT {_seconds(found.tpot_s)}"
+        )
+
+
+def _show_speculation(serving: Serving, console: Console) -> None:
+    found = _speculation(serving)
+    if found is None:
+        return
+    console.print("\nspeculative decoding, a request alone", style="bold")
+    console.print(
+        f"{found['draft']} drafts {found['draft_length']}: {found['tokens_per_step']:.4g} tokens a step, "
+        f"a draft costs {found['draft_cost']:.3g} and verifying {found['verify_cost']:.4g} of a step: "
+        f"{found['speedup']:.4g} times as fast"
+    )
+    console.print(f"best: {found['best_draft_length']} tokens, {found['best_speedup']:.4g} times as fast")
