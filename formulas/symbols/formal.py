@@ -116,7 +116,6 @@ device_imbalance = add(
     "Tokens of the device with most, of an expert-parallel group, over the mean; 1 where balanced.",
     domain=POSITIVE,
 )
-node_limit = add("formal", "node_limit", "M", "Scale-up domains that may hold the experts of one token.")
 unit_parameters = add(
     "formal", "unit_parameters", "N_U", "Parameters that are gathered at once, as one unit.", domain=POSITIVE
 )

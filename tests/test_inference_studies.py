@@ -1,0 +1,258 @@
+"""The inference studies: their page and files are current, their bounds make sense, their crossovers are exact."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symperf import InputError, memories
+from symperf.memories import Memory
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def _loaded(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+study = _loaded(DOCS / "studies" / "inference.py")
+
+
+def _published(name: str) -> list[dict[str, str]]:
+    with (DOCS / "studies" / f"inference_{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _as_read(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return list(csv.DictReader(study.as_csv(rows).splitlines()))
+
+
+@pytest.fixture(scope="module", name="bounds")
+def _bounds() -> list[dict[str, Any]]:
+    return study.bounds()  # type: ignore[no-any-return]
+
+
+def test_page_and_files_are_what_the_script_writes() -> None:
+    assert study.main(["--check"]) == 0
+
+
+def test_a_coarse_grid_gives_the_rows_of_the_files() -> None:
+    """A part of each study, asked alone, is that part of the whole one."""
+    parts = {
+        "bounds": study.bounds({"llama-2-13b": 1}, ("h100-sxm",), ("none",)),
+        "scaling": study.scaling(["hbm2", "hbm4"], [("a100-80gb-sxm", 8)]),
+        "crossovers": study.crossovers([("h100-sxm", 1)]),
+        "limits": study.limits({"llama-2-70b": 4}, ("b200-sxm",)),
+    }
+    for name, rows in parts.items():
+        assert rows
+        published = _published(name)
+        assert all(row in published for row in _as_read(rows)), name
+
+
+def test_a_stale_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page whose tables say something else is reported and, without --check, put right."""
+    page = tmp_path / "inference.md"
+    text = study.PAGE.read_text(encoding="utf-8")
+    page.write_text(text.replace("C C C M", "C C C C"), encoding="utf-8")
+    blocks = study.blocks()
+    monkeypatch.setattr(study, "PAGE", page)
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study, "blocks", lambda: blocks)
+    monkeypatch.setattr(study, "draw", lambda path: None)
+    assert study.main(["--check"]) == 1
+    assert study.main([]) == 0
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_the_page_of_inference_quotes_what_is_printed() -> None:
+    refresh = _loaded(DOCS / "refresh.py")
+    text = (DOCS / "inference.md").read_text(encoding="utf-8")
+    assert refresh.refreshed(text) == text
+
+
+# --- what binds each product
+
+
+def test_long_prompts_in_batches_are_bound_by_compute(bounds: list[dict[str, Any]]) -> None:
+    layers = ("qkv", "attention", "output", "gate, up", "down")
+    found = [r for r in bounds if r["phase"] == "prefill" and r["batch"] == 16 and r["operation"] in layers]
+    assert len(found) == 2 * 3 * 4 * len(layers)
+    assert {row["bound"] for row in found} == {"compute"}
+
+
+def test_decoding_is_bound_by_memory_or_the_start_of_kernels(bounds: list[dict[str, Any]]) -> None:
+    found = [row for row in bounds if row["phase"] == "decode" and row["operation"] != "all-reduce"]
+    assert {row["bound"] for row in found} <= {"memory", "launch"}
+    products = [row for row in found if row["stack"] == "none" and row["n"] is not None]
+    assert {row["bound"] for row in products} == {"memory"}
+
+
+def test_short_prompts_turn_to_memory_on_faster_devices_as_published(bounds: list[dict[str, Any]]) -> None:
+    """Products of a prompt of 200 tokens: none is bound by memory on A100, some are on H100 and B200."""
+    counts = {
+        system: sum(
+            row["bound"] == "memory"
+            for row in bounds
+            if (row["phase"], row["batch"], row["stack"], row["system"]) == ("prefill", 1, "none", system)
+            and row["operation"] in ("qkv", "output", "gate, up", "down")
+        )
+        for system in study.SYSTEMS
+    }
+    assert counts["a100-80gb-sxm"] == 0 < counts["h100-sxm"] < counts["b200-sxm"]
+    assert counts["h200-sxm"] <= counts["h100-sxm"]
+
+
+def test_only_models_on_several_devices_use_the_network(bounds: list[dict[str, Any]]) -> None:
+    for row in bounds:
+        if row["operation"] == "all-reduce":
+            assert row["bound"] == ("scale_up" if row["tp"] > 1 else "")
+            assert (row["each_us"] > 0) is (row["tp"] > 1)
+
+
+def test_gaps_of_software_only_add_time(bounds: list[dict[str, Any]]) -> None:
+    """Each product that both serving softwares have takes longer with gaps before it."""
+
+    def times(stack: str) -> dict[tuple[Any, ...], float]:
+        keys = ("model", "system", "phase", "batch", "path")
+        return {tuple(r[key] for key in keys): r["each_us"] for r in bounds if r["stack"] == stack and r["n"]}
+
+    ideal, real = times("none"), times("tensorrt-llm")
+    common = ideal.keys() & real.keys()
+    assert len(common) == 4 * 3 * 4 * 4
+    assert all(real[key] == pytest.approx(ideal[key] + 2.1, rel=2e-4) for key in common)
+
+
+# --- memory technologies
+
+
+def test_technologies_have_the_published_bandwidths() -> None:
+    """JEDEC and vendors print these for a stack or a chip, in GB/s."""
+    published = {"gddr6": 64, "hbm2": 307, "hbm2e": 410, "hbm3": 819, "hbm3e": 1178, "hbm4": 2048, "hbm6": 8192}
+    for name, bandwidth in published.items():
+        assert round(Memory.load(name).stack_bandwidth / 1e9) == bandwidth
+    devices = [Memory.load(name).device_bandwidth for name in memories.names()]
+    assert devices == sorted(devices)
+
+
+def test_every_number_has_a_source_and_projections_are_called_so() -> None:
+    for name in memories.names():
+        memory = Memory.load(name)
+        for quantity in (memory.pins, memory.pin_rate, memory.count):
+            assert "set by the user" not in quantity.source
+        assert ("projection" in memory.title) is (memory.kind == "projection")
+        if memory.kind == "projection":
+            assert "projection" in memory.pin_rate.source
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[x]\ntitle = "x"', "expected a table of"),
+        ("x = 3", "expected a table of"),
+        ('[x]\ntitle = "x"\nkind = "standart"\npins = 1\npin_rate = 1e9\ncount = 1', "did you mean standard"),
+        ('[x]\ntitle = "x"\nkind = "vendor"\npins = 1.5\npin_rate = 1e9\ncount = 1', "pins: found 1.5"),
+        ('[x]\ntitle = "x"\nkind = "vendor"\npins = 1\npin_rate = "8 GHz"\ncount = 1', "pin_rate"),
+        ('[x]\ntitle = ""\nkind = "vendor"\npins = 1\npin_rate = 1e9\ncount = 1', "title"),
+        ("[x", "not valid TOML"),
+    ],
+)
+def test_bad_technologies_are_refused_in_one_line(
+    text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memories.toml"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(memories, "CATALOGUE", path)
+    with pytest.raises(InputError) as caught:
+        Memory.load("x")
+    assert "\n" not in str(caught.value)
+    assert line in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["hbm5x", "HBM3", "", "../systems/h100-sxm"])
+def test_an_unknown_technology_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="memory: found .*, expected gddr6 or"):
+        Memory.load(name)
+
+
+# --- latency as memory gets faster
+
+
+@pytest.mark.parametrize("case", study.SCALED, ids=str)
+def test_faster_memory_never_slows_and_saturates(case: tuple[str, int]) -> None:
+    rows = study.scaling(cases=[case])
+    for key in ("alone_token_ms", "alone_prefill_ms", "tensorrt-llm_token_ms"):
+        times = [row[key] for row in rows]
+        assert times == sorted(times, reverse=True)
+    for label in ("alone", "tensorrt-llm"):
+        shares = [row[f"{label}_memory"] for row in rows]
+        assert shares == sorted(shares, reverse=True)
+        assert rows[-1][f"{label}_bound"] != "memory"
+    for row in rows:
+        parts = ("memory", "compute", "l2", "launch", "network")
+        assert sum(row[f"alone_{part}"] for part in parts) == pytest.approx(1, abs=3e-4)
+
+
+@pytest.mark.parametrize("setting", ["alone", "tensorrt-llm"])
+@pytest.mark.parametrize("case", study.SCALED, ids=str)
+def test_crossovers_are_those_of_a_dense_scan(case: tuple[str, int], setting: str) -> None:
+    """A change of the largest share on a grid of bandwidths, refined by bisection, is the exact one to 1e-9."""
+    how = study.ALONE if setting == "alone" else {"stack": setting}
+    run = study.run_of(study.SCALED_MODEL, *case, study.WORK[0], **how)
+
+    def bound(bandwidth: float) -> str:
+        shares = run.bind(memory_bandwidth=bandwidth).shares()
+        return max(shares, key=shares.__getitem__)
+
+    found = []
+    grid = [float(x) for x in np.geomspace(*study.RANGE, 200)]
+    for low, high in zip(grid, grid[1:], strict=False):
+        before, after = bound(low), bound(high)
+        if before != after:
+            left, right = low, high
+            while right - left > 1e-12 * right:
+                middle = (left + right) / 2
+                left, right = (middle, right) if bound(middle) == before else (left, middle)
+            found.append((before, after, left / 1e9))
+    exact = [row for row in study.crossovers([case]) if row["setting"] == setting]
+    assert [(row["before"], row["after"]) for row in exact] == [(a, b) for a, b, _ in found]
+    for row, (_, _, at) in zip(exact, found, strict=True):
+        assert row["bandwidth_GB_s"] == pytest.approx(at, rel=1e-9)
+
+
+def test_a_degree_solves_its_equation() -> None:
+    for target in (0.5, 2.0, 24.0, 160.0):
+        degree = study.degree(target)
+        assert degree * np.log2(degree) == pytest.approx(target, rel=1e-8)
+
+
+# --- the figure
+
+
+def test_the_numbers_need_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert study.limits({"llama-2-7b": 1}, ("h100-sxm",))
+    with pytest.raises(ImportError):
+        study.draw(Path("never.svg"))
+
+
+def test_the_figure_shows_every_technology_and_device(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    study.draw(tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    for label in (*memories.names(), *(f"{system}, TP {tp}" for system, tp in study.SCALED)):
+        assert f"<!-- {label} -->" in text
+    assert (DOCS / "studies" / "inference_scaling.svg").stat().st_size > 10_000
