@@ -218,7 +218,8 @@ def _message(name: str, base: Base, scalars: Mapping[str, float]) -> str:
             "stages": degrees["pp"] * degrees["vpp"],
             "share": share,
             "micro_batches": degrees["batch"] // share,
-            "devices": degrees["tp"] * degrees["pp"] * degrees["dp"],
+            "devices": degrees["tp"] * degrees["pp"] * degrees["dp"] * numbers.get("cp", 1),
+            "chunks": f"cp = {numbers.get('cp', 1)}",
         }
     )
 

@@ -53,6 +53,9 @@ CASES: dict[str, dict[str, Any]] = {
         "tp": 8,
         "prompt": 300,
     },
+    "experts": {"model": "mixtral-8x7b", "system": "h100-sxm", "stack": "vllm", "tp": 2, "prompt": 600},
+    "windows": {"model": "gemma-2-9b", "system": "h100-sxm", "stack": "vllm", "prompt": 6000, "chunk": 8192},
+    "latents": {"model": "deepseek-v2-lite", "system": "h100-sxm", "stack": "vllm", "prompt": 700},
     "smooth": {"model": "llama-3.1-8b", "system": "tpu-v5e", "stack": "tensorrt-llm", "tp": 4, "prompt": 300},
 }
 

@@ -1,16 +1,21 @@
-"""When decoding stops being bound by memory: the closed forms against the whole model, at points near each crossover."""
+"""When decoding stops being bound by memory: closed forms against the whole model, at points near each crossover."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import symperf as sf
 from symperf.formulas import decode_bounds as bounds
 from symperf.formulas.symbols import SYMBOLS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SHAPE = tuple(SYMBOLS[name].symbol for name in ("num_layers", "num_key_value_heads", "head_dim"))
 MODELS = ("llama-2-7b", "llama-2-70b")

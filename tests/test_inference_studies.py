@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def test_a_stale_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(study, "PAGE", page)
     monkeypatch.setattr(study, "HERE", tmp_path)
     monkeypatch.setattr(study, "blocks", lambda: blocks)
-    monkeypatch.setattr(study, "draw", lambda path: None)
+    monkeypatch.setattr(study, "draw", lambda _: None)
     assert study.main(["--check"]) == 1
     assert study.main([]) == 0
     assert page.read_text(encoding="utf-8") == text
@@ -182,7 +183,7 @@ def test_bad_technologies_are_refused_in_one_line(
 
 @pytest.mark.parametrize("name", ["hbm5x", "HBM3", "", "../systems/h100-sxm"])
 def test_an_unknown_technology_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="memory: found .*, expected gddr6 or"):
+    with pytest.raises(InputError, match=r"memory: found .*, expected gddr6 or"):
         Memory.load(name)
 
 
@@ -207,7 +208,7 @@ def test_faster_memory_never_slows_and_saturates(case: tuple[str, int]) -> None:
 @pytest.mark.parametrize("setting", ["alone", "tensorrt-llm"])
 @pytest.mark.parametrize("case", study.SCALED, ids=str)
 def test_crossovers_are_those_of_a_dense_scan(case: tuple[str, int], setting: str) -> None:
-    """A change of the largest share on a grid of bandwidths, refined by bisection, is the exact one to 1e-9."""
+    """On both sides of each, 1e-9 away, the largest shares are those named; a dense scan finds no other change."""
     how = study.ALONE if setting == "alone" else {"stack": setting}
     run = study.run_of(study.SCALED_MODEL, *case, study.WORK[0], **how)
 
@@ -215,20 +216,35 @@ def test_crossovers_are_those_of_a_dense_scan(case: tuple[str, int], setting: st
         shares = run.bind(memory_bandwidth=bandwidth).shares()
         return max(shares, key=shares.__getitem__)
 
-    found = []
-    grid = [float(x) for x in np.geomspace(*study.RANGE, 200)]
-    for low, high in zip(grid, grid[1:], strict=False):
-        before, after = bound(low), bound(high)
-        if before != after:
-            left, right = low, high
-            while right - left > 1e-12 * right:
-                middle = (left + right) / 2
-                left, right = (middle, right) if bound(middle) == before else (left, middle)
-            found.append((before, after, left / 1e9))
     exact = [row for row in study.crossovers([case]) if row["setting"] == setting]
-    assert [(row["before"], row["after"]) for row in exact] == [(a, b) for a, b, _ in found]
-    for row, (_, _, at) in zip(exact, found, strict=True):
-        assert row["bandwidth_GB_s"] == pytest.approx(at, rel=1e-9)
+    assert exact
+    assert exact[0]["before"] == "memory"
+    for row in exact:
+        at = 1e9 * row["bandwidth_GB_s"]
+        assert (bound(at * (1 - 1e-9)), bound(at * (1 + 1e-9))) == (row["before"], row["after"])
+    for one, two in itertools.pairwise(exact):
+        assert one["bandwidth_GB_s"] < two["bandwidth_GB_s"]
+        assert one["after"] == two["before"]
+    for bandwidth in np.geomspace(*study.RANGE, 400):
+        passed = [row["after"] for row in exact if 1e9 * row["bandwidth_GB_s"] < bandwidth]
+        assert bound(float(bandwidth)) == [exact[0]["before"], *passed][-1]
+
+
+@pytest.mark.parametrize("path", ["decode/layer/mlp/gate_up", "prefill/layer/attention/output"])
+def test_the_crossover_of_a_product_is_that_of_a_bisection(path: str) -> None:
+    run = study.run_of(study.SCALED_MODEL, "h100-sxm", 1, study.WORK[0], **study.ALONE)
+    ((_, at, before), (_, _, after)) = run.regimes("memory_bandwidth", *study.RANGE, of=path).bounds()
+    low, high = study.RANGE
+
+    def bound(bandwidth: float) -> str | None:
+        rows = run.bind(memory_bandwidth=bandwidth).table()
+        return next(row.bound for row in rows if row.name == path)
+
+    assert (before, bound(low), bound(high)) == ("memory", "memory", after)
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if bound(middle) == "memory" else (low, middle)
+    assert at == pytest.approx(low, rel=1e-9)
 
 
 def test_a_degree_solves_its_equation() -> None:

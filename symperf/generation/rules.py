@@ -37,6 +37,11 @@ _TRAINING_ONLY = {
     "dropout": None,
     "overlap_tp": 1.0,
     "overlap_dp": 0.0,
+    "overlap_ep": 1.0,
+    "overlap_gather": 1.0,
+    "zero_shards": None,
+    "node_limit": None,
+    "cp_kind": "ring",
 }
 """Fields of a plan that mean nothing here, with the value that says nothing."""
 
@@ -48,6 +53,9 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
         InputError: one line that says what does not divide what, or what is missing.
     """
     _require_modelled(model)
+    if plan.cp > 1 or plan.stages != "even":
+        name = "cp" if plan.cp > 1 else "uneven_stages"
+        raise InputError(f"{name}: is modelled in training only")
     total = work.prompt + work.generate
     values = run_values(plan, model.name, model.sizes, system, (work.batch, total))
     refuse(RULES, values | {"stages": plan.pp, "vpp": 1})
