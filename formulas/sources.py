@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-SOURCES: dict[str, str] = {}
-
-
-def _add(key: str, kind: str, title: str, author: str, year: int, **more: str) -> str:
-    lines = [f"  title = {{{title}}}", f"  author = {{{author}}}", f"  year = {{{year}}}"]
-    lines += [f"  {name} = {{{value}}}" for name, value in more.items()]
-    SOURCES[key] = f"@{kind}{{{key},\n" + ",\n".join(lines) + "\n}"
-    return key
-
-
-def _arxiv(key: str, number: str, title: str, author: str, year: int) -> str:
-    return _add(key, "misc", title, author, year, eprint=number, archiveprefix="arXiv")
-
+from .references import SOURCES as SOURCES
+from .references import add as _add
+from .references import arxiv as _arxiv
+from .sources_of_serving import *  # noqa: F403
 
 KUNDU = _arxiv(
     "kundu2024",
@@ -376,57 +367,4 @@ NCCL_TESTS = _add(
     "NVIDIA",
     2024,
     howpublished="https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md",
-)
-SARATHI = _arxiv(
-    "agrawal2024",
-    "2403.02310",
-    "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve",
-    "Agrawal, Amey and others",
-    2024,
-)
-DISTSERVE = _arxiv(
-    "zhong2024",
-    "2401.09670",
-    "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving",
-    "Zhong, Yinmin and others",
-    2024,
-)
-LEVIATHAN = _arxiv(
-    "leviathan2023",
-    "2211.17192",
-    "Fast Inference from Transformers via Speculative Decoding",
-    "Leviathan, Yaniv and Kalman, Matan and Matias, Yossi",
-    2023,
-)
-LITTLE = _add(
-    "little1961",
-    "article",
-    "A Proof for the Queuing Formula: L = lambda W",
-    "Little, John D. C.",
-    1961,
-    journal="Operations Research 9(3)",
-)
-KELLY = _add(
-    "kelly1979",
-    "book",
-    "Reversibility and Stochastic Networks",
-    "Kelly, Frank P.",
-    1979,
-    publisher="Wiley",
-)
-FUHRMANN = _add(
-    "fuhrmann1985",
-    "article",
-    "Stochastic Decompositions in the M/G/1 Queue with Generalized Vacations",
-    "Fuhrmann, S. W. and Cooper, Robert B.",
-    1985,
-    journal="Operations Research 33(5)",
-)
-SAKASEGAWA = _add(
-    "sakasegawa1977",
-    "article",
-    "An Approximation Formula L_q = alpha rho^beta / (1 - rho)",
-    "Sakasegawa, Hirotaka",
-    1977,
-    journal="Annals of the Institute of Statistical Mathematics 29",
 )

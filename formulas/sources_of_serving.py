@@ -1,0 +1,59 @@
+"""The references of serving: scheduling, queues, speculation."""
+
+from __future__ import annotations
+
+from .references import add, arxiv
+
+SARATHI = arxiv(
+    "agrawal2024",
+    "2403.02310",
+    "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve",
+    "Agrawal, Amey and others",
+    2024,
+)
+DISTSERVE = arxiv(
+    "zhong2024",
+    "2401.09670",
+    "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving",
+    "Zhong, Yinmin and others",
+    2024,
+)
+LEVIATHAN = arxiv(
+    "leviathan2023",
+    "2211.17192",
+    "Fast Inference from Transformers via Speculative Decoding",
+    "Leviathan, Yaniv and Kalman, Matan and Matias, Yossi",
+    2023,
+)
+LITTLE = add(
+    "little1961",
+    "article",
+    "A Proof for the Queuing Formula: L = lambda W",
+    "Little, John D. C.",
+    1961,
+    journal="Operations Research 9(3)",
+)
+KELLY = add(
+    "kelly1979",
+    "book",
+    "Reversibility and Stochastic Networks",
+    "Kelly, Frank P.",
+    1979,
+    publisher="Wiley",
+)
+FUHRMANN = add(
+    "fuhrmann1985",
+    "article",
+    "Stochastic Decompositions in the M/G/1 Queue with Generalized Vacations",
+    "Fuhrmann, S. W. and Cooper, Robert B.",
+    1985,
+    journal="Operations Research 33(5)",
+)
+SAKASEGAWA = add(
+    "sakasegawa1977",
+    "article",
+    "An Approximation Formula L_q = alpha rho^beta / (1 - rho)",
+    "Sakasegawa, Hirotaka",
+    1977,
+    journal="Annals of the Institute of Statistical Mathematics 29",
+)
