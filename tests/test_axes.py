@@ -90,7 +90,7 @@ BAD = [
     ("recompute", ["none", "some"], "found 'some', expected none or selective or full"),
     ("recompute", ["none", "none"], "'none' comes twice"),
     ("sequence_parallel", ["yes"], "expected true or false"),
-    ("zero", [3], "expected 0 or 1"),
+    ("zero", [4], "expected 0, 1, 2 or 3"),
     ("schedule", ["1f1c"], "did you mean 1f1b"),
     ("system", ["h100"], "did you mean"),
     ("model", ["gpt9"], "no such file"),

@@ -33,7 +33,7 @@ CALL = """
 import json, sys
 from unit import {name}
 print(json.dumps([{name}(**point) for point in json.load(open("points.json"))] + [{name}()]))
-assert not any("symperf" in module for module in sys.modules)
+assert not any(module.split(".")[0] == "symperf" for module in sys.modules)
 """
 SCRIPT = """
 import {{ readFileSync }} from "node:fs";
