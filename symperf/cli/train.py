@@ -9,8 +9,8 @@ from ..model import Model
 from ..plan import Plan
 from ..run import Run
 from ..system import System
+from .flags import numeral
 from .output import console, write_json
-from .parser import numeral
 
 if TYPE_CHECKING:
     import argparse

@@ -1,0 +1,82 @@
+"""`symperf train`, `infer` and `serve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import flags
+from ..flags import number, whole
+
+if TYPE_CHECKING:
+    from . import Verb
+
+INFER_DEFINITIONS = """\
+prefill         from the first prompt token entering to the first generated token of every sequence (TTFT)
+decode          all later tokens, a step each; time per token is the mean step (TPOT)
+throughput      generated tokens of all sequences over prefill and decode, all devices together
+MFU of prefill  model FLOPs over time, devices and dense peak
+MBU of decode   bytes that a device moves in a step over its time and peak bandwidth"""
+
+
+def add(verb: Verb) -> None:
+    """Add the verbs."""
+    _train(verb)
+    _infer(verb)
+    _serve(verb)
+
+
+def _train(verb: Verb) -> None:
+    train = verb(
+        "train",
+        "Step time, throughput, MFU, memory and breakdown of a training step.",
+        "symperf train llama-2-70b -s h100-sxm --tp 8 --pp 4 --dp 4 --batch 256 --sequence 4096",
+        "train",
+    )
+    flags.model(train)
+    flags.system(train)
+    train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
+    train.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
+    flags.plan(train)
+
+
+def _infer(verb: Verb) -> None:
+    infer = verb(
+        "infer",
+        "Prefill, time per token, total latency, memory, and the bound of every operation.",
+        "symperf infer llama-2-70b -s h100-sxm --tp 8 --batch 1 --prompt 200 --generate 200",
+        "infer",
+    )
+    infer.epilog = f"{INFER_DEFINITIONS}\n\n{infer.epilog}"
+    flags.model(infer)
+    flags.system(infer)
+    infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
+    infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
+    infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    flags.software(infer)
+    flags.plan(infer)
+
+
+def _serve(verb: Verb) -> None:
+    from ...batching.definitions import as_text
+
+    serve = verb(
+        "serve",
+        "The largest load within latency targets, or all metrics at a load; throughput-latency curve.",
+        "symperf serve llama-2-70b -s h100-sxm --tp 8 --prompt 1024 --generate 256 --ttft 0.5 --tpot 0.05",
+        "serve",
+    )
+    serve.epilog = f"{as_text()}\n\n{serve.epilog}"
+    flags.model(serve)
+    flags.system(serve)
+    serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
+    serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
+    serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
+    serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
+    serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    group = serve.add_argument_group("speculative decoding")
+    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
+    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
+    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    flags.software(serve)
+    flags.plan(serve)
