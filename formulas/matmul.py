@@ -113,22 +113,24 @@ def matmul_reread_bytes(rows: Any, columns: Any, inner: Any, groups: Any, elemen
     source=CUTLASS,
     increasing="columns element_bytes groups inner rows",
     decreasing="tile_columns tile_rows",
-    curvature="convex",
 )
 def matmul_l2_bytes(
     rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, tile_rows: Any, tile_columns: Any
 ) -> Any:
-    """Bytes through L2: every tile reads its two panels, w m n k (1 / T_m + 1 / T_k) for each of g products.
+    """Bytes through L2: every tile reads its two panels, w k (n ceil(m / T_m) + m ceil(n / T_k)) for g products.
 
-    Assumes: a tile's accumulator stays in registers; panels are shared by no two units.
+    Assumes: a tile's accumulator stays in registers; panels are shared by no two units. A tile that is not full reads
+    the rows and columns that there are: m rows below T_m read the right factor once, not m / T_m times.
 
-    Source: CUTLASS, threadblock tiling: a tile reads (T_m + T_k) k elements and there are m n / (T_m T_k) tiles.
+    Source: CUTLASS, threadblock tiling: each of ceil(m / T_m) rows of tiles reads the right factor, and each of
+    ceil(n / T_k) columns of tiles the left one.
 
     >>> from sympy import symbols
     >>> matmul_l2_bytes(*symbols("m n k g w T_m T_k"))
-    g*k*m*n*w*(1/T_m + 1/T_k)
+    g*k*w*(m*ceil_div(n, T_k) + n*ceil_div(m, T_m))
     """
-    return groups * element_bytes * rows * columns * inner * (1 / tile_rows + 1 / tile_columns)
+    passes = columns * ceil_div(rows, tile_rows) + rows * ceil_div(columns, tile_columns)
+    return groups * element_bytes * inner * passes
 
 
 @formula(
@@ -201,8 +203,8 @@ def smooth_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any
     dimension=SECOND,
     source=KUNDU,
     increasing="columns element_bytes flop groups inner launch_latency rows traffic_bytes",
-    decreasing="l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate memory_bandwidth "
-    "memory_efficiency",
+    decreasing="l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate memory_bandwidth " 
+        "memory_efficiency",
 )
 def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, traffic_bytes: Any) -> Any:
     """Time of a product on a device with tiles and an L2 cache: the slowest level, for the best tile, plus a launch.

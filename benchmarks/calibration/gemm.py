@@ -1,29 +1,45 @@
-"""Fit matrix_efficiency and launch_latency to measured products of model layers.
+"""Fit matrix_efficiency and launch_latency to measured products of model layers, and score them on held-out models.
 
-Run it from anywhere: python benchmarks/calibration/gemm.py
+Run it from anywhere, with the package installed: python benchmarks/calibration/gemm.py
 
-The form is the one of the cost formulas: for an M x N x K product with w = 2 bytes an element, the least over the tile
-shapes of max(waves of tiles on the compute units, L2 traffic, compulsory device-memory traffic), plus launch_latency.
+Times are those of `symperf.formulas.thin.thin_matmul_time` itself (the best tile, waves, splits along k, L2 and device
+memory), evaluated in NumPy, so that fit and use cannot drift apart.
 
 matrix_efficiency means sustained: it is fitted to the products with M >= 2048 and 2 M N K >= 4e11 FLOP, long enough for
 the clock to settle. Shorter ones run at higher clocks; a fit over all M >= 2048 is the high end. launch_latency is the
 median of time - bytes / (bandwidth x memory_efficiency) over M <= 8 (never below zero).
+
+The split: both constants are fitted again on the layers of Llama 2 70B alone, by the same procedure, and scored on the
+layers of the other models, which had no part in it.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 import numpy as np
+import sympy
 from memory import attainable
 from rows import family, read
 
-TILES = ((256, 128), (128, 256), (128, 128), (64, 128))
+from symperf.formulas import matmul, thin
+from symperf.formulas import symbols as sym
+from symperf.formulas.atoms import Atom
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LONG = 4e11
-# compute units, dense FP16 rate, measured L2 read (membw.csv), device bandwidth, rows of membw.csv
+FITTED = "Llama-2-70b-hf"
+# compute units, dense FP16 rate, measured L2 read (membw.csv), L2 bytes, device bandwidth, rows of membw.csv
 PARTS = {
-    "A100-80GB-SXM4": (108, 312e12, 3094.17e9, 2039e9, ("A100-80GB-SXM4", "A100-80GB-PCIe")),
-    "H100-80GB-SXM5": (132, 989.4e12, 8827.54e9, 3350e9, ("H100-80GB-SXM5", "H800-SXM5")),
-    "A40": (84, 149.7e12, np.inf, 696e9, ("A40",)),
+    "A100-80GB-SXM4": (108, 312e12, 3094.17e9, 40 * 2**20, 2039e9, ("A100-80GB-SXM4", "A100-80GB-PCIe")),
+    "H100-80GB-SXM5": (132, 989.4e12, 8827.54e9, 50 * 2**20, 3350e9, ("H100-80GB-SXM5", "H800-SXM5")),
+    "A40": (84, 149.7e12, 1e15, 6 * 2**20, 696e9, ("A40",)),
 }
+TILES = {sym.tile_long: 256, sym.tile_wide: 128, sym.tile_narrow: 64, sym.tile_thin: 16}
+ASSUMED = TILES | {sym.gap_latency: 0, sym.graph_removal: 0, sym.launch_latency: 0, sym.l2_efficiency: 1, sym.flop: 1}
 
 
 def products(part: str) -> tuple[np.ndarray, ...]:
@@ -33,17 +49,37 @@ def products(part: str) -> tuple[np.ndarray, ...]:
     return m, n, k, t * 1e-6
 
 
+def models(part: str) -> np.ndarray:
+    """The model of which each of these rows is a layer."""
+    rows = [r for r in read("gemm.csv") if family(r) == "VIDUR" and r["hw_key"] == part]
+    return np.array([r["source_locator"].split("/")[2] for r in rows])
+
+
+@cache
+def compiled() -> Callable[..., np.ndarray]:
+    """The package's formula as a function of arrays, without its start."""
+    m, n, k = sympy.symbols("m n k", positive=True)
+    traffic = matmul.matmul_bytes(m, n, k, 1, 2, 2, 2)
+    form = thin.thin_matmul_time(m, n, k, 1, 2, traffic).xreplace(ASSUMED)
+    plain = form.replace(lambda node: isinstance(node, Atom), lambda node: node.definition())
+    device = (sym.compute_units, sym.matrix_rate, sym.l2_bandwidth, sym.l2_capacity, sym.memory_bandwidth)
+    arguments = (m, n, k, *device, sym.matrix_efficiency, sym.memory_efficiency)
+    function: Callable[..., np.ndarray] = sympy.lambdify(arguments, plain, "numpy", cse=True)
+    return function
+
+
 def kernel(part: str, m: np.ndarray, n: np.ndarray, k: np.ndarray, efficiency: float, share: float) -> np.ndarray:
     """Seconds of a product without its launch; `share` is memory_efficiency."""
-    units, rate, l2, bandwidth, _ = PARTS[part]
-    memory = 2 * (m * k + k * n + m * n) / (bandwidth * share)
-    shapes = []
-    for a, b in TILES:
-        waves = np.ceil(np.ceil(m / a) * np.ceil(n / b) / units)
-        matrix = waves * 2 * a * b * k / (rate * efficiency / units)
-        cache = 2 * m * n * k * (1 / a + 1 / b) / l2
-        shapes.append(np.maximum(np.maximum(matrix, cache), memory))
-    return np.min(shapes, axis=0)
+    full = np.ones_like(m)
+    return compiled()(m, n, k, *(value * full for value in (*PARTS[part][:5], efficiency, share)))
+
+
+def start(part: str, chosen: np.ndarray, share: float) -> np.ndarray:
+    """What the thinnest of the chosen products take beside their bytes."""
+    m, n, k, t = (x[chosen] for x in products(part))
+    few = m <= 8
+    bytes_ = 2 * (m * k + k * n + m * n)[few]
+    return np.maximum(t[few] - bytes_ / (PARTS[part][4] * share), 0)
 
 
 def fit(part: str, chosen: np.ndarray, share: float, launch: float) -> tuple[float, float]:
@@ -57,15 +93,30 @@ def fit(part: str, chosen: np.ndarray, share: float, launch: float) -> tuple[flo
     return float(best), loss(best)
 
 
+def held_out(part: str, share: float) -> float:
+    """Print and return the median error on models that the constants were not fitted to."""
+    m, n, k, t = products(part)
+    fitted = models(part) == FITTED
+    long = fitted & (m >= 2048) & (2 * m * n * k >= LONG)
+    launch = float(np.median(start(part, fitted, share)))
+    e, _ = fit(part, long, share, launch)
+    error = np.abs((kernel(part, m, n, k, e, share) + launch) / t - 1)
+    median = float(np.median(error[~fitted]))
+    print(
+        f"    fitted on {FITTED} ({fitted.sum()} rows: efficiency {e:.3f}, launch {launch * 1e6:.2f} us): error on "
+        f"{(~fitted).sum()} others: median {median:.1%}, mean {error[~fitted].mean():.1%}"
+    )
+    return median
+
+
 def main() -> None:
     best_shape = {r["hw_key"]: r for r in read("gemm.csv") if family(r) == "MAMF" and r["dtype_in"] == "bf16"}
     ratios = []
     for part in PARTS:
         m, n, k, t = products(part)
-        share = attainable(PARTS[part][4])[0]
-        thin = m <= 8
-        bytes_ = 2 * (m * k + k * n + m * n)[thin]
-        excess = np.maximum(t[thin] - bytes_ / (PARTS[part][3] * share), 0)
+        share = attainable(PARTS[part][5])[0]
+        few = m <= 8
+        excess = start(part, m > 0, share)
         launch = float(np.median(excess))
         low, high = np.percentile(excess, [10, 90]) * 1e6
         print(
@@ -84,7 +135,7 @@ def main() -> None:
         print(f"    achieved share of peak in those rows, 10/50/90 %: {achieved.round(3)}")
         error = np.log((kernel(part, m, n, k, e, share) + launch) / t)
         for label, rows in (
-            ("M <= 8", thin),
+            ("M <= 8", few),
             ("M 32..1024", (m > 8) & (m < 2048)),
             ("M >= 2048", m >= 2048),
             ("all M", m > 0),
@@ -94,6 +145,7 @@ def main() -> None:
                 f"    {label:10s} rows {rows.sum():3d}: "
                 f"mean |log error| {np.abs(x).mean():.1%}, median {np.median(x):+.1%}"
             )
+        held_out(part, share)
         if part not in best_shape:
             continue
         mamf = float(best_shape[part]["pct_of_peak"]) / 100
