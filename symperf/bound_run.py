@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .schedule import Node
     from .system import System
+    from .uncertainty import Interval
 
 ALIASES = {
     "time_s": "time",
@@ -247,6 +248,16 @@ class BoundRun(Analysis, Derivable):
             for name, at in sorted(program.inputs.items())
             if at in slopes
         }
+
+    def interval(self, name: str = "time") -> Interval:
+        """The ends between which an answer lies, given the spreads of the system's efficiencies and overheads.
+
+        Raises:
+            InputError: an unknown answer, with the nearest, or free symbols.
+        """
+        from .uncertainty import interval
+
+        return interval(self, name)
 
     def free(self, *names: str) -> Self:
         """The same run in which these symbols stay symbols.

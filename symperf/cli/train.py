@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
+    from ..report import interval
     from ..report import training as report
 
     values = parse_values(options.set)
@@ -27,10 +28,12 @@ def run(options: argparse.Namespace) -> int:
     model, system = Model.load(options.model), System.load(options.system)
     answer = Run(model, system, Plan(**plan_fields), batch=batch, sequence=sequence, values=values)
     if options.json:
-        write_json(report.as_json(answer))
+        write_json(report.as_json(answer) | {"interval": interval.as_json(answer) if options.interval else None})
         return 0
     with console() as out:
         report.show(answer, out)
+        for line in interval.lines(answer) if options.interval else ():
+            out.print(line, highlight=False)
     return 0
 
 

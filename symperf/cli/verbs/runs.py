@@ -8,6 +8,7 @@ from .. import flags
 from ..flags import number, whole
 
 if TYPE_CHECKING:
+    from ..parser import Parser
     from . import Verb
 
 INFER_DEFINITIONS = """\
@@ -36,6 +37,7 @@ def _train(verb: Verb) -> None:
     flags.system(train)
     train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
     train.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
+    _interval(train)
     flags.plan(train)
 
 
@@ -52,6 +54,7 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
     infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    _interval(infer)
     flags.software(infer)
     flags.plan(infer)
 
@@ -80,3 +83,7 @@ def _serve(verb: Verb) -> None:
     group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
     flags.software(serve)
     flags.plan(serve)
+
+
+def _interval(parser: Parser) -> None:
+    parser.add_argument("--interval", action="store_true", help="print [low, high] from the spreads of efficiencies")
