@@ -10,6 +10,8 @@ from .output import console, write_json
 if TYPE_CHECKING:
     import argparse
 
+    from ..software import Software
+
 
 def run(options: argparse.Namespace) -> int:
     """Print what there is of one kind."""
@@ -97,14 +99,26 @@ def systems(_: str | None) -> Listing:
 
 
 def stacks(_: str | None) -> Listing:
-    """Serving software by name, with what it adds."""
+    """Serving software by name with what it adds, and training software with the efficiencies it has a share of."""
+    from .. import software
     from ..generation.stack import Stack, names
 
     found = [Stack.load(name) for name in names()]
-    columns = ("name", *found[0].quantities, "title", "source")
-    return columns, [
-        (stack.name, *(q.value for q in stack.quantities.values()), stack.title, stack.source) for stack in found
+    trained = [software.Software.load(name) for name in software.names()]
+    columns = ("name", "kind", *found[0].quantities, "shares", "title", "source")
+    serving: list[tuple[Any, ...]] = [
+        (stack.name, "serving", *(q.value for q in stack.quantities.values()), "", stack.title, stack.source)
+        for stack in found
     ]
+    nothing = (None,) * len(found[0].quantities)
+    training: list[tuple[Any, ...]] = [
+        (each.name, "training", *nothing, _shares(each), each.title, each.source) for each in trained
+    ]
+    return columns, serving + training
+
+
+def _shares(software: Software) -> str:
+    return ", ".join(f"{share.quantity.value:.3g} {share.efficiency}" for share in software.shares)
 
 
 def symbols(system: str | None) -> Listing:
