@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import InputError, nearest, shown
+from .physical_units import AREA, BYTE_ENERGY
 from .system import parse_file, quantity_of, text_of
 from .system_symbols import Limits, Quantity
-from .units import BANDWIDTH, COUNT
+from .units import BANDWIDTH, BYTES, COUNT
 
 CATALOGUE: Final = Path(__file__).parent / "catalogue" / "memories.toml"
 KINDS: Final = ("standard", "vendor", "announced", "projection")
@@ -18,6 +19,12 @@ LIMITS: Final = {
     "pin_rate": Limits(BANDWIDTH, 1e7, 1e12),
     "count": Limits(COUNT, 1, 1e4),
 }
+MORE: Final = {
+    "capacity": Limits(BYTES, 1e7, 1e13),
+    "area": Limits(AREA, 1e-7, 1e-2),
+    "energy": Limits(BYTE_ENERGY, 1e-14, 1e-8),
+}
+"""What only a generated chip needs; a table may leave it out."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,9 @@ class Memory:
         pins: data pins of a stack, or of a chip.
         pin_rate: bytes per second of one pin.
         count: stacks or chips of one device.
+        capacity: bytes of a stack, or of a chip.
+        area: of a stack on the package.
+        energy: joules per byte read or written.
     """
 
     name: str
@@ -39,6 +49,9 @@ class Memory:
     pins: Quantity
     pin_rate: Quantity
     count: Quantity
+    capacity: Quantity | None = None
+    area: Quantity | None = None
+    energy: Quantity | None = None
 
     @property
     def stack_bandwidth(self) -> float:
@@ -78,10 +91,12 @@ def names() -> list[str]:
 def _read(name: str, table: Any) -> Memory:
     label = f"{CATALOGUE.name}: {name}"
     known = ("title", "kind", *LIMITS)
-    if not isinstance(table, dict) or set(table) != set(known):
+    if not isinstance(table, dict) or not set(known) <= set(table) <= {*known, *MORE}:
         raise InputError(f"{label}: found {shown(table)}, expected a table of {', '.join(known)}")
     kind = text_of(table, "kind", label)
     if kind not in KINDS:
         raise InputError(f"{label}: kind: found {shown(kind)}, expected {' or '.join(KINDS)}{nearest(kind, KINDS)}")
-    quantities = {key: quantity_of(table[key], limits, label, key) for key, limits in LIMITS.items()}
+    quantities = {
+        key: quantity_of(table[key], limits, label, key) for key, limits in (LIMITS | MORE).items() if key in table
+    }
     return Memory(name, text_of(table, "title", label), kind, **quantities)

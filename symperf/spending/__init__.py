@@ -1,0 +1,1 @@
+"""What a run spends: joules by resource, dollars and carbon dioxide, from the same schedule tree as its time."""

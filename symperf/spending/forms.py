@@ -1,0 +1,193 @@
+"""Closed forms of the work and the energy of a run over all devices, folded from its schedule tree; needs SymPy.
+
+FLOPs and bytes of memory come from the operations' demands. Bytes on links and through L2 come from the operations'
+times: with every other resource infinitely fast, no latency and no half-size, a time is bytes over one bandwidth. So no
+second count of a collective's bytes can disagree with its time. Every device is counted like the one that sets the
+time; operations of the pipeline's ends are counted on the devices of their stage.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..build import step_tree
+from ..formulas import carbon, cost, energy
+from ..formulas.atoms import Max, less_one
+from ..formulas.symbols import (
+    SYMBOLS,
+    attention_energy,
+    attention_rate,
+    busy_time,
+    device_energy,
+    devices,
+    dp,
+    electricity_price,
+    facility_overhead,
+    grid_intensity,
+    l2_bandwidth,
+    l2_efficiency,
+    l2_energy,
+    lifetime,
+    matrix_energy,
+    matrix_rate,
+    memory_energy,
+    power,
+    power_cap,
+    pp,
+    price,
+    price_per_hour,
+    scale_out_bandwidth,
+    scale_out_efficiency,
+    scale_out_energy,
+    scale_up_bandwidth,
+    scale_up_efficiency,
+    scale_up_energy,
+    static_power,
+    strip_units,
+    tp,
+    vector_energy,
+    vector_rate,
+)
+from ..generation.build import tree as inference_tree
+from ..generation.passes import MICRO_BATCHES
+from ..generation.structure import InferenceStructure
+from ..groups import replicas
+from ..schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, Steps
+
+if TYPE_CHECKING:
+    from ..structure import Structure
+
+FAST = sympy.Integer(10) ** 40
+"""A rate so high that its time vanishes, where it cannot be set to none."""
+WAITS = (MICRO_BATCHES + less_one(pp), Max(MICRO_BATCHES, pp))
+"""How often a stage is waited for in an inference; it works once for each micro-batch."""
+LINKS = {
+    "l2": l2_bandwidth * l2_efficiency,
+    "scale_up": scale_up_bandwidth * scale_up_efficiency,
+    "scale_out": scale_out_bandwidth * scale_out_efficiency,
+}
+PRODUCTS = {"matrix": matrix_rate, "attention": attention_rate, "vector": vector_rate}
+ENERGIES = {
+    "matrix": matrix_energy,
+    "attention": attention_energy,
+    "vector": vector_energy,
+    "memory": memory_energy,
+    "l2": l2_energy,
+    "scale_up": scale_up_energy,
+    "scale_out": scale_out_energy,
+}
+"""The energy of a unit of each resource's work."""
+
+
+@lru_cache(maxsize=16)
+def spending_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
+    """Work and energy of a run, as closed forms by name.
+
+    `busy_time` stands for the run's time, `power_cap` for the power that may be drawn beyond the static power.
+    """
+    count = devices_of(structure)
+    work = work_forms(structure)
+    found = {f"work/{name}": form for name, form in work.items()}
+    dynamic = {
+        name: energy.work_energy(form, ENERGIES[name])
+        if name in PRODUCTS
+        else energy.traffic_energy(form, ENERGIES[name])
+        for name, form in work.items()
+    }
+    total = sympy.Add(*dynamic.values())
+    found |= {f"energy/{name}": form for name, form in dynamic.items()}
+    static = energy.static_energy(static_power, count, busy_time)
+    found |= {
+        "devices": count,
+        "energy/static": static,
+        "energy": total + static,
+        "capped_time": energy.capped_time(busy_time, total, count, power_cap),
+    }
+    return {name: strip_units(form) for name, form in found.items()}
+
+
+def bill_forms() -> dict[str, Any]:
+    """Power, cost and carbon from a run's energy and time, as closed forms by name.
+
+    `power` stands for the mean power of a device, `device_energy` for the energy of all.
+    """
+    owned = cost.owned_second_cost(price, lifetime, power, facility_overhead, electricity_price)
+    return {
+        "mean_power": energy.mean_power(device_energy, devices, busy_time),
+        "facility_energy": energy.facility_energy(device_energy, facility_overhead),
+        "carbon": carbon.operational_carbon(device_energy, facility_overhead, grid_intensity),
+        "rented_cost": cost.use_cost(devices, busy_time, price_per_hour),
+        "owned_cost": cost.use_cost(devices, busy_time, owned),
+    }
+
+
+def devices_of(structure: Structure | InferenceStructure) -> Any:
+    """The devices of a run."""
+    if isinstance(structure, InferenceStructure):
+        return tp * pp * dp
+    return tp * pp * replicas(structure)
+
+
+def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
+    """FLOPs and bytes of a run by resource, all devices together."""
+    if isinstance(structure, InferenceStructure):
+        node: Node = inference_tree(structure)
+    else:
+        node = step_tree(structure)
+    counts: dict[Op, Any] = {}
+    _count(node, devices_of(structure), counts)
+    found: dict[str, list[Any]] = {name: [] for name in ENERGIES}
+    for op, times in counts.items():
+        demand, symbols = op.demand, op.time.free_symbols
+        unit = next((name for name, rate in PRODUCTS.items() if rate in symbols), None)
+        if unit is not None:
+            found[unit].append(times * demand.flops)
+        found["memory"].append(times * demand.memory_bytes)
+        for name, bandwidth in LINKS.items():
+            if bandwidth.free_symbols & symbols and not op.summed:
+                found[name].append(times * bytes_through(op.time, name) * bandwidth)
+    return {name: strip_units(sympy.Add(*terms)) for name, terms in found.items()}
+
+
+def bytes_through(time: Any, name: str) -> Any:
+    """The time of an operation if all but one resource were infinitely fast; times the bandwidth of that one, bytes."""
+    kept = LINKS[name].free_symbols
+    none: dict[Any, Any] = {}
+    fast: dict[Any, Any] = {}
+    for symbol in time.free_symbols:
+        label = str(symbol)
+        entry = SYMBOLS.get(label)
+        if label.endswith(("_latency", "_half_bytes")):
+            none[symbol] = sympy.S.Zero
+        elif symbol not in kept and entry is not None and entry.resource is not None:
+            none[1 / symbol] = sympy.S.Zero
+            fast[symbol] = FAST
+    return time.xreplace(none).xreplace(fast)
+
+
+def _count(node: Node, times: Any, found: dict[Op, Any]) -> None:
+    """How often each operation runs, on all devices together."""
+    match node:
+        case Op():
+            found[node] = found.get(node, sympy.S.Zero) + times
+        case Sequence(children):
+            for child in children:
+                _count(child, times, found)
+        case Repeat(child, count):
+            _count(child, times * (MICRO_BATCHES if count in WAITS else count), found)
+        case Steps(child, count):
+            _count(child, times * count, found)
+        case Overlap(work, transfer, _):
+            _count(work, times, found)
+            _count(transfer, times, found)
+        case Ends(first, last, micro_batches, _):
+            _count(first, times * micro_batches / pp, found)
+            _count(last, times * micro_batches / pp, found)
+        case Scheduled(passes, repeated, _):
+            for each, count in zip(passes, repeated, strict=True):
+                _count(each, times * count, found)
+        case Idle():
+            pass

@@ -1,0 +1,134 @@
+"""The closed forms of a generated chip over its budget and its technology; needs SymPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..formulas import chip, links, voltage
+from ..formulas.atoms import Min
+from ..formulas.symbols import strip_units
+from .quantities import LEVELS
+
+if TYPE_CHECKING:
+    from .structure import ChipStructure
+
+BEAT = sympy.Rational(1, 8)
+"""Bytes that a link carries in a cycle."""
+
+
+def given(name: str) -> Any:
+    """The symbol of a quantity of the technology or of the budget."""
+    return sympy.Symbol(name, positive=True)
+
+
+def chip_forms(structure: ChipStructure) -> dict[str, Any]:
+    """The closed form of every figure of a chip, by name, in SI units.
+
+    Cores, clock and rates; bytes and bandwidth of each memory; bandwidth of each network; energy of a FLOP; power that
+    no share of the budget names.
+    """
+    found: dict[str, Any] = {}
+    _core(found, structure)
+    for level in LEVELS:
+        _on_chip(found, level)
+    _memory(found, structure)
+    for tier, how in (("scale_up", structure.scale_up), ("scale_out", structure.scale_out)):
+        if how != "none":
+            found[f"{tier}_bandwidth"] = _network(tier, how)
+    return {name: strip_units(form) for name, form in found.items()}
+
+
+def _area(name: str) -> Any:
+    return given("die_area") * given(f"area_{name}")
+
+
+def _power(name: str) -> Any:
+    return given("power") * given(f"power_{name}")
+
+
+def _core(found: dict[str, Any], structure: ChipStructure) -> None:
+    cores = given("cores") if structure.counted else chip.units_of_area(_area("core"), given("core_area"))
+    law = (_power("core"), cores * given("core_power"))
+    shape = (given("core_overdrive"), given("core_threshold"), given("core_margin"))
+    clock = voltage.operating_frequency(*law, given("core_frequency"), *shape)
+    frequency = voltage.capped_frequency(clock, given("core_limit_frequency"))
+    volts = voltage.operating_voltage(*law, *shape)
+    groups = chip.floor_div(cores, given("core_group"))
+    nominal = given("core_threshold") + given("core_overdrive")
+    flop = chip.nominal_flop_energy(given("core_power"), given("core_flops"), given("core_frequency"))
+    found |= {
+        "cores": cores,
+        "compute_units": groups,
+        "voltage": volts,
+        "frequency": frequency,
+        "matrix_rate": chip.clocked_rate(cores, given("core_flops"), frequency),
+        "vector_rate": chip.clocked_rate(groups, given("vector_flops"), frequency),
+        "core_flop_energy": flop * (volts / nominal) ** 2,
+        "matrix_energy": flop * (volts / nominal) ** 2 + given("operand_bytes") * given("registers_energy"),
+    }
+
+
+def _on_chip(found: dict[str, Any], level: str) -> None:
+    banks = chip.sram_banks(
+        _area(level),
+        given(f"{level}_cell_share"),
+        given(f"{level}_bank"),
+        given(f"{level}_cell_area"),
+        found["compute_units"],
+        given(f"{level}_port_area"),
+    )
+    size = chip.banked_bytes(banks, given(f"{level}_bank"))
+    moving = chip.moving_power(_power(level), given(f"{level}_static"), size)
+    found[f"{level}_capacity"] = size
+    found[f"{level}_bandwidth"] = chip.sram_bandwidth(
+        moving, given(f"{level}_energy"), given(f"{level}_cycle_bytes"), found["frequency"]
+    )
+
+
+def _memory(found: dict[str, Any], structure: ChipStructure) -> None:
+    space = given("package_space")
+    stacks = (
+        given("stacks")
+        if structure.stacked
+        else links.memory_stacks(space, given("memory_area"), _area("memory"), given("controller_area"))
+    )
+    edge = (chip.die_edges(given("die_area")), given("edge_memory"), given("memory_link_density"))
+    count = links.memory_links(*edge, stacks, given("memory_pins"))
+    size = stacks * given("memory_capacity_each")
+    power = chip.moving_power(_power("memory"), given("memory_static"), size)
+    if structure.memory_law:
+        found["memory_bandwidth"] = _by_law("memory", count, power, given("memory_limit_frequency"))
+    else:
+        found["memory_bandwidth"] = links.linked_bandwidth(
+            count, BEAT, given("memory_frequency"), power, given("memory_energy")
+        )
+    found |= {"stacks": stacks, "memory_links": count, "memory_capacity": size}
+
+
+def _network(tier: str, how: str) -> Any:
+    lanes, clock, energy = given(f"{tier}_lanes"), given(f"{tier}_frequency"), given(f"{tier}_energy")
+    if how == "adapter":
+        return links.clocked_bandwidth(lanes, BEAT, clock)
+    edge = (chip.die_edges(given("die_area")), given("edge_network"), given(f"{tier}_density"))
+    count = links.network_links(*edge, _area("network"), given(f"{tier}_area"))
+    if how == "law":
+        return _by_law(tier, count, _power("network"), sympy.oo)
+    return links.linked_bandwidth(Min(lanes, count), BEAT, clock, _power("network"), energy)
+
+
+def _by_law(name: str, count: Any, power: Any, limit: Any) -> Any:
+    """Bandwidth of links whose voltage and clock follow from their power."""
+    nominal = links.clocked_bandwidth(count, BEAT, given(f"{name}_frequency")) * given(f"{name}_energy")
+    clock = voltage.operating_frequency(
+        power,
+        nominal,
+        given(f"{name}_frequency"),
+        given(f"{name}_overdrive"),
+        given(f"{name}_threshold"),
+        given(f"{name}_margin"),
+    )
+    if limit is not sympy.oo:
+        clock = voltage.capped_frequency(clock, limit)
+    return links.clocked_bandwidth(count, BEAT, clock)
