@@ -1,0 +1,1 @@
+"""Fit the efficiencies and latencies of a system to a user's own measurements."""

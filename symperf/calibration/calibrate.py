@@ -1,0 +1,177 @@
+"""From a file of measurements to a system whose efficiencies and latencies are fitted to it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InputError, nearest, shown
+from ..system import System, catalogue_names
+from . import steps
+from .fit import DEPENDS, LOSSES, NOISE, Fit, Flat, Problem, flattest, solve
+from .forms import families
+from .plausible import SLOW, check_peaks, check_repeated, slow_rows
+from .result import Calibration
+from .summary import correlations_of, residuals_of, symbols_of, warnings_of
+from .symbols import chosen_symbols, parsed_priors, priors
+from .table import read
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Sequence
+
+    from .forms import Family
+    from .symbols import Prior
+    from .table import Row, Table
+
+FEWEST = 5
+AWAY = 1.0
+"""ln of the factor by which a symbol is moved to see whether any row depends on it."""
+
+
+def calibrate(
+    measured: str | os.PathLike[str],
+    system: str | os.PathLike[str] | System,
+    *,
+    fit: Iterable[str] = (),
+    prior: Iterable[str] = (),
+    loss: str = "soft-l1",
+    noise: float = NOISE,
+    date: str | None = None,
+) -> Calibration:
+    """Fit symbols of a system to measured times of its kernels and collectives.
+
+    Args:
+        measured: a CSV file in the columns that `symperf measure` writes, or of steps in those of `training.csv` of
+            `symperf validate`.
+        system: what was measured: a catalogue name, the path of a TOML file, or a `System` of the catalogue.
+        fit: names of symbols; by default the efficiencies and latencies that the rows depend on.
+        prior: `NAME=WIDTH`, or `WIDTH` for all: the standard deviation of ln(value) around the system's value.
+        loss: what damps outliers: linear, soft-l1, huber or cauchy.
+        noise: standard deviation of ln(time) from one measurement to the next.
+        date: of the calibration, in ISO form; by default today.
+
+    Returns:
+        The fitted values with their errors, the residuals, and the new system.
+
+    Raises:
+        InputError: a file, a row, a symbol or an option that is not what it should be; or SciPy is not installed.
+    """
+    if loss not in LOSSES:
+        raise InputError(f"--loss: found {shown(loss)}, expected {' or '.join(LOSSES)}{nearest(loss, LOSSES)}")
+    if not (math.isfinite(noise) and 0 < noise <= 1):
+        raise InputError(f"--noise: found {noise:g}, expected a number above 0 and up to 1: 0.05 is 5 %")
+    loaded = system if isinstance(system, System) else System.load(system)
+    base = loaded.name if isinstance(system, System) or loaded.name in catalogue_names() else os.fspath(system)
+    names = chosen_symbols(fit, loaded)
+    believed = priors(names, loaded, parsed_priors(prior))
+    table = read(measured)
+    check_repeated(table.rows, table.name)
+    values = {name: quantity.value for name, quantity in loaded.quantities.items()}
+    known, left, slow = _usable(measured, table, loaded, values)
+    problem, held = _reduced(known, values, believed, bool(list(fit)), noise, loss)
+    _check_enough(table, known, problem, left)
+    found, flats = _separated(problem, held)
+    problem, outcome = found
+    everything = symbols_of(problem, outcome, believed, values, held)
+    new = loaded.with_values({s.name: s.value for s in everything if not s.why_held}, _any_rate(loaded))
+    return Calibration(
+        table.name,
+        table.sha256,
+        base,
+        new,
+        date or datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        len(outcome.residuals),
+        tuple(everything),
+        tuple(residuals_of(problem, outcome, values)),
+        tuple(correlations_of(problem, outcome)),
+        tuple((flat.parts, flat.held) for flat in flats),
+        dict(left),
+        tuple(warnings_of(table, problem, outcome, slow)),
+    )
+
+
+def _any_rate(system: System) -> str:
+    return next(iter(system.matrix_rates))
+
+
+def _usable(
+    measured: str | os.PathLike[str], table: Table, system: System, values: dict[str, float]
+) -> tuple[list[Family], Counter[str], list[Row]]:
+    """The rows by form, without those that no formula predicts and those far slower than any prediction."""
+    known, left = steps.families(measured, system) if table.of_steps else families(table.rows, system)
+    check_peaks(known, system, table.name)
+    slow = slow_rows(known, values, table.name)
+    if slow:
+        lines = {row.line for row in slow}
+        known = [part for family in known if (part := family.without(lines))]
+        left[f"rows more than {SLOW:g} times slower than predicted"] += len(slow)
+    return known, left, slow
+
+
+def _reduced(
+    known: list[Family],
+    values: dict[str, float],
+    believed: Sequence[Prior],
+    asked: bool,
+    noise: float,
+    loss: str,
+) -> tuple[Problem, dict[str, str]]:
+    """The problem in the symbols that some row depends on; why the others keep their value."""
+    whole = Problem(known, values, believed, noise, loss)
+    seen = _seen(whole)
+    held = {prior.name: "no row depends on it" for prior in believed if prior.name not in seen}
+    kept = [prior for prior in believed if prior.name in seen]
+    if asked and not kept and known:
+        raise InputError(f"--fit: no row depends on {' or '.join(held)}")
+    return Problem(known, values, kept, noise, loss), held
+
+
+def _seen(problem: Problem) -> set[str]:
+    """The symbols that a row depends on, at the start or with that symbol moved so that it binds."""
+    found: set[str] = set()
+    if not problem.families:
+        return found
+    start = np.array([math.log(prior.start) for prior in problem.priors])
+    for place, name in enumerate(problem.names):
+        for step in (0.0, -AWAY, AWAY):
+            logs = start.copy()
+            logs[place] += step
+            if np.abs(problem.residuals(logs)[1][:, place]).max(initial=0.0) > DEPENDS:
+                found.add(name)
+                break
+    return found
+
+
+def _check_enough(table: Table, known: list[Family], problem: Problem, left: Counter[str]) -> None:
+    rows = sum(len(family.rows) for family in known)
+    least = max(FEWEST, len(problem.priors) + 1)
+    if rows < least:
+        reasons = "".join(f"; {count} left out: {why}" for why, count in left.items())
+        symbols = f" for {len(problem.priors)} symbols" if problem.priors else ""
+        raise InputError(
+            f"{table.name}: found {rows} rows that can be used, expected at least {least}{symbols}{reasons}"
+        )
+
+
+def _separated(problem: Problem, held: dict[str, str]) -> tuple[tuple[Problem, Fit], list[Flat]]:
+    """Fit; while the rows cannot tell some symbols apart, hold one of them at the system's value and fit again."""
+    flats: list[Flat] = []
+    near: dict[str, float] | None = None
+    while True:
+        outcome = solve(problem, near)
+        flat = flattest(problem, outcome)
+        if flat is None:
+            return (problem, outcome), flats
+        flats.append(flat)
+        near = dict(zip(problem.names, outcome.logs.tolist(), strict=True))
+        others = [name for name in flat.parts if name != flat.held]
+        held[flat.held] = (
+            f"the rows do not tell it apart from {' and '.join(others)}" if others else "the rows hardly depend on it"
+        )
+        kept = [prior for prior in problem.priors if prior.name != flat.held]
+        problem = Problem(problem.families, problem.values, kept, problem.noise, problem.loss)

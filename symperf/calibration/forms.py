@@ -1,0 +1,263 @@
+"""What a run would predict for each row: the same closed forms, lowered, with their exact derivatives.
+
+Rows of one form and one format share a program; their sizes are arrays. Kernels are those that `symperf.kernels` and
+`symperf.generation.kernels` give a run, on the structure of the system.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from ..codegen.adjoint import PREFIX, gradient
+from ..codegen.interpret import arrays
+from ..codegen.interpret import run as interpreted
+from ..codegen.lower import lower
+from ..formulas import attention as att
+from ..formulas import decode as dec
+from ..formulas import roofline
+from ..formulas import split_decode as split
+from ..formulas.symbols import (
+    activation_bytes,
+    kv_bytes,
+    l2_bandwidth,
+    l2_efficiency,
+    launch_latency,
+    statistic_bytes,
+    strip_units,
+)
+from ..generation.binding import OWN
+from ..generation.kernels import CacheRead, InferenceKernels
+from ..groups import Group
+from ..kernels import Kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..codegen.program import Program
+    from ..system import System
+    from .table import Row
+
+THIN_ROWS = 512
+"""Products of fewer rows are predicted as inference predicts them, which may split them along k; others as training."""
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
+HALF = ("bf16", "fp16")
+
+_m, _n, _k, _b, _s, _l, _a, _g, _d, _q, _r, _c = (
+    sympy.Symbol(f"row/{name}", positive=True)
+    for name in (
+        *("m", "n", "k", "batch", "sequence", "context"),
+        *("heads", "kv_heads", "head_dim", "bytes", "ranks", "kernels"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How rows of one sort are predicted: which formula, in which format, and who stands for an input."""
+
+    kind: str
+    formula: str
+    dtype: str = "bf16"
+    renamed: tuple[tuple[str, str], ...] = ()
+    """(input of the formula, symbol of the system that it takes its value from)."""
+
+
+class LeftOutError(Exception):
+    """A row that no formula predicts, with the reason."""
+
+
+def form_of(row: Row, system: System) -> Form:
+    """How a row is predicted.
+
+    Raises:
+        LeftOutError: it is not: the reason is told to the user.
+    """
+    mode = row.texts["mode"]
+    if mode not in ("", "stream"):
+        raise LeftOutError(f"{row.kind} rows of mode {mode}")
+    if row.kind == "step":
+        raise LeftOutError("step rows: whole steps have no kernel's closed form")
+    dtype = row.texts["dtype"] or "bf16"
+    if row.kind == "gemm":
+        return _gemm(row, dtype, system)
+    if row.kind == "copy" and row.name.startswith("l2"):
+        return _cached(row, system)
+    if row.kind == "attention":
+        return _attention(row, dtype)
+    if row.kind == "collective":
+        if row.name not in COLLECTIVES:
+            raise LeftOutError(f"collective rows named {row.name}")
+        if not system.tiers:
+            raise LeftOutError("collective rows: the system has no network")
+        if row.counts["ranks"] < 2:
+            raise LeftOutError("collective rows of one rank")
+        if row.counts["ranks"] > system.value("scale_up_size") and len(system.tiers) < 2:
+            raise LeftOutError("collective rows of more ranks than the system's one tier has")
+        return Form("collective", row.name)
+    if row.kind == "launch" and row.name != "kernel":
+        raise LeftOutError(f"launch rows named {row.name}")
+    return Form(row.kind, "start" if row.kind == "launch" else "stream")
+
+
+def _gemm(row: Row, dtype: str, system: System) -> Form:
+    if dtype not in BYTES or dtype not in system.matrix_rates:
+        raise LeftOutError(f"gemm rows in {dtype}: the system has no matrix_rate for it")
+    if dtype == "fp8" and "fp8_efficiency" in system.quantities:
+        return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
+    thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
+    return Form("gemm", "thin" if thin else "product", dtype)
+
+
+def _cached(row: Row, system: System) -> Form:
+    if "l2_bandwidth" not in system.quantities or "l2_capacity" not in system.quantities:
+        raise LeftOutError("copy rows of L2: the system does not describe its L2")
+    if row.counts["bytes"] > system.value("l2_capacity") / 2:
+        raise LeftOutError("copy rows of L2 larger than half of it")
+    return Form("copy", "cached")
+
+
+def _attention(row: Row, dtype: str) -> Form:
+    if dtype not in HALF:
+        raise LeftOutError(f"attention rows in {dtype}")
+    counts = row.counts
+    if row.name == "decode":
+        if counts["sequence"] != 1 or "context" not in counts:
+            raise LeftOutError("decode rows without a context, or of several tokens")
+        return Form("attention", "decode", dtype)
+    if row.name not in ("forward", "backward"):
+        raise LeftOutError(f"attention rows named {row.name}")
+    if counts.get("context", counts["sequence"]) != counts["sequence"]:
+        raise LeftOutError("attention rows of sequences with a context before them")
+    return Form("attention", row.name, dtype)
+
+
+@dataclass
+class Family:
+    """Rows of one form: their sizes, their lines and what they measured."""
+
+    form: Form
+    rows: list[Row]
+    fixed: dict[str, float]
+    sizes: dict[str, Any]
+    seconds: Any
+    program: Program
+    partials: dict[tuple[str, ...], Program] = field(default_factory=dict)
+
+    def without(self, lines: set[int]) -> Family | None:
+        """The family without the rows of these lines; None if none is left."""
+        kept = [at for at, row in enumerate(self.rows) if row.line not in lines]
+        if not kept:
+            return None
+        sizes = {name: size[kept] for name, size in self.sizes.items()}
+        return replace(self, rows=[self.rows[at] for at in kept], sizes=sizes, seconds=self.seconds[kept])
+
+    def inputs(self, values: dict[str, float]) -> dict[str, Any]:
+        """Every input of the program, from the values of the system's symbols."""
+        renamed = {name: values[symbol] for name, symbol in self.form.renamed}
+        return {**self.fixed, **values, **renamed, **self.sizes}
+
+    def predict(self, values: dict[str, float]) -> Any:
+        """Seconds of each row."""
+        found = interpreted(self.program, self.inputs(values), arrays())[self.program.outputs["time"]]
+        return np.broadcast_to(found, self.seconds.shape)
+
+    def slopes(self, values: dict[str, float], names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Seconds of each row and d ln(seconds) / d ln(symbol) for each of the symbols, exactly."""
+        inputs_of = {symbol: name for name, symbol in self.form.renamed}
+        covered = {name for name, _ in self.form.renamed}
+        wanted = {
+            name: inputs_of.get(name, name)
+            for name in names
+            if inputs_of.get(name, name) in self.program.inputs and (name in inputs_of or name not in covered)
+        }
+        key = tuple(sorted(wanted.values()))
+        if key not in self.partials:
+            self.partials[key] = gradient(self.program, "time", key)
+        program = self.partials[key]
+        found = interpreted(program, self.inputs(values), arrays())
+        time = np.broadcast_to(found[program.outputs["time"]], self.seconds.shape)
+        return time, {
+            name: np.broadcast_to(found[program.outputs[PREFIX + source]], time.shape) * values[name] / time
+            for name, source in wanted.items()
+        }
+
+
+def families(rows: Iterable[Row], system: System) -> tuple[list[Family], Counter[str]]:
+    """The rows by form, and why some are left out (reason: rows)."""
+    sorted_rows: dict[Form, list[Row]] = {}
+    left: Counter[str] = Counter()
+    for row in rows:
+        try:
+            sorted_rows.setdefault(form_of(row, system), []).append(row)
+        except LeftOutError as error:
+            left[str(error)] += 1
+    return [_family(form, members, system) for form, members in sorted_rows.items()], left
+
+
+def _family(form: Form, rows: list[Row], system: System) -> Family:
+    fixed = {name: value for name, (value, _) in OWN.items()}
+    fixed |= {"gap_latency": 0.0, "graph_removal": 1.0, "kv_bytes": 2.0}
+    width = BYTES[form.dtype]
+    fixed |= {"operand_bytes": width, "weight_bytes": width, "activation_bytes": max(width, 2.0)}
+    rate = form.dtype if form.dtype in system.matrix_rates else next(iter(system.matrix_rates))
+    fixed["matrix_rate"] = fixed["attention_rate"] = system.matrix_rate(rate).value
+    sizes: dict[str, Any] = {}
+    for column in ("m", "n", "k", "batch", "sequence", "context", "heads", "kv_heads", "head_dim", "bytes", "ranks"):
+        spare = {"kv_heads": "heads", "context": "sequence"}.get(column, "")
+        found = [row.counts.get(column, row.counts.get(spare, 1)) for row in rows]
+        sizes[f"row/{column}"] = np.array(found, dtype=float)
+    sizes["row/kernels"] = np.array([row.counts.get("kernels", 1) for row in rows], dtype=float)
+    seconds = np.array([row.seconds for row in rows])
+    time = strip_units(_time(form, system))
+    return Family(form, rows, fixed, sizes, seconds, lower([], {"time": time}))
+
+
+def _time(form: Form, system: System) -> Any:
+    """The closed form of a form."""
+    structure: Any = SimpleNamespace(
+        quantised=system.quantised,
+        l2="l2" in system.levels,
+        tiers=len(system.tiers),
+        mixed_rates=False,
+        library_collectives=False,
+    )
+    training, inference = Kernels(structure), InferenceKernels(structure)
+    match form.formula:
+        case "product":
+            return training.matmul("row", _m, _n, _k).time
+        case "thin":
+            return inference.matmul("row", _m, _n, _k).time
+        case "stream":
+            return training.stream("row", _q, 0, 0).time + (_c - 1) * launch_latency
+        case "cached":
+            return roofline.traffic_time(_q, l2_bandwidth * l2_efficiency) + launch_latency
+        case "start":
+            return launch_latency
+        case "forward" | "backward":
+            work = att.flash_flops(_b, _s, _a, _d)
+            traffic = att.flash_bytes(_b, _s, _a, _g, _d, activation_bytes, statistic_bytes)
+            made = training.flash if form.formula == "forward" else training.flash_backward
+            return made("row", work, traffic).time
+        case "decode":
+            return _decode(inference, system.quantised)
+    operation = getattr(training, form.formula)("row", _q, Group(_r, sympy.S.One))
+    return operation.time
+
+
+def _decode(kernels: InferenceKernels, quantised: bool) -> Any:
+    """One query a sequence over a cache, whose contexts may be split over units."""
+    work = att.attention_flops(_b, 1, 1, _a, _d)
+    own = 2 * _b * _a * _d * activation_bytes
+    read = CacheRead(work, own, dec.cache_read_bytes(_b, 1, _g, _d, kv_bytes))
+    if quantised:
+        parts = dec.partial_bytes(_b, _a, _g, _d)
+        combine = kernels.stream_time(parts + _b * _a * _d * activation_bytes, 0)
+        read = replace(read, splits=split.context_parts(_b, _g), parts=parts, combine=combine)
+    return kernels.cached("row", _l, read).time

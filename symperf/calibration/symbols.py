@@ -1,0 +1,112 @@
+"""Which symbols can be fitted, between what bounds, and what is believed of them before a row is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, nearest, shown
+from ..system_symbols import SYMBOLS
+from ..units import COUNT, FRACTION, POWER, PRICE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..system import System
+
+CHOSEN = (
+    "matrix_efficiency",
+    "fp8_efficiency",
+    "attention_efficiency",
+    "attention_backward_efficiency",
+    "memory_efficiency",
+    "l2_efficiency",
+    "launch_latency",
+    "scale_up_efficiency",
+    "scale_up_half_bytes",
+    "scale_up_latency",
+    "scale_out_efficiency",
+    "scale_out_half_bytes",
+    "scale_out_latency",
+)
+"""Fitted unless others are asked for, as far as the rows depend on them."""
+FITTED = tuple(
+    name
+    for name, limits in SYMBOLS.items()
+    if limits.dimension not in (COUNT, POWER, PRICE) and name != "memory_capacity"
+)
+"""What may be asked for."""
+SHARE_WIDTH, WIDE = 0.3, 1.0
+"""Prior standard deviation of ln(value): of shares and rates, and of latencies and sizes, which vary by factors."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """ln(value) is believed to be normal around the start, with this standard deviation, between bounds."""
+
+    name: str
+    start: float
+    width: float
+    low: float
+    high: float
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is a rate of a data sheet rather than a share, a latency or a size."""
+        return self.name not in CHOSEN
+
+
+def chosen_symbols(asked: Iterable[str], system: System) -> list[str]:
+    """The symbols to fit: those asked for, or the usual ones that the system has.
+
+    Raises:
+        InputError: an unknown symbol, one that is no matter of fitting, or one that the system lacks.
+    """
+    names = [name.replace("-", "_") for name in dict.fromkeys(asked)]
+    if not names:
+        return [name for name in CHOSEN if name in system.quantities]
+    for name in names:
+        if name not in FITTED:
+            if name in SYMBOLS or name == "matrix_rate":
+                raise InputError(
+                    f"--fit: {name} is a figure of the data sheet, which is not fitted; set it in the system"
+                )
+            raise InputError(f"--fit: no symbol {shown(name)}{nearest(name, FITTED)}")
+        system.value(name)
+    return names
+
+
+def parsed_priors(asked: Iterable[str]) -> dict[str, float]:
+    """Widths by symbol of `NAME=WIDTH`, and under "" of a width alone.
+
+    Raises:
+        InputError: no number above zero, or an unknown symbol.
+    """
+    found: dict[str, float] = {}
+    for text in asked:
+        name, equals, number = text.rpartition("=")
+        name = name.strip().replace("-", "_")
+        try:
+            width = float(number) if number.isascii() and "_" not in number else math.nan
+        except ValueError:
+            width = math.nan
+        if not width > 0 or (equals and not name):
+            raise InputError(f"--prior: found {shown(text)}, expected NAME=WIDTH or WIDTH, a number above zero")
+        if name and name not in FITTED:
+            raise InputError(f"--prior: no symbol {shown(name)}{nearest(name, FITTED)}")
+        found[name] = width
+    return found
+
+
+def priors(names: Iterable[str], system: System, widths: Mapping[str, float]) -> list[Prior]:
+    """What is believed of each symbol: the system's present value, of a stated width."""
+    found = []
+    for name in names:
+        limits = SYMBOLS[name]
+        value = system.value(name)
+        shares = limits.dimension is FRACTION or name.endswith(("_bandwidth", "_rate"))
+        width = widths.get(name, widths.get("", SHARE_WIDTH if shares else WIDE))
+        start = value if value > 0 else math.sqrt(limits.low * limits.high)
+        found.append(Prior(name, min(max(start, limits.low), limits.high), width, limits.low, limits.high))
+    return found

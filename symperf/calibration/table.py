@@ -1,0 +1,175 @@
+"""Rows of a file of measurements, each value checked; a line number goes with every row."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, nearest, shown
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+MOST_BYTES = 100_000_000
+COUNTS = ("m", "n", "k", "batch", "sequence", "context", "heads", "kv_heads", "head_dim", "ranks", "kernels", "bytes")
+"""Columns of whole numbers, one or more."""
+NEEDED = {
+    "gemm": ("m", "n", "k"),
+    "copy": ("bytes",),
+    "elementwise": ("bytes",),
+    "attention": ("name", "batch", "sequence", "heads", "head_dim"),
+    "collective": ("name", "ranks", "bytes"),
+    "launch": ("name",),
+    "step": (),
+}
+"""What a row of each kind must say, beside `seconds`."""
+STEPS = "seq_len_tokens"
+"""The column that tells a table of training steps."""
+ALIASES = {"stream": "copy"}
+USED = ("kind", "name", "dtype", "mode", "note", *COUNTS)
+"""What tells rows apart; rows with all of it equal are of the same measurement."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: its line in the file, its texts, its counts, and its seconds."""
+
+    line: int
+    kind: str
+    texts: dict[str, str]
+    counts: dict[str, int]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Which kernel of the kind."""
+        return self.texts.get("name", "")
+
+    def identity(self) -> tuple[object, ...]:
+        """What was measured."""
+        return (self.kind, *(self.texts.get(key) or self.counts.get(key) for key in USED[1:]))
+
+
+@dataclass(frozen=True)
+class Table:
+    """All rows of a file, with the file's name and hash."""
+
+    name: str
+    sha256: str
+    columns: tuple[str, ...]
+    rows: list[Row]
+    devices: tuple[str, ...]
+    of_steps: bool = False
+    """Whether it is a table of training steps, whose rows are read elsewhere."""
+
+
+def read(path: str | os.PathLike[str]) -> Table:
+    """The rows of a CSV file.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, or has a value that is none; it names the line.
+    """
+    label = str(path)
+    data = _bytes(path, label)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{label}: byte {error.start} is not UTF-8, expected a CSV file in UTF-8") from None
+    reader = csv.reader(io.StringIO(text), strict=True)
+    try:
+        head = [cell.strip() for cell in next(reader, [])]
+        if not any(head):
+            raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
+        if STEPS in head and "kind" not in head:
+            return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), of_steps=True)
+        _check_head(head, label)
+        rows, devices = [], []
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            where = f"{label}: line {reader.line_num}"
+            if len(cells) != len(head):
+                raise InputError(f"{where}: found {len(cells)} values, expected {len(head)} as in the header")
+            named = {column: cell.strip() for column, cell in zip(head, cells, strict=True)}
+            rows.append(_row(named, reader.line_num, where))
+            devices.append(named.get("device", ""))
+    except csv.Error as error:
+        raise InputError(f"{label}: line {reader.line_num}: not valid CSV: {error}") from None
+    if not rows:
+        raise InputError(f"{label}: has a header and no rows, expected measurements")
+    found = tuple(dict.fromkeys(device for device in devices if device))
+    return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
+
+
+def _bytes(path: str | os.PathLike[str], label: str) -> bytes:
+    try:
+        file = Path(path)
+        if file.is_dir():
+            raise InputError(f"{label}: is a folder, expected a CSV file")
+        size = file.stat().st_size
+        if size > MOST_BYTES:
+            raise InputError(f"{label}: has {size} bytes, expected at most {MOST_BYTES}")
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{shown(label)}: cannot be read: {error}") from None
+
+
+def _check_head(head: list[str], label: str) -> None:
+    twice = [column for column in head if column and head.count(column) > 1]
+    if twice:
+        raise InputError(f"{label}: column {shown(twice[0])} is there twice")
+    for column in ("kind", "seconds"):
+        if column not in head:
+            raise InputError(f"{label}: no column {column}{_instead(column, head)}; found {', '.join(head)[:200]}")
+
+
+def _instead(column: str, head: Iterable[str]) -> str:
+    found = nearest(column, head)
+    return found.replace("did you mean", "is it").rstrip("?") + "?" if found else ""
+
+
+def _row(named: dict[str, str], line: int, where: str) -> Row:
+    kind = ALIASES.get(named["kind"], named["kind"])
+    if kind not in NEEDED:
+        raise InputError(f"{where}: kind: found {shown(kind)}, expected {' or '.join(NEEDED)}{nearest(kind, NEEDED)}")
+    for column in NEEDED[kind]:
+        if column not in named:
+            raise InputError(f"{where}: a {kind} row needs column {column}{_instead(column, named)}")
+        if not named[column]:
+            raise InputError(f"{where}: {column} is empty, expected a value in a {kind} row")
+    counts = {column: _count(named[column], column, where) for column in COUNTS if named.get(column)}
+    texts = {column: named.get(column, "") for column in ("name", "dtype", "mode", "note")}
+    return Row(line, kind, texts, counts, _seconds(named["seconds"], where))
+
+
+def _number(text: str, where: str, column: str) -> float:
+    try:
+        value = float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        raise InputError(f"{where}: {column}: found {shown(text)}, expected a number") from None
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {column}: found {shown(text)}, expected a finite number")
+    return value
+
+
+def _seconds(text: str, where: str) -> float:
+    value = _number(text, where, "seconds")
+    if value <= 0:
+        raise InputError(f"{where}: seconds: found {shown(text)}, expected a time above zero")
+    return value
+
+
+def _count(text: str, column: str, where: str) -> int:
+    value = _number(text, where, column)
+    if value < 1 or value != int(value) or value > 1e18:
+        hint = ", in bytes and not GB" if column == "bytes" else ""
+        raise InputError(f"{where}: {column}: found {shown(text)}, expected a whole number above zero{hint}")
+    return int(value)

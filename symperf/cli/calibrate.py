@@ -1,0 +1,96 @@
+"""`symperf calibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, shown
+from ..system_symbols import SYMBOLS
+from ..units import scaled
+from .output import console, write_file, write_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..calibration.result import Calibration, Symbol
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, print what was found, and write the new system."""
+    out = Path(options.output)
+    if out.suffix != ".toml":
+        raise InputError(f"calibrate: --output: found {shown(options.output)}, expected a .toml file")
+    if out.exists() and any(_same(out, other) for other in (options.system, options.measured)):
+        raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
+    from ..calibration.calibrate import calibrate
+
+    found = calibrate(
+        options.measured,
+        options.system,
+        fit=[part for text in options.fit for part in text.split(",")],
+        prior=options.prior,
+        loss=options.loss,
+        noise=options.noise,
+    )
+    write_file(out, found.toml(out.resolve().parent), "calibrate: --output {}: cannot be written")
+    if options.json:
+        write_json(found.as_json() | {"output": str(out)})
+    else:
+        with console() as printed:
+            _show(printed, found, out)
+    return 0
+
+
+def _same(out: Path, other: str) -> bool:
+    path = Path(other)
+    return path.exists() and path.samefile(out)
+
+
+def _show(printed: Any, found: Calibration, out: Path) -> None:
+    from rich.table import Table
+
+    fitted = sum(not symbol.why_held for symbol in found.symbols)
+    printed.print(f"{out}: {found.base} with {fitted} values fitted to {found.used} rows of {found.file}\n")
+    symbols = Table(box=None, pad_edge=False, header_style="")
+    for column in ("symbol", "before", "fitted", "error", "rows ask for", "rows"):
+        symbols.add_column(column, justify="left" if column == "symbol" else "right")
+    for symbol in found.symbols:
+        if not symbol.why_held:
+            symbols.add_row(*_cells(symbol))
+    printed.print(symbols)
+    for why in dict.fromkeys(symbol.why_held for symbol in found.symbols if symbol.why_held):
+        kept = ", ".join(f"{s.name} {_value(s.name, s.before)}" for s in found.symbols if s.why_held == why)
+        printed.print(f"as before, since {why}: {kept}", soft_wrap=True)
+    for parts, held in found.inseparable:
+        if len(parts) > 1:
+            direction = " ".join(f"{part:+.2f} ln({name})" for name, part in parts.items())
+            printed.print(f"not determined by the rows: {direction}; {held} keeps its value")
+    printed.print("")
+    kinds = Table(box=None, pad_edge=False, header_style="")
+    for column in ("predicted / measured", "rows", "before", "mean |error|", "median", "bias", "worst", "on line"):
+        kinds.add_column(column, justify="left" if column.startswith("predicted") else "right")
+    for kind in found.residuals:
+        absolute = (kind.before, kind.mean_absolute, kind.median_absolute)
+        signed = (f"{kind.mean:+.1%}", f"{kind.worst:+.1%}")
+        kinds.add_row(kind.kind, str(kind.rows), *(f"{part:.1%}" for part in absolute), *signed, str(kind.worst_line))
+    printed.print(kinds)
+    for why, count in found.left_out.items():
+        printed.print(f"{count} rows left out: {why}")
+    for warning in found.warnings:
+        printed.print(f"warning: {warning}")
+
+
+def _cells(symbol: Symbol) -> list[str]:
+    name = symbol.name
+    asked = (
+        ""
+        if symbol.low is None or symbol.high is None
+        else f"{_value(name, symbol.low)} to {_value(name, symbol.high)}"
+    )
+    values = (_value(name, symbol.before), _value(name, symbol.value))
+    return [name, *values, f"{symbol.error or 0.0:.1%}", asked, str(symbol.rows)]
+
+
+def _value(name: str, value: float) -> str:
+    return scaled(value, SYMBOLS[name].dimension)

@@ -1,0 +1,52 @@
+"""`symperf measure` and `symperf calibrate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import flags
+from ..flags import number
+
+if TYPE_CHECKING:
+    from . import Verb
+
+
+def add(verb: Verb) -> None:
+    """Add the verbs."""
+    measure = verb(
+        "measure",
+        "Micro-benchmarks of this machine's GPU with PyTorch, in the columns that calibrate reads.",
+        "symperf measure -o measured.csv --seconds 120",
+        "measure",
+    )
+    measure.add_argument("-o", "--output", metavar="FILE", help="a .csv file (default: standard output)")
+    measure.add_argument("--seconds", type=number, default=120.0, metavar="N", help="time to spend (default 120)")
+    measure.add_argument(
+        "--only", metavar="KINDS", help="launch, copy, elementwise, attention, step, collective, gemm; by commas"
+    )
+    calibrate = verb(
+        "calibrate",
+        "Fits the efficiencies and latencies of a system to measured times; needs symperf[calibrate].",
+        "symperf calibrate measured.csv -s h100-sxm -o mine.toml",
+        "calibrate",
+    )
+    calibrate.add_argument("measured", help="a .csv file in the columns of symperf measure")
+    flags.system(calibrate)
+    calibrate.add_argument("-o", "--output", required=True, metavar="NEW.toml", help="the new system")
+    calibrate.add_argument(
+        "--fit", action="append", default=[], metavar="NAME", help="a symbol to fit (default: all that rows depend on)"
+    )
+    calibrate.add_argument(
+        "--prior",
+        action="append",
+        default=[],
+        metavar="NAME=WIDTH",
+        help="standard deviation of ln(value) around the system's value; WIDTH alone is for all "
+        "(default 0.3, of latencies and sizes 1)",
+    )
+    calibrate.add_argument(
+        "--loss", default="soft-l1", metavar="NAME", help="linear, soft-l1 (default), huber or cauchy"
+    )
+    calibrate.add_argument(
+        "--noise", type=number, default=0.05, metavar="F", help="scatter of a measured time (default 0.05)"
+    )

@@ -1,0 +1,1 @@
+"""Micro-benchmarks of the device that is there, in the columns that `symperf calibrate` reads; needs PyTorch."""
