@@ -1,0 +1,52 @@
+"""The references of the state of training: optimizers, low precision, offload."""
+
+from __future__ import annotations
+
+from .references import add as _add
+from .references import arxiv as _arxiv
+
+DETTMERS = _arxiv(
+    "dettmers2022",
+    "2110.02861",
+    "8-bit Optimizers via Block-wise Quantization",
+    "Dettmers, Tim and Lewis, Mike and Shleifer, Sam and Zettlemoyer, Luke",
+    2022,
+)
+ADAFACTOR = _arxiv(
+    "shazeer2018",
+    "1804.04235",
+    "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost",
+    "Shazeer, Noam and Stern, Mitchell",
+    2018,
+)
+MUON = _add(
+    "jordan2024",
+    "misc",
+    "Muon: An optimizer for hidden layers in neural networks",
+    "Jordan, Keller and others",
+    2024,
+    howpublished=r"\url{https://kellerjordan.github.io/posts/muon/}",
+)
+MOONLIGHT = _arxiv("liu2025muon", "2502.16982", "Muon is Scalable for LLM Training", "Liu, Jingyuan and others", 2025)
+NVFP4 = _arxiv("nvidia2025nvfp4", "2509.25149", "Pretraining Large Language Models with NVFP4", "NVIDIA", 2025)
+FP8 = _arxiv(
+    "micikevicius2022", "2209.05433", "FP8 Formats for Deep Learning", "Micikevicius, Paulius and others", 2022
+)
+TRANSFORMER_ENGINE = _add(
+    "transformerengine",
+    "misc",
+    "Transformer Engine: low-precision training, performance considerations",
+    "NVIDIA",
+    2025,
+    howpublished=r"\url{https://docs.nvidia.com/deeplearning/transformer-engine/}",
+)
+ZERO_OFFLOAD = _arxiv(
+    "ren2021", "2101.06840", "ZeRO-Offload: Democratizing Billion-Scale Model Training", "Ren, Jie and others", 2021
+)
+ZERO_INFINITY = _arxiv(
+    "rajbhandari2021",
+    "2104.07857",
+    "ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep Learning",
+    "Rajbhandari, Samyam and others",
+    2021,
+)

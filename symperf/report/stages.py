@@ -1,0 +1,50 @@
+"""Memory of each stage of a pipeline, and of the host, as JSON and as a terminal table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .scaled import gibibytes
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..run import Run
+
+CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
+
+
+def classes(terms: dict[str, float]) -> dict[str, float]:
+    """Bytes by class, and their total."""
+    found = dict.fromkeys(CLASSES, 0.0)
+    for path, value in terms.items():
+        if path.split("/")[0] in found:
+            found[path.split("/")[0]] += value
+    return found | {"total": terms["total"]}
+
+
+def stages_json(run: Run) -> list[dict[str, Any]]:
+    """One object a stage: its number, layers, micro-batches in flight, and bytes by class."""
+    return [
+        {"stage": number, "layers": row["layers"], "in_flight": row["in_flight"], "memory_bytes": classes(row)}
+        for number, row in enumerate(run.stage_memory(), 1)
+    ]
+
+
+def stages_table(run: Run) -> Table:
+    """One row a stage; neighbours that hold the same share one."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("stage", "layers", "in flight", *CLASSES, "total"):
+        table.add_column(name, justify="right", no_wrap=True)
+    rows = run.stage_memory()
+    start = 0
+    for position, row in enumerate(rows):
+        if position + 1 < len(rows) and rows[position + 1] == row:
+            continue
+        name = str(position + 1) if start == position else f"{start + 1}-{position + 1}"
+        sizes = (gibibytes(size) for size in classes(row).values())
+        table.add_row(name, f"{row['layers']:.4g}", f"{row['in_flight']:.4g}", *sizes)
+        start = position + 1
+    return table
