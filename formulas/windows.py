@@ -75,7 +75,7 @@ def chunk_pairs(sequence: Any, sliding_window: Any) -> Any:
     (67117056, 5050)
     """
     whole = less_one(ceil_div(sequence, sliding_window))
-    left = sequence - whole * sliding_window
+    left = excess(sequence, whole * sliding_window)
     return (whole * sliding_window * (sliding_window + 1) + left * (left + 1)) * sympy.Rational(1, 2)
 
 

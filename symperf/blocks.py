@@ -5,40 +5,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .formulas import elementwise as ew
-from .formulas.symbols import activation_bytes, hidden_size, overlap_tp
+from .formulas.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp
 from .groups import Group, tensor_group
 from .kernels import Kernels
-from .schedule import Node, Op, Overlap
+from .schedule import Node, Op, Overlap, Sequence, sequence
 from .shapes import FLOPS_PER_ELEMENT, Shapes
 
 if TYPE_CHECKING:
+    from .architecture import LayerKind
     from .structure import Structure
 
 
 class Blocks:
-    """Building blocks of one structure, for one micro-batch on one device."""
+    """Building blocks of one structure, for one micro-batch on one device.
 
-    def __init__(self, structure: Structure) -> None:
+    Args:
+        structure: what gives them their form.
+        kind: of the layers, for their sizes; by default those of the decoder at large.
+    """
+
+    def __init__(self, structure: Structure, kind: LayerKind | None = None) -> None:
         self.structure = structure
         self.architecture = structure.architecture
         self.kernels = Kernels(structure)
-        self.shapes = Shapes.of(structure)
+        self.shapes = Shapes.of(structure, kind)
         self.group: Group = tensor_group()
         self.stream_message = self.shapes.tokens * hidden_size * activation_bytes
 
     # --- tensor-parallel collectives
 
-    def gather(self, path: str) -> Op | None:
-        """With sequence parallelism, the residual stream gathered along the sequence."""
+    def gather(self, path: str, message: Any = None) -> Op | None:
+        """With sequence parallelism, a stream gathered along the sequence: the residual one unless told its bytes."""
         if not self.structure.sequence_parallel:
             return None
-        return self.kernels.all_gather(path, self.stream_message, self.group)
+        return self.kernels.all_gather(path, self.stream_message if message is None else message, self.group)
 
-    def reduce(self, path: str) -> Op | None:
+    def reduce(self, path: str, message: Any = None) -> Op | None:
         """The sum of the shares of a row-split product, or of a column-split layer's input gradient."""
+        message = self.stream_message if message is None else message
         if self.structure.sequence_parallel:
-            return self.kernels.reduce_scatter(path, self.stream_message, self.group)
-        return self.kernels.all_reduce(path, self.stream_message, self.group)
+            return self.kernels.reduce_scatter(path, message, self.group)
+        return self.kernels.all_reduce(path, message, self.group)
 
     def beside(self, work: Op, transfer: Op | None) -> Node:
         """Work with a transfer that may hide behind it."""
@@ -53,10 +60,62 @@ class Blocks:
 
     def norm(self, path: str, phase: str) -> Op:
         """A norm over the residual stream."""
-        n = self.stream_elements
-        return self.kernels.stream(f"{path}/{phase}", ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"])
+        return self.norm_of(f"{path}/{phase}", self.stream_elements)
 
     def norm_backward(self, path: str) -> Op:
         """Its gradients."""
-        n, work = self.stream_elements, FLOPS_PER_ELEMENT["norm backward"]
-        return self.kernels.stream(f"{path}/backward", ew.norm_backward_bytes(n, activation_bytes), n, work)
+        return self.norm_gradient_of(f"{path}/backward", self.stream_elements)
+
+    def norm_of(self, path: str, elements: Any) -> Op:
+        """A norm over some elements."""
+        return self.kernels.stream(path, ew.norm_bytes(elements, activation_bytes), elements, FLOPS_PER_ELEMENT["norm"])
+
+    def norm_gradient_of(self, path: str, elements: Any) -> Op:
+        """The gradients of `norm_of`."""
+        traffic, work = ew.norm_backward_bytes(elements, activation_bytes), FLOPS_PER_ELEMENT["norm backward"]
+        return self.kernels.stream(path, traffic, elements, work)
+
+    def gated(self, path: str, elements: Any, work: str = "activation") -> Op:
+        """A product with an activated gate, in one kernel; with a norm too where `work` is "gated norm"."""
+        traffic = ew.gated_activation_bytes(elements, activation_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[work])
+
+    def gated_backward(self, path: str, elements: Any, work: str = "activation") -> Op:
+        """Its gradients."""
+        traffic = ew.gated_activation_backward_bytes(elements, activation_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[f"{work} backward"])
+
+    def residual(self, path: str, phase: str) -> Op:
+        """Dropout and residual addition, fused."""
+        n = self.stream_elements
+        if self.structure.dropout:
+            traffic = ew.dropout_residual_bytes(n, activation_bytes, mask_bytes)
+            work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
+            return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
+        traffic = ew.residual_bytes(n, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["residual"])
+
+    def residual_backward(self, path: str) -> Sequence:
+        """The dropout's gradient, and the sum of the gradients of the two branches."""
+        n = self.stream_elements
+        dropped = ew.dropout_bytes(n, activation_bytes, mask_bytes)
+        summed = ew.residual_bytes(n, activation_bytes)
+        return sequence(
+            self.kernels.stream(f"{path}/backward_dropout", dropped, n, FLOPS_PER_ELEMENT["dropout"])
+            if self.structure.dropout
+            else None,
+            self.kernels.stream(f"{path}/backward", summed, n, FLOPS_PER_ELEMENT["residual"]),
+        )
+
+    def activation_of(self, path: str, width: Any) -> Op:
+        """An activation function over all tokens, gated where the MLP is."""
+        n = self.shapes.tokens * width
+        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"])
+
+    def activation_gradient_of(self, path: str, width: Any) -> Op:
+        """The gradient of `activation_of`."""
+        n = self.shapes.tokens * width
+        gated = self.architecture.gated_mlp
+        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation backward"])

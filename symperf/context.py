@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .formulas import attention as att
 from .formulas import context_parallel as con
-from .formulas import latent_attention as mla
 from .formulas.atoms import Max, complement, less_one, present
 from .formulas.symbols import (
     activation_bytes,
     cp,
-    head_dim,
-    micro_batch,
     qk_nope_head_dim,
     qk_rope_head_dim,
-    statistic_bytes,
     v_head_dim,
 )
 from .formulas.symbols import sequence as whole
@@ -30,8 +25,8 @@ from .schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from .shapes import Shapes
 
 if TYPE_CHECKING:
+    from .attention_core import AttentionCore
     from .structure import Structure
-    from .transformer import Decoder
 
 BESIDE = sympy.S.One
 """A part's transfer runs wholly beside the attention to the part before (Liu et al. 2023 section 3)."""
@@ -40,10 +35,10 @@ BESIDE = sympy.S.One
 class ContextAttention:
     """The attention core of one kind of layer over parts of a sequence."""
 
-    def __init__(self, layer: Decoder) -> None:
-        self.kernels, self.shapes = layer.kernels, layer.shapes
-        self.way, self.latent = layer.structure.context, layer.latent is not None
-        self.path = f"{layer.root}/attention"
+    def __init__(self, core: AttentionCore) -> None:
+        self.core, self.kernels, self.shapes = core, core.kernels, core.shapes
+        self.way, self.latent = core.structure.context, core.latent
+        self.path = f"{core.layer.root}/{core.name}"
 
     def forward(self, phase: str) -> Sequence:
         """The core's forward pass."""
@@ -79,8 +74,8 @@ class ContextAttention:
             keys = queries = tokens * shapes.heads * (qk_nope_head_dim + qk_rope_head_dim) * activation_bytes
             values = results = tokens * shapes.heads * v_head_dim * activation_bytes
         else:
-            queries = results = con.query_part_bytes(tokens, shapes.heads, head_dim, activation_bytes)
-            both = con.dealt_key_value_bytes(tokens, shapes.key_value_heads, head_dim, activation_bytes, cp)
+            queries = results = con.query_part_bytes(tokens, shapes.heads, shapes.head_dim, activation_bytes)
+            both = con.dealt_key_value_bytes(tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes, cp)
             keys = values = both / 2
 
         def deal(name: str, message: Any) -> Op | None:
@@ -113,15 +108,8 @@ class ContextAttention:
             own = keys = whole
             heads, key_heads = heads / cp, Max(key_heads, cp) / cp
         elif self.way == "all-gather":
-            keys, key_heads = whole, key_heads * cp
-        if self.latent:
-            widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
-            work = mla.expanded_attention_flops(micro_batch, whole, whole + 1, self.shapes.heads, *widths) / 2
-            traffic = mla.expanded_attention_bytes(micro_batch, own, keys, heads, *widths, activation_bytes)
-        else:
-            work = att.flash_flops(micro_batch, whole, self.shapes.heads, head_dim)
-            traffic = att.flash_bytes(micro_batch, own, heads, key_heads, head_dim, activation_bytes, statistic_bytes)
-        return work / share, traffic
+            keys = whole
+        return self.core.work / share, self.core.traffic(own, keys, heads, key_heads)
 
 
 def key_value_bytes(shapes: Shapes, latent: bool) -> Any:
@@ -129,7 +117,7 @@ def key_value_bytes(shapes: Shapes, latent: bool) -> Any:
     if latent:
         width = qk_nope_head_dim + qk_rope_head_dim + v_head_dim
         return shapes.tokens * shapes.heads * width * activation_bytes
-    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, head_dim, activation_bytes)
+    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes)
 
 
 def context_workspace(structure: Structure) -> Any:
@@ -139,8 +127,8 @@ def context_workspace(structure: Structure) -> Any:
     """
     if structure.context == "all-to-all":
         return sympy.S.Zero
-    shapes = Shapes.of(structure)
-    sizes = {key_value_bytes(shapes, kind.mixer == "latent_attention") for kind in structure.architecture.kinds}
+    kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
+    sizes = {key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
     held = 2 if structure.context == "ring" else cp
     return present(cp) * 2 * held * Max(*sizes)
 

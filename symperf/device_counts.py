@@ -13,6 +13,7 @@ import sympy
 
 from . import counts
 from . import layer_counts as layers
+from .architecture import RECURRENT
 from .formulas import attention as att
 from .formulas import latent_attention as mla
 from .formulas import parameters as par
@@ -26,9 +27,22 @@ if TYPE_CHECKING:
 ZERO = sympy.S.Zero
 
 
+DEALT = {
+    size: size / tp
+    for size in (
+        sym.ssm_num_heads,
+        sym.ssm_groups,
+        sym.ssm_inner_size,
+        sym.linear_num_key_heads,
+        sym.linear_num_value_heads,
+    )
+}
+"""Sizes of recurrent mixers of which every device has its share."""
+
+
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
-    total = _mixer(architecture, kind) + architecture.block_norms * layers.norm(architecture, hidden_size)
+    total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
@@ -52,10 +66,17 @@ def expert_parameters(architecture: Architecture, kind: LayerKind) -> Any:
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
         return _latent(architecture)
+    if kind.mixer == "none" or kind.mixer in RECURRENT:
+        whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
+        return sympy.sympify(whole, strict=True).xreplace(DEALT)
     heads = num_attention_heads / tp
     kv_heads, width = layers.heads_of(architecture, kind)
     kv_heads = ceil_div(kv_heads, tp)
-    total = par.attention_parameters(hidden_size, heads, kv_heads, width)
+    # Shared, keys are values too: queries, keys and the output are left.
+    shared = architecture.shared_key_value and kind.mixer == "attention"
+    total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    if architecture.attention_gate:
+        total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
         total += 2 * par.norm_parameters(width)
     elif architecture.query_key_norm == "full_width":
@@ -65,6 +86,17 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if architecture.attention_output_bias:
         total += hidden_size
     return total + (heads if architecture.attention_sinks else ZERO)
+
+
+def _cross(architecture: Architecture, kind: LayerKind) -> Any:
+    """Attention to an encoder: as plain attention, whose keys and values read the encoder's output."""
+    if not kind.cross:
+        return ZERO
+    heads, kv_heads, width = num_attention_heads / tp, ceil_div(sym.num_key_value_heads, tp), sym.head_dim
+    total = par.attention_parameters(hidden_size, heads, kv_heads, width)
+    if architecture.qkv_bias:
+        total += att.query_key_value_width(heads, kv_heads, width)
+    return total + (hidden_size if architecture.attention_output_bias else ZERO)
 
 
 def _latent(architecture: Architecture) -> Any:

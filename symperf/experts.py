@@ -73,7 +73,7 @@ class Experts:
         """Their gradients, in reverse: every transfer once more."""
         return [
             *self.shared_backward(),
-            self.combine("unpermute/backward"),
+            self.combine_backward("unpermute/backward"),
             self.transfer("combine/backward"),
             self.gather("scatter/backward"),
             self.product("down", "backward_input", self.inner, hidden_size),
@@ -83,7 +83,7 @@ class Experts:
             self.weight_gradient("up", hidden_size, self.up_width),
             self.scatter("gather/backward"),
             self.transfer("dispatch/backward"),
-            self.permute("permute/backward"),
+            self.permute_backward("permute/backward"),
             self.router_backward(),
         ]
 
@@ -107,12 +107,22 @@ class Experts:
         )
 
     def permute(self, name: str) -> Op:
-        """Tokens sorted by expert, or their gradients brought back."""
+        """Tokens sorted by expert."""
         traffic = moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 0)
 
+    def permute_backward(self, name: str) -> Op:
+        """Gradients of a token's choices brought back and summed."""
+        traffic = moe.permutation_backward_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
+
+    def combine_backward(self, name: str) -> Op:
+        """The gradient of the sum spread by weight, and that of the weights."""
+        traffic = moe.combination_backward_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 3)
+
     def combine(self, name: str) -> Op:
-        """Results summed by weight, or their gradients spread."""
+        """Results summed by weight."""
         traffic = moe.combination_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
 
@@ -190,6 +200,7 @@ class Experts:
             layer.activation_of(f"{path}/activation/{phase}", width),
             layer.linear(f"{path}/down", phase, width, hidden_size),
             layer.reduce(f"{path}/reduce/{phase}"),
+            self.shared_gate(phase),
         ]
 
     def shared_backward(self) -> list[Op | Sequence | None]:
@@ -200,8 +211,34 @@ class Experts:
         path = f"{layer.root}/shared"
         up = 2 * width if self.architecture.gated_mlp else width
         return [
+            self.shared_gate_backward(),
             layer.gather(f"{path}/gather/backward"),
             layer.row_backward(f"{path}/down", width, hidden_size),
             layer.activation_gradient_of(f"{path}/activation/backward", width),
             layer.column_backward(f"{path}/up", hidden_size, up),
         ]
+
+    def shared_gate(self, phase: str) -> Sequence | None:
+        """The gate of the shared experts: a product with one column, and the weighing of their result."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = f"{self.layer.root}/shared/gate"
+        elements = self.tokens * hidden_size
+        traffic = ew.activation_function_bytes(elements, activation_bytes)
+        return sequence(
+            self.kernels.matmul(f"{path}/{phase}", self.tokens, 1, hidden_size),
+            self.kernels.stream(f"{path}/weigh/{phase}", traffic, elements, 1),
+        )
+
+    def shared_gate_backward(self) -> Sequence | None:
+        """Its gradients."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = f"{self.layer.root}/shared/gate"
+        elements = self.tokens * hidden_size
+        traffic = ew.activation_function_backward_bytes(elements, activation_bytes)
+        return sequence(
+            self.kernels.stream(f"{path}/weigh/backward", traffic, elements, 3),
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, 1),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, 1),
+        )

@@ -1,4 +1,4 @@
-"""Bytes on the fullest device of a training step, as named terms."""
+"""Bytes on a device of a training step, as named terms: on the fullest, or on that of each stage."""
 
 from __future__ import annotations
 
@@ -11,173 +11,202 @@ from . import counts
 from . import device_counts as device
 from .architecture import UNIFORM
 from .context import context_workspace
-from .formulas import attention as att
-from .formulas import expert_parallel as dealt
 from .formulas import memory as mem
-from .formulas import symbols as sym
+from .formulas import pipeline as pipe
+from .formulas import stage_memory as each
 from .formulas.atoms import Max, complement, present
+from .formulas.stage_memory import one_f_one_b_stage_in_flight
 from .formulas.symbols import (
-    gradient_bytes,
-    head_dim,
-    hidden_size,
+    batch,
+    collective_buffer_bytes,
+    context_bytes,
+    dp,
+    first_stage_layers,
+    last_stage_layers,
     micro_batch,
     num_layers,
-    optimizer_bytes,
+    num_recomputed_layers,
     pp,
-    weight_bytes,
+    stage_number,
     workspace_bytes,
 )
-from .formulas.symbols import sequence as sequence_length
+from .formulas.zero_bubble import beyond
 from .groups import expert_shard_groups, shard_groups
-from .shapes import Shapes
-from .stages import held_parameters, in_flight, stage_count
+from .kept import end_activations, layer_activations
+from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
+from .places import fullest_place, stage_place
+from .stages import in_flight as in_flight
+from .stages import middle_layers, stage_count
+from .state_memory import SHARDED_FROM as SHARDED_FROM
+from .state_memory import gathered_memory, state_terms, updated_parameters
 from .structure import ZERO_BUBBLE
+from .transfers import buffers, host_terms, kept
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .architecture import LayerKind
+    from .places import Place
     from .structure import Structure
-
-SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
-"""The ZeRO stage from which each part of the state is sharded (Rajbhandari et al. 2020 section 5)."""
-
-
-def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
-    """Bytes that one layer of a kind keeps of one micro-batch for the backward pass."""
-    shapes, architecture = Shapes.of(structure), structure.architecture
-    tokens, stream = shapes.tokens, shapes.stream_tokens
-    if structure.recompute == "full":
-        return mem.input_kept_bytes(stream, hidden_size)
-    blocks = 1 if architecture.parallel_block and architecture.block_norms == 1 else 2
-    norms = max(architecture.block_norms, 1)
-    gated = architecture.gated_mlp
-    kept = (norms + blocks) * mem.input_kept_bytes(stream, hidden_size)
-    if kind.mixer == "latent_attention":
-        kept += _latent_kept(structure, shapes)
-    else:
-        kept += mem.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, head_dim)
-        if architecture.query_key_norm != "none":
-            kept += mem.input_kept_bytes(tokens, head_dim * (shapes.heads + shapes.key_value_heads))
-        kept += mem.input_kept_bytes(tokens, shapes.attention_width)
-    if kind.ffn != "experts":
-        kept += (mem.gated_mlp_kept_bytes if gated else mem.mlp_kept_bytes)(tokens, shapes.inner)
-    if kind.ffn in ("experts", "dense_experts"):
-        kept += _experts_kept(structure, shapes)
-    if structure.dropout:
-        kept += 2 * mem.dropout_kept_bytes(stream, hidden_size)
-    if structure.attention == "flash":
-        return kept + mem.flash_kept_bytes(tokens, shapes.heads)
-    if structure.recompute == "selective":
-        return kept
-    scores = att.score_elements(micro_batch, sequence_length, shapes.heads)
-    return kept + (mem.scores_kept_bytes if structure.dropout else mem.probabilities_kept_bytes)(scores)
-
-
-def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
-    """Bytes that latent attention keeps: narrow projections before and after their norms, heads, and the result."""
-    architecture, tokens, heads = structure.architecture, shapes.tokens, shapes.heads
-    narrow = (
-        2 * sym.kv_lora_rank + sym.qk_rope_head_dim + (2 * sym.q_lora_rank if architecture.query_compression else 0)
-    )
-    each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + 2 * sym.v_head_dim
-    return mem.input_kept_bytes(tokens, narrow + heads * each)
-
-
-def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
-    """Bytes that experts keep: scores of the router, rows in and out, inner tensors; and those of shared experts."""
-    architecture, own = structure.architecture, shapes.stream_tokens
-    arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
-    inner = mem.gated_mlp_kept_bytes if architecture.gated_mlp else mem.mlp_kept_bytes
-    kept = mem.logits_kept_bytes(own, sym.num_experts) + 2 * mem.input_kept_bytes(arriving, hidden_size)
-    kept += inner(arriving, sym.expert_intermediate_size / sym.expert_tp)
-    if architecture.shared_experts:
-        kept += inner(shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
-    return kept
-
-
-def stage_activations(structure: Structure, held: Any) -> Any:
-    """Bytes that the fullest stage's layers keep of `held` micro-batches."""
-    if structure.stages != "even":
-        kinds = structure.architecture.kinds
-        counted = [(counts.count_of(kind), layer_activations(structure, kind)) for kind in kinds]
-        if structure.architecture.uniform_dense:
-            counted = [(num_layers, layer_activations(structure))]
-        return sum(mem.stage_activation_bytes(each, stage_count(structure, n), 1, held) for n, each in counted)
-    if structure.architecture.uniform_dense:
-        return mem.stage_activation_bytes(layer_activations(structure), num_layers, pp, held)
-    return sum(
-        mem.stage_activation_bytes(layer_activations(structure, kind), counts.count_of(kind), pp, held)
-        for kind in structure.architecture.kinds
-    )
-
-
-def recomputed_bytes(structure: Structure) -> Any:
-    """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
-    if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
-        return sympy.S.Zero
-    kinds = (UNIFORM,) if structure.architecture.uniform_dense else structure.architecture.kinds
-    plain = dataclasses.replace(structure, recompute="none")
-    if structure.recompute == "selective":
-        return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
-    return Max(*(layer_activations(plain, kind) for kind in kinds))
-
-
-def end_activations(structure: Structure) -> tuple[Any, Any]:
-    """Bytes that the embedding and the head keep of one micro-batch."""
-    shapes, architecture = Shapes.of(structure), structure.architecture
-    stream = shapes.stream_tokens
-    first = mem.dropout_kept_bytes(stream, hidden_size) if structure.dropout else 0
-    if architecture.embedding_norm:
-        first += mem.input_kept_bytes(stream, hidden_size)
-    norms = 2 if architecture.final_norm else 1
-    head = norms * mem.input_kept_bytes(stream, hidden_size) + mem.logits_kept_bytes(shapes.tokens, shapes.vocabulary)
-    return first, head
 
 
 def footprint(structure: Structure) -> dict[str, Any]:
     """Named terms of the memory of a training step on the fullest device; a total is their sum.
 
     The first stage of a pipeline holds the most micro-batches; the last holds the logits. Activations are the larger
-    of the two, weights those of the larger end. A zero-bubble schedule holds as many micro-batches on every stage;
-    under DualPipe the first device is both ends.
+    of the two, and state that of the larger: where these are two stages, the sum exceeds the fullest stage
+    (`stage_footprint`) by at most what the state of the two differs by, a norm where stages are equal. A zero-bubble
+    schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends.
     """
-    layers, experts, ends = held_parameters(structure)
-    found = _state(structure, {"layers": layers, "ends": ends}, shard_groups(structure)[0].ranks)
-    if structure.architecture.routed:
-        found |= _state(structure, {"experts": experts}, expert_shard_groups(structure)[0].ranks)
+    return _terms(structure, fullest_place(structure), _activations(structure))
+
+
+def stage_footprint(structure: Structure) -> dict[str, Any]:
+    """The same terms on the device of stage i, in the symbol `stage_number`."""
+    place = stage_place(structure)
+    return _terms(structure, place, _stage_activations(structure, place))
+
+
+def host_footprint(structure: Structure) -> dict[str, Any]:
+    """Bytes that the host holds for the fullest device, by name; nothing where nothing is offloaded."""
+    place = fullest_place(structure)
+    weights = place.dense + place.experts
     if structure.zero == 3:
-        unit = device.largest_layer_parameters(structure.architecture)
-        sharded = present(shard_groups(structure)[0].ranks)
-        found["workspace/gathered"] = sharded * 2 * unit * (weight_bytes + gradient_bytes)
+        weights = place.dense / shard_groups(structure)[0].ranks
+        if structure.architecture.routed:
+            weights += place.experts / expert_shard_groups(structure)[0].ranks
+    activations = stage_activations(structure, place.held) if "activations" in structure.offload else 0
+    return host_terms(structure, updated_parameters(structure, place), weights, activations)
+
+
+def _terms(structure: Structure, place: Place, activations: Any) -> dict[str, Any]:
+    found = state_terms(structure, place)
+    if structure.zero == 3:
+        found["workspace/gathered"] = gathered_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
+    if {"activations", "weights"} & set(structure.offload):
+        unit = device.largest_layer_parameters(structure.architecture)
+        found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
-        "activations": _activations(structure),
+        "activations": activations,
         "workspace/recompute": recomputed_bytes(structure),
+        "workspace/fragmentation": each.fragmentation_memory(activations),
+        "workspace/driver": context_bytes,
+        "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
     }
 
 
-def _state(structure: Structure, parameters: dict[str, Any], shards: Any) -> dict[str, Any]:
-    """Weights, gradients and optimizer state of parameters by what they are, sharded as the ZeRO stage has it."""
-    each = {
-        "weights": (mem.weights_memory, weight_bytes),
-        "gradients": (mem.gradients_memory, gradient_bytes),
-        "optimizer": (mem.optimizer_memory, optimizer_bytes),
-    }
-    return {
-        f"{state}/{name}": form(count, size) / shards if structure.zero >= SHARDED_FROM[state] else form(count, size)
-        for state, (form, size) in each.items()
-        for name, count in parameters.items()
-    }
+# Activations ------------------------------------------------------------------------------------------------------
+
+
+def stage_activations(structure: Structure, held: Any, share: Callable[[Any], Any] | None = None) -> Any:
+    """Bytes that a stage's layers keep of `held` micro-batches, host or not.
+
+    Args:
+        structure: of the step.
+        held: micro-batches in flight.
+        share: how many layers the stage has of which the model has a count; by default those of the fullest.
+    """
+    counted = [(count, layer_activations(structure, kind)) for count, kind in _kinds(structure)]
+    if share is None and structure.stages == "even" and not structure.some_layers:
+        return sum(mem.stage_activation_bytes(kept_bytes, count, pp, held) for count, kept_bytes in counted)
+    dealt = share or (lambda count: stage_count(structure, count))
+    if not structure.some_layers:
+        return sum(mem.stage_activation_bytes(kept_bytes, dealt(count), 1, held) for count, kept_bytes in counted)
+    plain = dataclasses.replace(structure, recompute="none")
+    total = sympy.S.Zero
+    for count, kind in _kinds(structure):
+        again = num_recomputed_layers if count == num_layers else num_recomputed_layers * (count / num_layers)
+        total += mem.stage_activation_bytes(layer_activations(structure, kind), again, 1, held)
+        total += mem.stage_activation_bytes(layer_activations(plain, kind), beyond(dealt(count), again), 1, held)
+    return total
+
+
+def _kinds(structure: Structure) -> list[tuple[Any, LayerKind]]:
+    """The kinds of layers with their counts."""
+    if structure.architecture.uniform_dense:
+        return [(num_layers, UNIFORM)]
+    return [(counts.count_of(kind), kind) for kind in structure.architecture.kinds]
+
+
+def _largest_layer(structure: Structure) -> Any:
+    return Max(*(layer_activations(structure, kind) for _, kind in _kinds(structure)))
+
+
+def recomputed_bytes(structure: Structure) -> Any:
+    """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
+    if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
+        return sympy.S.Zero
+    kinds = [kind for _, kind in _kinds(structure)]
+    plain = dataclasses.replace(structure, recompute="none")
+    if structure.recompute == "selective":
+        return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
+    found = [layer_activations(plain, kind) for kind in kinds]
+    if structure.architecture.multi_token_head and recomputes(structure):
+        found.append(ANY * (module_activations(plain) - module_activations(structure)))
+    return Max(*found)
+
+
+def _ends(structure: Structure) -> tuple[Any, Any]:
+    """Bytes that the ends keep of one micro-batch, the last with its modules for multi-token prediction."""
+    first, last = end_activations(structure)
+    modules = modules_on_fullest(structure)
+    return first, last + modules * module_activations(structure) if modules else last
+
+
+def _last_held(structure: Structure) -> Any:
+    """Micro-batches whose logits the last stage holds: all under GPipe, else one."""
+    return _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+
+
+def _micro_batches() -> Any:
+    return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
 def _activations(structure: Structure) -> Any:
     """Bytes of activations on the fullest stage."""
-    held = in_flight(structure)
-    layer_bytes = stage_activations(structure, held)
-    first, last = end_activations(structure)
+    place = fullest_place(structure)
+    held = place.held
+    if structure.stages == "given":
+        return _given_activations(structure, held)
+    layer_bytes = kept(structure, "activations", stage_activations(structure, held))
+    first, last = _ends(structure)
     if structure.schedule == "dualpipe":
         return layer_bytes + held / 2 * first + last
-    newest = layer_bytes if structure.schedule in ZERO_BUBBLE else stage_activations(structure, 1)
+    last *= _last_held(structure)
+    newest = layer_bytes
+    if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
+        newest = kept(structure, "activations", stage_activations(structure, 1))
     first_stage = layer_bytes + held * first + complement(present(pp)) * last
     return Max(first_stage, present(pp) * (newest + last))
+
+
+def _given_activations(structure: Structure, held: Any) -> Any:
+    """Bytes of activations on the fullest of the first, the second and the last stage, whose layers are given."""
+    first, last = _ends(structure)
+    last_held = _last_held(structure)
+    second = held if structure.schedule == "gpipe" else one_f_one_b_stage_in_flight(_micro_batches(), pp, 2)
+
+    def layers(count: Any, in_flight: Any) -> Any:
+        share = stage_activations(
+            structure, in_flight, lambda n: count if n == num_layers else count * (n / num_layers)
+        )
+        return kept(structure, "activations", share)
+
+    return Max(
+        layers(first_stage_layers, held) + held * first,
+        layers(middle_layers(), second),
+        layers(last_stage_layers, last_held) + last_held * last,
+    )
+
+
+def _stage_activations(structure: Structure, place: Place) -> Any:
+    """Bytes of activations on the device of stage i."""
+    layer_bytes = kept(structure, "activations", stage_activations(structure, place.held, place.share))
+    first, last = _ends(structure)
+    is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
+    if structure.schedule == "dualpipe":
+        return layer_bytes + (is_first + is_last) * (place.held / 2 * first + last)
+    return layer_bytes + is_first * place.held * first + is_last * _last_held(structure) * last

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .attention_core import AttentionCore, Steps
 from .formulas import elementwise as ew
 from .formulas import latent_attention as mla
 from .formulas.symbols import (
@@ -18,34 +19,48 @@ from .formulas.symbols import (
     q_lora_rank,
     qk_nope_head_dim,
     qk_rope_head_dim,
-    sequence,
     v_head_dim,
 )
 from .shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
-    from .schedule import Op, Sequence
+    from .schedule import Op
     from .transformer import Decoder
 
 
-class LatentAttention:
+class LatentAttention(AttentionCore):
     """The latent attention of one kind of layer."""
 
+    latent = True
+
     def __init__(self, layer: Decoder) -> None:
-        self.layer, self.shapes = layer, layer.shapes
+        super().__init__(layer)
         self.query_width = layer.shapes.heads * (qk_nope_head_dim + qk_rope_head_dim)
-        self.value_width = layer.shapes.heads * v_head_dim
         self.expanded_width = layer.shapes.heads * (qk_nope_head_dim + v_head_dim)
         self.latent_width = kv_lora_rank + qk_rope_head_dim
 
-    def path(self, name: str) -> str:
-        """The path of an operation of the attention block."""
-        return f"{self.layer.root}/attention/{name}"
+    @property
+    def key_width(self) -> Any:
+        """Width of a key of an expanded head."""
+        return qk_nope_head_dim + qk_rope_head_dim
 
-    def projections(self, phase: str) -> list[Op | Sequence | None]:
+    @property
+    def value_width(self) -> Any:
+        """Width of a value."""
+        return v_head_dim
+
+    def forward(self, phase: str) -> Steps:
+        """Projections and the core."""
+        return [*self.projections(phase), self.core_forward(phase)]
+
+    def backward(self) -> Steps:
+        """Their gradients."""
+        return [self.recomputed(), self.core_backward(), *self.projections_backward()]
+
+    def projections(self, phase: str) -> Steps:
         """Queries; latents; keys and values of all heads; rotary positions."""
         layer = self.layer
-        queries: list[Op | Sequence | None] = [layer.linear(self.path("query"), phase, hidden_size, self.query_width)]
+        queries: Steps = [layer.linear(self.path("query"), phase, hidden_size, self.query_width)]
         if layer.architecture.query_compression:
             queries = [
                 layer.linear(self.path("query_down"), phase, hidden_size, q_lora_rank),
@@ -60,12 +75,10 @@ class LatentAttention:
             self.rotary(phase),
         ]
 
-    def projections_backward(self) -> list[Op | Sequence | None]:
+    def projections_backward(self) -> Steps:
         """Their gradients; the input is gathered, and its gradient summed, once."""
         layer = self.layer
-        queries: list[Op | Sequence | None] = [
-            layer.column_backward(self.path("query"), hidden_size, self.query_width, shared=True)
-        ]
+        queries: Steps = [layer.column_backward(self.path("query"), hidden_size, self.query_width, shared=True)]
         if layer.architecture.query_compression:
             queries = [
                 layer.column_backward(self.path("query_up"), q_lora_rank, self.query_width, shared=True),
@@ -82,15 +95,11 @@ class LatentAttention:
 
     def norm(self, name: str, phase: str, width: Any) -> Op:
         """The norm of a narrow projection."""
-        n = self.shapes.tokens * width
-        traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
-        return self.layer.kernels.stream(f"{self.path(name)}/{phase}", traffic, n, work)
+        return self.layer.norm_of(f"{self.path(name)}/{phase}", self.shapes.tokens * width)
 
     def norm_backward(self, name: str, width: Any) -> Op:
         """Its gradients."""
-        n = self.shapes.tokens * width
-        traffic, work = ew.norm_backward_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm backward"]
-        return self.layer.kernels.stream(f"{self.path(name)}/backward", traffic, n, work)
+        return self.layer.norm_gradient_of(f"{self.path(name)}/backward", self.shapes.tokens * width)
 
     def rotary(self, phase: str) -> Op:
         """Rotary positions of the rotary part of queries and of the shared key."""
@@ -99,11 +108,13 @@ class LatentAttention:
         return self.layer.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
 
     @property
-    def flash_demand(self) -> tuple[Any, Any]:
-        """Work and traffic of the forward flash kernel: causal, with unequal widths of keys and values."""
+    def work(self) -> Any:
+        """FLOPs of the forward flash kernel: causal, with unequal widths of keys and values."""
         widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
-        whole = mla.expanded_attention_flops(micro_batch, sequence, sequence + 1, self.shapes.heads, *widths)
-        traffic = mla.expanded_attention_bytes(
-            micro_batch, sequence, sequence, self.shapes.heads, *widths, activation_bytes
-        )
-        return whole / 2, traffic
+        pairs = self.queries, self.keys + 1
+        return mla.expanded_attention_flops(micro_batch, *pairs, self.shapes.heads, *widths) / 2
+
+    def traffic(self, queries: Any, keys: Any, heads: Any, key_value_heads: Any) -> Any:  # noqa: ARG002
+        """Bytes of the forward flash kernel; every head has keys and values of its own."""
+        widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+        return mla.expanded_attention_bytes(micro_batch, queries, keys, heads, *widths, activation_bytes)

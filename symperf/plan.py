@@ -7,32 +7,40 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from .architecture import MODELLED_FFNS, MODELLED_MIXERS
-from .combinations import check_combination
+from .combinations import check_combination, check_host
 from .errors import InputError, nearest, shown
-from .structure import Attention, Context, Recompute, Schedule
+from .structure import OFFLOADS, Attention, Context, Optimizer, Recompute, Schedule
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
     from .model import Model
     from .system import System
 
-TRAINING_PRECISIONS = ("bf16", "fp16")
-"""Formats of the products whose training state is described; others come with their own state."""
-PRECISIONS = (*TRAINING_PRECISIONS, "fp8", "fp4", "int8", "int8-weight", "int4-weight")
+TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
+"""Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
+PRECISIONS = (*TRAINING_PRECISIONS, "int8", "int8-weight", "int4-weight")
 STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
 """Mixed-precision training with Adam: 18 bytes a parameter (Rajbhandari et al. 2020, Korthikanti et al. 2022)."""
 LARGEST = 10**9
 CONTEXT_KINDS = get_args(Context)[1:]
-_OPTIONAL = ("micro_batch", "expert_tp", "zero_shards", "node_limit", "first_stage_layers", "last_stage_layers")
+_OPTIONAL = (
+    "micro_batch",
+    "expert_tp",
+    "zero_shards",
+    "node_limit",
+    "first_stage_layers",
+    "last_stage_layers",
+    "recompute_layers",
+)
 _DEGREES = ("tp", "pp", "dp", "vpp", "ep", "cp", *_OPTIONAL)
 _CHOICES = {
     "attention": get_args(Attention),
     "recompute": get_args(Recompute),
     "precision": PRECISIONS,
     "cp_kind": CONTEXT_KINDS,
+    "optimizer": get_args(Optimizer),
 }
-_LATER = ("fp8", "fp4", "int8")
+_LATER = ("int8",)
 """Values of the public contract whose physics is not modelled yet."""
 
 
@@ -54,7 +62,8 @@ class Plan:
         expert_tp: tensor-parallel degree inside an expert; by default 1 with `ep` above 1, else `tp`.
         schedule: "gpipe", "1f1b", "interleaved", "zero-bubble" (ZB-H1), "zb-h2", "zero-bubble-2p" or "dualpipe"; by
             default what `vpp` asks for.
-        precision: of the matrix products, "bf16" or "fp16"; in inference also one of the other `PRECISIONS`.
+        precision: of the matrix products, "bf16", "fp16", or of those of linear layers "fp8" or "fp4"; in inference
+            also one of the other `PRECISIONS`.
         attention: "eager" or "flash"; by default eager for models with dropout, flash for the rest.
         dropout: whether dropouts run; by default what the model's config says.
         overlap_tp: part of the overlappable tensor-parallel traffic that hides in the backward pass, 0 to 1.
@@ -68,6 +77,11 @@ class Plan:
         zero_shards: hybrid sharding: replicas that share one copy of the state; by default all.
         node_limit: scale-up domains that may hold the experts of one token; by default all (DeepSeek-V3 has 4).
         overlap_ep: part of the transfers of experts and stages that DualPipe runs beside the other pass, 0 to 1.
+        overlap_parameters: part of the gathering of updated parameters (ZeRO-1 and 2) that runs beside the first
+            forward pass, 0 to 1.
+        optimizer: "adam", "adam-8bit", "adafactor", "sgd-momentum" or "muon".
+        recompute_layers: layers of each stage that full recomputation computes again; by default all.
+        offload: what the host keeps: "activations", "optimizer", "weights", or several with commas between.
 
     Raises:
         InputError: a value out of range, naming it.
@@ -98,6 +112,10 @@ class Plan:
     zero_shards: int | None = None
     node_limit: int | None = None
     overlap_ep: float = 1.0
+    overlap_parameters: float = 0.0
+    optimizer: str = "adam"
+    recompute_layers: int | None = None
+    offload: str | None = None
 
     def __post_init__(self) -> None:
         for name in _DEGREES:
@@ -105,9 +123,9 @@ class Plan:
                 object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            if value is not None or name in ("recompute", "cp_kind"):
+            if value is not None or name in ("recompute", "cp_kind", "optimizer"):
                 _choice(name, value, choices)
-        for name in ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep"):
+        for name in ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep", "overlap_parameters"):
             _fraction(name, getattr(self, name))
         if self.zero not in (0, 1, 2, 3) or isinstance(self.zero, bool):
             raise InputError(f"zero: found {shown(self.zero)}, expected 0, 1, 2 or 3")
@@ -118,6 +136,8 @@ class Plan:
                 raise InputError(f"{name}: found {shown(value)}, expected true or false")
         if self.schedule is not None:
             _choice("schedule", self.schedule, get_args(Schedule))
+        if self.offload is not None:
+            object.__setattr__(self, "offload", _offloads(self.offload))
         refuse(PLAN_RULES, plan_values(self))
 
     def with_micro_batch(self, default: int) -> Plan:
@@ -136,6 +156,11 @@ class Plan:
     def devices(self) -> int:
         """Devices that the plan uses."""
         return self.tp * self.pp * self.dp * self.cp
+
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        """What the host keeps."""
+        return tuple(self.offload.split(",")) if self.offload else ()
 
     @property
     def effective_expert_tp(self) -> int:
@@ -170,7 +195,9 @@ class Plan:
         return cls(**fields)
 
 
-def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -> list[str]:
+def check(
+    plan: Plan, model: Model, system: System, batch: int, sequence: int, encoder_sequence: int | None = None
+) -> list[str]:
     """Refuse a plan that cannot run; return warnings about one that can.
 
     Raises:
@@ -179,40 +206,42 @@ def check(plan: Plan, model: Model, system: System, batch: int, sequence: int) -
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
     check_combination(plan, model, attention_of(plan, model))
-    require_modelled(model)
+    check_host(plan, system)
+    require_modelled(model, encoder_sequence)
     if plan.precision is not None:
         _choice("precision", plan.precision, TRAINING_PRECISIONS)
-    values = run_values(plan, model.name, model.sizes, system, (batch, sequence))
+    values = run_values(plan, model.name, model.sizes, system, (batch, sequence), encoder_sequence)
     refuse(RUN_RULES, values)
     return list(_warnings(plan, model, sequence, values["micro_batches"]))
 
 
 def attention_of(plan: Plan, model: Model) -> str:
-    """The attention kernel: the plan's, or eager with dropout, or flash."""
+    """The attention kernel: the plan's, or eager with dropout or learned biases of positions, or flash."""
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
-    return plan.attention or ("eager" if dropout else "flash")
+    eager = dropout or model.architecture.positions == "relative"
+    return plan.attention or ("eager" if eager else "flash")
 
 
-def require_modelled(model: Model) -> None:
-    """Refuse a model with layers whose step is not modelled yet.
+def require_modelled(model: Model, encoder_sequence: int | None) -> None:
+    """Refuse a question that the model has no part for.
 
     Raises:
-        InputError: it has such layers.
+        InputError: the encoder's sequence of a model that has not both an encoder and a decoder.
     """
-    architecture = model.architecture
-    plain = all(
-        kind.mixer in MODELLED_MIXERS and kind.ffn in MODELLED_FFNS and not (kind.encoder or kind.cross)
-        for kind in architecture.kinds
-    )
-    special = architecture.attention_gate or architecture.global_heads or architecture.shared_key_value
-    if not plain or special or architecture.head != "vocabulary":
-        model.require_uniform_dense("training")
+    if encoder_sequence is None:
+        return
+    positive_integer("encoder_sequence", encoder_sequence)
+    if model.architecture.stacks == 1:
+        raise InputError(
+            f"encoder_sequence: found {encoder_sequence}, but {model.name} has not both an encoder and a decoder; "
+            "expected none, sequence is that of all its layers"
+        )
 
 
 def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> list[str]:
     found = []
     kv_heads = model.sizes["num_key_value_heads"]
-    if plan.tp > kv_heads:
+    if plan.tp > kv_heads > 0:
         found.append(f"tp = {plan.tp} exceeds {kv_heads} key-value heads: each device holds a copy of one")
     elif kv_heads % plan.tp:
         found.append(f"tp = {plan.tp} does not divide {kv_heads} key-value heads: the fullest device is counted")
@@ -220,10 +249,14 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
         found.append(f"tp = {plan.tp} does not divide the vocabulary of {model.sizes['vocab_size']}: it is padded")
     if model.context and sequence > model.context:
         found.append(f"sequence {sequence} exceeds the {model.context} tokens that {model.name} is made for")
-    if model.sliding_window and sequence > model.sliding_window:
+    if model.sliding_window and sequence > model.sliding_window and attention_of(plan, model) == "eager":
         found.append(
-            f"the sliding window of {model.sliding_window} tokens is not modelled: attention is counted in full"
+            f"eager attention computes all pairs, those outside of the window of {model.sliding_window} tokens too"
         )
+    if model.architecture.head == "none":
+        found.append(f"{model.name} has no head: the loss costs nothing here")
+    if plan.zero == 3 and plan.vpp > 1:
+        found.append("zero = 3 with interleaved stages: Megatron-FSDP and DeepSpeed run no such schedule")
     if plan.zero > 1 and plan.pp > 1:
         found.append(
             f"zero = {plan.zero} with pp = {plan.pp}: every micro-batch sends its gradients or parameters anew; "
@@ -238,15 +271,15 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
     return found
 
 
-def positive_integer(name: str, value: object) -> int:
-    """The value, if it is a whole number from 1 to 10^9.
+def positive_integer(name: str, value: object, lowest: int = 1) -> int:
+    """The value, if it is a whole number from 1, or the lowest that is told, to 10^9.
 
     Raises:
         InputError: it is not.
     """
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= LARGEST and not value % 1
-    if not whole:
-        raise InputError(f"{name}: found {shown(value)}, expected a whole number from 1 to {LARGEST}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not lowest <= value <= LARGEST or value % 1:  # type: ignore[operator]
+        raise InputError(f"{name}: found {shown(value)}, expected a whole number from {lowest} to {LARGEST}")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
@@ -254,6 +287,17 @@ def _fraction(name: str, value: object) -> None:
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not good or not 0 <= value <= 1:  # type: ignore[operator]
         raise InputError(f"{name}: found {shown(value)}, expected a fraction from 0 to 1")
+
+
+def _offloads(value: object) -> str | None:
+    """The names of an offload, each once, in their order; None for "none"."""
+    parts = [part.strip().lower() for part in value.split(",")] if isinstance(value, str) else [value]
+    for part in parts:
+        if part not in OFFLOADS and parts != ["none"]:
+            hint = nearest(part, OFFLOADS) if isinstance(part, str) else ""
+            expected = f"{' or '.join(OFFLOADS)}, or several with commas between"
+            raise InputError(f"offload: found {shown(value)}, expected {expected}{hint}")
+    return ",".join(name for name in OFFLOADS if name in parts) or None
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -6,19 +6,22 @@ import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from .binding import DEFAULTS, LIMITS, bind, precision_of
+from .binding import DEFAULTS, LIMITS, LOW_PRECISIONS, bind, precision_of
 from .bound_run import BoundRun
 from .combinations import check_combination
 from .compiled import Compiled, compiled, memory_program
 from .errors import InputError, nearest, shown
 from .many import ManyRuns
+from .memory_tables import MemoryTables
 from .plan import Plan, attention_of, check, positive_integer
-from .structure import Structure
+from .structure import STATED, Structure
 from .system import checked_number
 from .system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .validity import MODEL_RULES, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .codegen.program import Program
     from .model import Model
     from .schedule import Node
@@ -35,8 +38,14 @@ MODEL_SIZES = (
     "position_rows",
 )
 
+TRAINED_SIZES = (*MODEL_SIZES, "num_multi_token_layers")
+"""Sizes of the model that a training step may be asked with."""
 
-class Run(BoundRun, ManyRuns):
+WORK = ("batch", "sequence", "encoder_sequence")
+"""Names of what is asked for."""
+
+
+class Run(BoundRun, ManyRuns, MemoryTables):
     """The cost of one step, symbolic and bound.
 
     Args:
@@ -66,16 +75,18 @@ class Run(BoundRun, ManyRuns):
         self.given = dict(values or {})
         self.plan = plan = plan.with_micro_batch(1)
         self.batch, self.sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
-        sizes, figures, defaults = _sorted_values(self.given)
+        sizes, figures, defaults, encoder = _sorted_values(self.given)
         self.base_model, self.base_system = model, system
         self.model = resized(model, sizes) if sizes else model
         precision = precision_of(plan, system)
         self.system = system.with_values(figures, precision) if figures else system
-        self.warnings = tuple(check(plan, self.model, self.system, self.batch, self.sequence))
+        self.warnings = tuple(check(plan, self.model, self.system, self.batch, self.sequence, encoder))
         self.structure = structure_of(self.model, self.system, plan)
+        if any(defaults.get(name) for name in STATED):
+            self.structure = dataclasses.replace(self.structure, overheads=True)
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
-        self.bound = bind(self.model, self.system, plan, self.batch, self.sequence, defaults)
+        self.bound = bind(self.model, self.system, plan, self.batch, self.sequence, defaults, encoder)
         self.free_names = free
 
     @cached_property
@@ -159,24 +170,42 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         stages=plan.stages,  # type: ignore[arg-type]
         hybrid=plan.zero_shards is not None,
         node_limited=plan.node_limit is not None,
+        optimizer=plan.optimizer,  # type: ignore[arg-type]
+        products=plan.precision if plan.precision in LOW_PRECISIONS else "half",  # type: ignore[arg-type]
+        some_layers=plan.recompute_layers is not None,
+        offload=plan.offloads,
     )
 
 
-def _sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
-    """Values by where they belong: the model's sizes, the system's figures, defaults."""
+def _sorted_values(
+    values: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], int | None]:
+    """Values by where they belong: the model's sizes, the system's figures, defaults; and the encoder's sequence."""
     sizes, figures, defaults = {}, {}, {}
+    encoder: int | None = None
     for name, value in values.items():
-        if name in MODEL_SIZES:
-            sizes[name] = positive_integer(name, value)
+        if name in TRAINED_SIZES:
+            sizes[name] = size(name, value)
         elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
             figures[name] = value
+        elif name == "encoder_sequence":
+            encoder = positive_integer(name, value)
         elif name in DEFAULTS:
             defaults[name] = checked_number(value, LIMITS[name], f"set: {name}")
         else:
-            known = [*MODEL_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS, *Plan.names(), "batch", "sequence"]
+            known = [*TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS, *Plan.names(), *WORK]
             hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
             raise InputError(f"set: unknown symbol {shown(name)}{hint}")
-    return sizes, figures, defaults
+    return sizes, figures, defaults, encoder
+
+
+def size(name: str, value: object) -> int:
+    """The value of a size of the model: a whole number, of layers for multi-token prediction also none.
+
+    Raises:
+        InputError: it is none.
+    """
+    return positive_integer(name, value, lowest=0 if name == "num_multi_token_layers" else 1)
 
 
 def resized(model: Model, sizes: dict[str, int]) -> Model:
@@ -187,5 +216,19 @@ def resized(model: Model, sizes: dict[str, int]) -> Model:
     """
     if "position_rows" in sizes and model.architecture.positions != "learned":
         raise InputError(f"position_rows: found {sizes['position_rows']}, but {model.name} has no learned positions")
+    require_multi_token_head(model, sizes)
     refuse(MODEL_RULES, {**model.sizes, **sizes})
     return dataclasses.replace(model, sizes={**model.sizes, **sizes})
+
+
+def require_multi_token_head(model: Model, asked: Iterable[str]) -> None:
+    """Refuse a number of layers for multi-token prediction where the model has none.
+
+    Raises:
+        InputError: the model has none.
+    """
+    if "num_multi_token_layers" in asked and not model.architecture.multi_token_head:
+        raise InputError(
+            f"num_multi_token_layers: {model.name} has no layers for multi-token prediction; expected a model whose "
+            "config has num_nextn_predict_layers"
+        )

@@ -1,4 +1,4 @@
-"""Sizes of a decoder on one device, and the vector work of its kernels."""
+"""Sizes of a layer on one device, and the vector work of its kernels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .formulas import attention as att
 from .formulas.atoms import ceil_div
 from .formulas.symbols import (
+    encoder_sequence,
     head_dim,
     intermediate_size,
     micro_batch,
@@ -18,8 +19,10 @@ from .formulas.symbols import (
     vocab_size,
 )
 from .groups import parts
+from .layer_counts import heads_of
 
 if TYPE_CHECKING:
+    from .architecture import Architecture, LayerKind
     from .structure import Structure
 
 FLOPS_PER_ELEMENT = {
@@ -36,8 +39,18 @@ FLOPS_PER_ELEMENT = {
     "embedding": 0,
     "loss": 6,
     "loss backward": 2,
+    "gated norm": 16,  # a norm, and the product with an activated gate
+    "gated norm backward": 26,
+    "scan": 7,  # per state: decay's product and exponential 2, input 1, state 2, result 2
+    "scan backward": 19,  # states again 5; gradients of state 3, decay 1, time step 2, A 2, B 2, C 2, input 2
 }
 """Operations of a vector kernel per element, counted from its definition."""
+
+
+def length_of(architecture: Architecture, kind: LayerKind | None) -> Any:
+    """Tokens of a sequence in layers of a kind: the encoder's where there is a decoder too."""
+    own = kind is not None and kind.encoder and architecture.stacks == 2
+    return encoder_sequence if own else sequence
 
 
 @dataclass(frozen=True)
@@ -50,26 +63,37 @@ class Shapes:
     key_value_heads: Any
     inner: Any
     vocabulary: Any
+    head_dim: Any = head_dim
+    length: Any = sequence
 
     @classmethod
-    def of(cls, structure: Structure) -> Shapes:
-        """Under tensor and context parallelism; sequence parallelism also shards the residual stream."""
-        tokens = micro_batch * sequence / parts(structure)
+    def of(cls, structure: Structure, kind: LayerKind | None = None) -> Shapes:
+        """Under tensor and context parallelism; sequence parallelism also shards the residual stream.
+
+        Args:
+            structure: the structure.
+            kind: of the layer, for heads and the length of a sequence; by default those of the decoder at large.
+        """
+        length = length_of(structure.architecture, kind)
+        heads, width = (num_key_value_heads, head_dim) if kind is None else heads_of(structure.architecture, kind)
+        tokens = micro_batch * length / parts(structure)
         return cls(
             tokens=tokens,
             stream_tokens=tokens / tp if structure.sequence_parallel else tokens,
             heads=num_attention_heads / tp,
-            key_value_heads=ceil_div(num_key_value_heads, tp),
+            key_value_heads=ceil_div(heads, tp),
             inner=intermediate_size / tp,
             vocabulary=ceil_div(vocab_size, tp),
+            head_dim=width,
+            length=length,
         )
 
     @property
     def query_key_value(self) -> Any:
         """Features of the joint projection."""
-        return att.query_key_value_width(self.heads, self.key_value_heads, head_dim)
+        return att.query_key_value_width(self.heads, self.key_value_heads, self.head_dim)
 
     @property
     def attention_width(self) -> Any:
         """Features of the attention output."""
-        return self.heads * head_dim
+        return self.heads * self.head_dim

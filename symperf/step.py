@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from . import counts
+from . import counts, transfers
+from .architecture import UNIFORM
 from .ends import ModelEnds
-from .formulas import optimizer as opt
+from .footprint import stage_activations
 from .formulas import pipeline as pipe
 from .formulas.atoms import Max, bubble, ceil_div, less_one, present
 from .formulas.symbols import (
@@ -16,9 +19,11 @@ from .formulas.symbols import (
     hidden_size,
     micro_batch,
     num_layers,
-    optimizer_bytes,
+    num_recomputed_layers,
     overlap_dp,
     overlap_gather,
+    overlap_offload,
+    overlap_parameters,
     pp,
     tp,
     vocab_size,
@@ -26,13 +31,19 @@ from .formulas.symbols import (
     weight_bytes,
 )
 from .groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
+from .low_precision import Lowered
+from .multi_token import MultiToken
+from .multi_token_counts import ANY, copied_parameters, module_parameters, modules_on_fullest
+from .overheads import beside_launches, with_overheads
 from .pipelines import paced_by_given_stages, split_schedule
-from .schedule import Ends, Idle, Node, Overlap, Repeat, Sequence
+from .schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from .schedule import sequence as in_sequence
 from .stages import held_parameters, mean_count, stage_count
 from .transformer import Decoder
+from .update import Update
 
 if TYPE_CHECKING:
+    from .architecture import LayerKind
     from .structure import Structure
 
 BUBBLE = "pipeline/bubble"
@@ -50,13 +61,18 @@ class TrainingStep:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self.decoder, self.layers = _decoders(structure)
+        # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
+        plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
+        self.decoder, self.layers = _decoders(plain)
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
         self.dense_layers, self.expert_parameters, self.end_parameters = held_parameters(structure)
+        modules = module_parameters(structure.architecture) if structure.architecture.multi_token_head else (ZERO, ZERO)
+        self.dense_modules, self.expert_modules = (modules_on_fullest(structure) * each for each in modules)
         self.transfers: dict[str, Sequence] = {}
         self.each = [(d.layer_forward(), d.layer_backward(), count) for d, count in self.layers]
+        self.again = [(d.layer_forward("recompute"), n) for d, n in self.layers] if structure.some_layers else []
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
         self.forward, self.backward = self.passes(fullest=structure.splits)
 
@@ -67,17 +83,29 @@ class TrainingStep:
         """
         share = stage_count if fullest else mean_count
         forward = self.stage([(node, share(self.structure, count)) for node, _, count in self.each], "forward")
-        backward = self.stage([(node, share(self.structure, count)) for _, node, count in self.each], "backward")
-        return self.sharded("forward", forward), self.sharded("backward", backward)
+        backward = self.stage(
+            [(node, num_recomputed_layers * (count / num_layers)) for node, count in self.again]
+            + [(node, share(self.structure, count)) for _, node, count in self.each],
+            "backward",
+        )
+        forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
+        if self.structure.splits:
+            return forward_node, backward_node
+        return (
+            beside_launches(self.structure, "forward", forward_node),
+            beside_launches(self.structure, "backward", backward_node),
+        )
 
     def tree(self) -> Node:
         """The whole step."""
-        return in_sequence(
+        step = in_sequence(
             *split_schedule(self) if self.structure.splits else self.whole_passes(),
             self.tied_reduction(),
-            self.optimizer(),
-            self.parameter_gather() if self.structure.zero in (1, 2) else None,
+            Update(self).node(),
+            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
+        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
+        return with_overheads(self.structure, lowered)
 
     def whole_passes(self) -> list[Node | None]:
         """The pipeline of a schedule whose backward passes are whole.
@@ -87,12 +115,18 @@ class TrainingStep:
         stage = in_sequence(self.forward, self.backward)
         reduction = None if self.structure.zero > 1 else self.gradient_reduction()
         last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
+        last = transfers.with_gradients(self.structure, last, self.updated_parameters)
         later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
         if self.structure.stages == "uneven":
             later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
         elif self.structure.stages == "given":
             later = [paced_by_given_stages(self)]
-        return [self.forward, *later, last, Idle(BUBBLE, stage, self.idle_slots())]
+        return [self.first_forward(), *later, last, Idle(BUBBLE, stage, self.idle_slots())]
+
+    def first_forward(self) -> Node:
+        """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
+        gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
+        return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
 
     def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
         """The embedding and the head; `share` of the micro-batches pass those of one device."""
@@ -103,22 +137,53 @@ class TrainingStep:
         """The work of the first stage that others have not, and that of the last."""
         return (
             in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
-            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward()),
+            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward(), *self.modules),
         )
+
+    @cached_property
+    def modules(self) -> list[Node]:
+        """The modules for multi-token prediction, which are on the last stage."""
+        return [MultiToken(self.structure).node()] if self.structure.architecture.multi_token_head else []
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
         return bubble(pp, vpp if self.structure.schedule == "interleaved" else 1)
 
-    def sharded(self, phase: str, stage: Sequence) -> Node:
+    def sharded(self, phase: str, stage: Node) -> Node:
         """A stage with what sharded parameters and gradients send beside it, for every micro-batch.
 
         ZeRO-3 gathers the parameters before both passes; ZeRO-2 and 3 reduce the gradients after each backward pass
         into the shards (Rajbhandari et al. 2020 section 7).
         """
         gather, reduction = self.sent_beside(phase)
+        stage = self.beside_host(phase, stage)
         node: Node = stage if gather is None else Overlap(stage, gather, overlap_gather)
         return node if reduction is None else Overlap(node, reduction, overlap_dp)
+
+    def beside_host(self, phase: str, stage: Node) -> Node:
+        """A pass with what goes to the host and comes from it."""
+        for moved in self.host_moves[phase]:
+            stage = Overlap(stage, moved, overlap_offload)
+        return stage
+
+    @cached_property
+    def host_moves(self) -> dict[str, list[Op]]:
+        """Transfers between the device and its host beside one pass of one micro-batch."""
+        structure = self.structure
+        kept = stage_activations(structure, 1) if "activations" in structure.offload else ZERO
+        return {
+            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
+            for phase in ("forward", "backward")
+        }
+
+    @property
+    def layer_weights(self) -> Any:
+        """Parameters of the layers on the fullest device, of which it holds a shard under ZeRO-3."""
+        if self.structure.zero < 3:
+            return self.dense_layers + self.expert_parameters
+        dense = self.dense_layers / shard_groups(self.structure)[0].ranks
+        experts = self.expert_parameters / expert_shard_groups(self.structure)[0].ranks
+        return dense + experts if self.routed else dense
 
     def sent_beside(self, phase: str) -> tuple[Node | None, Node | None]:
         """The gathering of parameters and the reduction of gradients of each pass."""
@@ -154,12 +219,17 @@ class TrainingStep:
     @property
     def parameters(self) -> Any:
         """Parameters on the fullest device."""
-        return self.dense_parameters + self.expert_parameters
+        return self.dense_parameters + self.routed_parameters
 
     @property
     def dense_parameters(self) -> Any:
         """Those that are no routed experts'."""
-        return self.dense_layers + self.end_parameters
+        return self.dense_layers + self.end_parameters + self.dense_modules
+
+    @property
+    def routed_parameters(self) -> Any:
+        """Those of routed experts."""
+        return self.expert_parameters + self.expert_modules
 
     @property
     def updated_parameters(self) -> Any:
@@ -167,7 +237,7 @@ class TrainingStep:
         if not self.structure.zero:
             return self.parameters
         dense = self.dense_parameters / shard_groups(self.structure)[0].ranks
-        experts = self.expert_parameters / expert_shard_groups(self.structure)[0].ranks
+        experts = self.routed_parameters / expert_shard_groups(self.structure)[0].ranks
         return dense + experts if self.routed else dense
 
     @property
@@ -181,7 +251,7 @@ class TrainingStep:
         if not self.routed or dense is None:
             return dense
         groups = expert_shard_groups(self.structure)
-        return in_sequence(dense, self.reduced("gradients/reduce_experts", self.expert_parameters, *groups))
+        return in_sequence(dense, self.reduced("gradients/reduce_experts", self.routed_parameters, *groups))
 
     def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
         """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
@@ -194,26 +264,17 @@ class TrainingStep:
         return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
 
     def tied_reduction(self) -> Node | None:
-        """The sum of the two copies of a tied table's gradient, on the first and the last stage."""
-        if not self.structure.architecture.tied_embeddings:
+        """The sum of the gradients of a table's two copies, on the first and the last stage.
+
+        It has two where it is tied, and where the last stage's modules for multi-token prediction read it.
+        """
+        tied, copied = self.structure.architecture.tied_embeddings, copied_parameters(self.structure)
+        if not tied and copied == 0:
             return None
         message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
         pair = Group(1 + present(pp), tied_stride(self.structure, Max(1, less_one(pp))))
-        return self.kernels.all_reduce("gradients/tied", message, pair)
-
-    def optimizer(self) -> Sequence:
-        """Reset of all gradients, upkeep of the device's share of them, and the update of its share of the state."""
-        kernels, updated = self.kernels, self.updated_parameters
-        reset = opt.gradient_reset_bytes(self.parameters, gradient_bytes)
-        unscale = opt.gradient_unscale_bytes(updated, gradient_bytes)
-        clip = opt.gradient_clip_bytes(updated, gradient_bytes)
-        step = opt.adam_bytes(updated, weight_bytes, gradient_bytes, optimizer_bytes)
-        return in_sequence(
-            kernels.stream("optimizer/unscale", unscale, updated, 2) if self.structure.loss_scaling else None,
-            kernels.stream("optimizer/clip", clip, updated, 3),
-            kernels.stream("optimizer/adam", step, updated, 14),
-            kernels.stream("optimizer/reset", reset, self.parameters, 0),
-        )
+        summed = self.kernels.all_reduce("gradients/tied", message, pair)
+        return summed if tied or summed is None else Repeat(summed, ANY)
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard."""
@@ -221,19 +282,31 @@ class TrainingStep:
         dense = gather(path, self.dense_parameters * weight_bytes, shard_groups(self.structure)[0])
         if not self.routed or dense is None:
             return dense
-        message = self.expert_parameters * weight_bytes
+        message = self.routed_parameters * weight_bytes
         return in_sequence(dense, gather(f"{path}_experts", message, expert_shard_groups(self.structure)[0]))
 
 
 def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
-    """The layers of each kind with their count; and the first of them."""
-    architecture = structure.architecture
-    if architecture.uniform_dense:
-        decoder = Decoder(structure)
+    """The layers of each kind with their count; and those of the stack that ends in the head.
+
+    Kinds that differ only by a window are one where attention computes every pair.
+    """
+    kinds = structure.architecture.kinds
+    if structure.architecture.uniform_dense and (len(kinds) == 1 or structure.attention == "eager"):
+        decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
         return decoder, [(decoder, num_layers)]
-    alone = len(architecture.kinds) == 1
     found = [
-        (Decoder(structure, kind, "layer" if alone else f"layer/{kind.mixer}_{kind.ffn}"), counts.count_of(kind))
-        for kind in architecture.kinds
+        (Decoder(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"), counts.count_of(kind))
+        for kind in kinds
     ]
-    return found[0][0], found
+    return found[-1][0], found
+
+
+def root_of(kind: LayerKind) -> str:
+    """The first part of the paths of a kind of layers, in a model of several: what its count is called.
+
+    >>> from .architecture import LayerKind
+    >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
+    'layer/ssm'
+    """
+    return f"layer/{kind.count.removeprefix('num_').removesuffix('_layers')}"

@@ -14,7 +14,16 @@ Recompute = Literal["none", "selective", "full"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"]
 Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
+Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
+Products = Literal["half", "fp8", "fp4"]
+"""Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
+MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "none")
+"""Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
+OFFLOADS = ("activations", "optimizer", "weights")
+"""What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
+STATED = ("host_latency", "overhead_latency", "jitter")
+"""Symbols that are 0 unless a run states them; only then the step has their terms."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
 """Schedules that take gradients of inputs and of weights apart."""
 
@@ -39,6 +48,11 @@ class Structure:
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
         node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
         hybrid: state is sharded inside groups of replicas, and whole in each of them.
+        optimizer: what updates the weights.
+        products: format of the products of linear layers.
+        some_layers: full recomputation is of a given number of layers of each stage only.
+        offload: what the host keeps, some of `OFFLOADS`.
+        overheads: the run states what launches by the host, other software or stragglers add.
     """
 
     architecture: Architecture
@@ -56,6 +70,11 @@ class Structure:
     stages: Stages = "even"
     hybrid: bool = False
     node_limited: bool = False
+    optimizer: Optimizer = "adam"
+    products: Products = "half"
+    some_layers: bool = False
+    offload: tuple[str, ...] = ()
+    overheads: bool = False
 
     @property
     def splits(self) -> bool:

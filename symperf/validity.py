@@ -6,12 +6,15 @@ its program and marks a point with the first rule that it breaks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
-from .grammar import Node, evaluate, predicate
+from .grammar import evaluate
+from .parallel_rules import KIND_RULES, PARALLEL_RULES
+from .rule import ABSENT as ABSENT
+from .rule import FLAGS as FLAGS
+from .rule import NAMES as NAMES
+from .rule import Rule as Rule
 from .structure import ZERO_BUBBLE
 
 if TYPE_CHECKING:
@@ -19,144 +22,6 @@ if TYPE_CHECKING:
 
     from .plan import Plan
     from .system import System
-
-FLAGS = (
-    "interleaved_asked",
-    "one_stage_asked",
-    "interleaved",
-    "sequence_parallel",
-    "tiers",
-    "routed",
-    "balanced",
-    "dealt",
-    "uneven",
-    "given_stages",
-    "hybrid",
-    "zero_bubble",
-    "zb_h2",
-    "zb_2p",
-    "dual_pipe",
-)
-"""Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
-NAMES = (
-    *FLAGS,
-    "tp",
-    "pp",
-    "dp",
-    "vpp",
-    "ep",
-    "expert_tp",
-    "cp",
-    "zero_shards",
-    "first_stage_layers",
-    "last_stage_layers",
-    "num_experts",
-    "expert_intermediate_size",
-    "micro_batch",
-    "batch",
-    "sequence",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "num_layers",
-    "position_rows",
-    "scale_up_size",
-)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One thing that must hold.
-
-    Attributes:
-        name: of the reason, when it does not.
-        condition: in the grammar, over `NAMES`.
-        message: the error line of a single run, with the values and `{model}`, `{system}`, `{schedule}` filled in.
-    """
-
-    name: str
-    condition: str
-    message: str
-
-    @cached_property
-    def tree(self) -> Node:
-        """The parsed condition."""
-        return predicate(self.condition, NAMES, f"rule {self.name}")
-
-
-PARALLEL_RULES = (
-    Rule(
-        "cp_does_not_divide_sequence",
-        "sequence % (cp * (1 + balanced)) == 0",
-        "cp: sequence {sequence} is not divisible by {chunks}: parts of cp = {cp} must be equal, and are balanced by "
-        "two chunks each unless --cp-kind is all-to-all",
-    ),
-    Rule(
-        "tp_does_not_divide_parts",
-        "sequence_parallel == 0 or cp == 1 or sequence % (tp * cp * (1 + balanced)) == 0",
-        "sequence_parallel: the chunks of sequence {sequence} over cp = {cp} are not divisible by tp = {tp}",
-    ),
-    Rule(
-        "cp_does_not_divide_heads",
-        "dealt == 0 or num_attention_heads // tp % cp == 0",
-        "cp: all-to-all deals heads, and cp = {cp} does not divide the heads of a device, num_attention_heads / tp = "
-        "{num_attention_heads} / {tp}; --cp-kind ring needs no heads",
-    ),
-    Rule(
-        "more_stages_than_layers",
-        "uneven == 0 or pp <= num_layers",
-        "pp: {pp} stages, but {model} has {num_layers} layers",
-    ),
-    Rule(
-        "given_stages_do_not_add_up",
-        "given_stages == 0 or (pp == 2 and first_stage_layers + last_stage_layers == num_layers) or "
-        "(pp > 2 and first_stage_layers + last_stage_layers < num_layers and "
-        "(num_layers - first_stage_layers - last_stage_layers) % max(pp - 2, 1) == 0)",
-        "first_stage_layers: {first_stage_layers} and {last_stage_layers} leave no equal stages between the ends: "
-        "{model} has {num_layers} layers, and pp = {pp}",
-    ),
-    Rule(
-        "shards_do_not_divide_replicas",
-        "hybrid == 0 or dp * cp % zero_shards == 0",
-        "zero_shards: {zero_shards} does not divide dp x cp = {dp} x {cp}",
-    ),
-    Rule(
-        "shards_do_not_divide_replicas_of_experts",
-        "hybrid == 0 or routed == 0 or tp * dp * cp // (ep * expert_tp) % zero_shards == 0",
-        "zero_shards: {zero_shards} does not divide the replicas of an expert, tp x cp x dp / (ep x expert_tp) = "
-        "{tp} x {cp} x {dp} / ({ep} x {expert_tp})",
-    ),
-    Rule(
-        "zero_bubble_needs_micro_batches",
-        "zero_bubble == 0 or batch // (dp * micro_batch) >= pp",
-        "schedule: {schedule} needs at least pp micro-batches, found batch / (dp x micro_batch) = {micro_batches} and "
-        "pp = {pp}",
-    ),
-    Rule(
-        "zb_h2_needs_micro_batches",
-        "zb_h2 == 0 or batch // (dp * micro_batch) >= 2 * pp - 1",
-        "schedule: zb-h2 needs at least 2 pp - 1 micro-batches, found batch / (dp x micro_batch) = {micro_batches} and "
-        "pp = {pp}",
-    ),
-    Rule(
-        "zero_bubble_2p_needs_micro_batches",
-        "zb_2p == 0 or batch // (dp * micro_batch) >= 2 * pp",
-        "schedule: zero-bubble-2p needs at least 2 pp micro-batches, found batch / (dp x micro_batch) = "
-        "{micro_batches} and pp = {pp}",
-    ),
-    Rule(
-        "dualpipe_needs_even_stages",
-        "dual_pipe == 0 or pp % 2 == 0",
-        "schedule: dualpipe runs from both ends and needs an even number of stages, found pp = {pp}",
-    ),
-    Rule(
-        "dualpipe_needs_micro_batches",
-        "dual_pipe == 0 or (batch // (dp * micro_batch) >= 2 * pp and batch // (dp * micro_batch) % 2 == 0)",
-        "schedule: dualpipe needs an even number of micro-batches, at least 2 pp, found batch / (dp x micro_batch) = "
-        "{micro_batches} and pp = {pp}",
-    ),
-)
-"""What context parallelism, unequal stages, hybrid sharding and zero-bubble schedules need."""
 
 PLAN_RULES = (
     Rule(
@@ -176,7 +41,7 @@ PLAN_RULES = (
 MODEL_RULES = (
     Rule(
         "heads_are_no_multiple_of_key_value_heads",
-        "num_attention_heads % num_key_value_heads == 0",
+        "num_attention_heads % max(num_key_value_heads, 1) == 0",
         "num_attention_heads: {num_attention_heads} is not a multiple of the {num_key_value_heads} key-value heads "
         "(num_key_value_heads)",
     ),
@@ -250,6 +115,7 @@ RUN_RULES = (
         "routed == 0 or tp == 1 or sequence_parallel == 1",
         "sequence_parallel: experts with tp above 1 need it, found tp = {tp} without; add --sequence-parallel",
     ),
+    *KIND_RULES,
     *PARALLEL_RULES,
     Rule(
         "no_network",
@@ -277,6 +143,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "sequence_parallel": int(plan.sequence_parallel),
         "tiers": tiers,
         "routed": 0,
+        "two_stacks": 0,
         "balanced": int(plan.cp > 1 and plan.cp_kind != "all-to-all"),
         "dealt": int(plan.cp > 1 and plan.cp_kind == "all-to-all"),
         "uneven": int(plan.stages != "even"),
@@ -286,6 +153,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "zb_h2": int(plan.schedule == "zb-h2"),
         "zb_2p": int(plan.schedule == "zero-bubble-2p"),
         "dual_pipe": int(plan.schedule == "dualpipe"),
+        "some_layers": int(plan.recompute_layers is not None),
     }
 
 
@@ -294,8 +162,18 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     return {**flags(plan, 0), "schedule": plan.schedule, "vpp": plan.vpp, "pp": plan.pp}
 
 
+def model_flags(sizes: Mapping[str, int]) -> dict[str, int]:
+    """The structural names that a model's sizes give."""
+    return {"routed": int("num_experts" in sizes), "two_stacks": int("num_decoder_layers" in sizes)}
+
+
 def run_values(
-    plan: Plan, model: str, sizes: Mapping[str, int], system: System, work: tuple[int, int]
+    plan: Plan,
+    model: str,
+    sizes: Mapping[str, int],
+    system: System,
+    work: tuple[int, int],
+    encoder_sequence: int | None = None,
 ) -> dict[str, Any]:
     """What the rules and their messages read.
 
@@ -305,22 +183,24 @@ def run_values(
         sizes: of the model.
         system: gives the network.
         work: batch and sequence.
+        encoder_sequence: of the encoder before a decoder; by default as the decoder's.
     """
     batch, sequence = work
     share = plan.dp * (plan.micro_batch or 1)
     return {
         **flags(plan, len(system.tiers)),
+        **ABSENT,
         **sizes,
-        "routed": int("num_experts" in sizes),
+        **model_flags(sizes),
         **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "ep", "cp", "schedule")},
         **{name: getattr(plan, name) or 1 for name in ("zero_shards", "first_stage_layers", "last_stage_layers")},
         "chunks": f"2 x cp = {2 * plan.cp}" if plan.cp_kind != "all-to-all" else f"cp = {plan.cp}",
+        "num_recomputed_layers": plan.recompute_layers or 1,
         "expert_tp": plan.effective_expert_tp,
-        "num_experts": sizes.get("num_experts", 1),
-        "expert_intermediate_size": sizes.get("expert_intermediate_size", 1),
         "micro_batch": plan.micro_batch or 1,
         "batch": batch,
         "sequence": sequence,
+        "encoder_sequence": encoder_sequence or sequence,
         "scale_up_size": int(system.value("scale_up_size")) if system.tiers else 1,
         "model": model,
         "system": system.name,
