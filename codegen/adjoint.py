@@ -1,7 +1,8 @@
 """Reverse mode: from a program to the program of its derivatives, so that every back end can compute them.
 
 The rules are those of `interpret.adjoints`: `max` and `min` give the derivative of the branch that wins, the first of
-equals; `ceil_div` is differentiated as the exact quotient that it rounds; `present` and `at_least` are constants.
+equals; `ceil_div` is differentiated as the exact quotient that it rounds; `present`, `held` and `at_least` are
+constants.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from .program import Program
 
+SMALLEST = 2.0**-1000
+"""Stands for a base of 0, whose power has no slope in its exponent, and for the 0 whose root stays 0."""
 PREFIX = "d/"
 """The partial by input `x` is the output `d/x`."""
 
@@ -85,7 +88,7 @@ class _Slopes:
         emit = self.builder.emit
         operation, *args = self.builder.program.instructions[position]
         match operation:
-            case "input" | "constant" | "present" | "at_least":
+            case "input" | "constant" | "present" | "held" | "at_least":
                 return
             case "add":
                 self.add(args[0], slope)
@@ -111,8 +114,13 @@ class _Slopes:
             case "power":
                 partial = emit("divide", emit("multiply", args[1], position), args[0])
                 self.times(args[0], slope, partial)
+                if self.wanted[args[1]]:
+                    base = emit("max", args[0], emit("constant", SMALLEST))
+                    grown = emit("multiply", emit("log2", base), emit("constant", math.log(2.0)))
+                    self.times(args[1], slope, emit("multiply", position, grown))
             case "sqrt":
-                self.times(args[0], slope, emit("divide", emit("constant", 0.5), position))
+                half = emit("multiply", emit("constant", 0.5), position)
+                self.times(args[0], slope, emit("divide", half, emit("max", args[0], emit("constant", SMALLEST))))
             case "log2":
                 scaled = emit("multiply", args[0], emit("constant", math.log(2.0)))
                 self.add(args[0], emit("divide", slope, scaled))

@@ -2,7 +2,7 @@
 
 Reverse mode gives the derivative of any instruction with respect to every earlier one. The derivative of `max` and
 `min` is that of the branch that wins (the first of equals); `ceil_div` is differentiated as the exact quotient it
-rounds, `present` and `at_least` as constants.
+rounds, `present`, `held` and `at_least` as constants.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "max": lambda a, b: a if a >= b else b,
     "min": lambda a, b: a if a <= b else b,
     "present": lambda a: 1 if a > 1 else 0,
+    "held": lambda a: a,
     "at_least": lambda a, b: 1 if a >= b else 0,
 }
 
@@ -96,6 +97,7 @@ def arrays() -> Arithmetic:
             "log2": np.log2,
             "ceil_div": lambda a, b: np.ceil(np.divide(a, b)),
             "present": lambda a: np.where(np.greater(a, 1), 1.0, 0.0),
+            "held": lambda a: a,
             "at_least": lambda a, b: np.where(np.greater_equal(a, b), 1.0, 0.0),
         },
         np.where,
@@ -140,7 +142,7 @@ def adjoints(
         if operation in ("input", "constant") or position in stop:
             continue
         slope = found[position]
-        partials = _partials(operation, [values[o] for o in operands], values[position], arithmetic.where)
+        partials = _partials(operation, [values[o] for o in operands], values[position], arithmetic)
         for operand, partial in zip(operands, partials, strict=True):
             if partial is None:
                 continue
@@ -152,7 +154,8 @@ def adjoints(
     return found
 
 
-def _partials(operation: str, args: list[Any], value: Any, where: Callable[[Any, Any, Any], Any]) -> Partials:
+def _partials(operation: str, args: list[Any], value: Any, arithmetic: Arithmetic) -> Partials:
+    where = arithmetic.where
     match operation:
         case "add":
             return (1.0, 1.0)
@@ -169,14 +172,16 @@ def _partials(operation: str, args: list[Any], value: Any, where: Callable[[Any,
             first = where(args[0] <= args[1], 1.0, 0.0)
             return (first, 1.0 - first)
         case "power":
-            return (args[1] * value / args[0], None)
+            base = where(args[0] > 0, args[0], 1.0)  # what is 0 stays 0
+            return (args[1] * value / base, value * arithmetic.forward["log2"](base) * math.log(2.0))
         case "sqrt":
-            return (0.5 / value,)
+            root = where(value > 0, value, 1.0)
+            return (0.5 * value / (root * root),)  # what is 0 stays 0
         case "log2":
             return (1.0 / (args[0] * math.log(2.0)),)
         case "let":
             return (1.0,)
-        case "present":
+        case "present" | "held":
             return (None,)
         case "at_least":
             return (None, None)

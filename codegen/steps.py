@@ -35,6 +35,7 @@ OPERATIONS = {
     "log2": "log2({0})",
     "ceil_div": "ceil_div({0}, {1})",
     "present": "above({0}, 1.0)",
+    "held": "add({0}, 0.0)",
     "at_least": "at_least({0}, {1})",
 }
 """Texts of the operations, as `printers.numba.TABLE`, but undefined operands of a maximum make it undefined."""

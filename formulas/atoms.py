@@ -110,6 +110,10 @@ class Atom(sympy.Function):
         """The application itself, in plain SymPy."""
         return self.plain(*self.args)
 
+    def relaxed(self) -> Any:
+        """A log-log convex lower bound in plain sums, products and maxima, or None if the atom declares none."""
+        return None
+
     def monotone(self) -> tuple[int, ...]:
         """The direction in each argument: +1 rises, -1 falls."""
         return self.directions
@@ -156,6 +160,10 @@ class ceil_div(Atom):  # noqa: N801
     def plain(amount: Any, size: Any) -> Any:
         """`ceiling(amount / size)`."""
         return sympy.ceiling(amount / size)
+
+    def relaxed(self) -> Any:
+        """The quotient without rounding, and at least one bin."""
+        return Max(1, self.args[0] / self.args[1])
 
     def dimension(self, parts: list[Dimension]) -> Dimension:
         """A count; amount and size share a dimension."""
@@ -306,4 +314,36 @@ class present(Atom):  # noqa: N801
         return rf"\left[{printer._print(self.args[0])} > 1\right]"
 
 
-ATOMS: tuple[type[Any], ...] = (Max, Min, ceil_div, log2, ring_share, bubble, less_one, complement, present)
+class held(Atom):  # noqa: N801
+    """Its operand as a number: what depends on it moves with it, but has no derivative through it.
+
+    For a count between two sums whose terms are equal there, so that moving it changes neither.
+
+    >>> held(3), held(sympy.Symbol("x"))
+    (3, held(x))
+    """
+
+    nargs = 1
+    operation = "held"
+    directions = (1,)
+    curvature = None
+
+    @staticmethod
+    def plain(count: Any) -> Any:
+        """The operand."""
+        return count
+
+    @classmethod
+    def value(cls, count: Any) -> Any:
+        """The operand."""
+        return count
+
+    def dimension(self, parts: list[Dimension]) -> Dimension:
+        """That of the operand."""
+        return parts[0]
+
+    def _tex(self, printer: Any) -> str:
+        return str(printer._print(self.args[0]))
+
+
+ATOMS: tuple[type[Any], ...] = (Max, Min, ceil_div, log2, ring_share, bubble, less_one, complement, present, held)

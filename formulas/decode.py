@@ -1,15 +1,15 @@
 """Attention over a key-value cache: a decode step, a whole generation, and a chunk of a prompt.
 
 Shapes: b sequences, a' query heads and a'_kv key-value heads of width d_h on one device, n_q new tokens of each
-sequence, l cached keys. Keys and values are read once for the query heads of a group (flash decoding, Dao et al.
-2023); the context is split over units that would otherwise idle, and a second kernel adds the parts.
+sequence, l cached keys. How often keys and values are read for the query heads of a group is a matter of the kernel
+(`cache_reads`); the context is split over units that would otherwise idle, and a second kernel adds the parts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, Min, ceil_div
+from .atoms import Atom, Max, Min, ceil_div, less_one
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .series import excess, max_sum
@@ -90,32 +90,33 @@ def partial_bytes(micro_batch: Any, heads: Any, key_value_heads: Any, head_dim: 
     return split_sequences(micro_batch, key_value_heads) * heads * (head_dim + 1) * statistic_bytes
 
 
-def _lines(work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> tuple[Any, Any, Any]:
+def attention_lines(work_flops: Any, own_bytes: Any, key_time: Any) -> tuple[Any, Any, Any]:
     """Compute time of a key, time of the bytes that do not depend on the context, time of a key's bytes."""
-    bandwidth = memory_bandwidth * memory_efficiency
-    return work_flops / (attention_rate * attention_efficiency), own_bytes / bandwidth, traffic_bytes / bandwidth
+    own = own_bytes / (memory_bandwidth * memory_efficiency)
+    return work_flops / (attention_rate * attention_efficiency), own, key_time
 
 
 @formula(
     glyph="T_{dec}",
     dimension=SECOND,
     source=FLASH_DECODING,
-    increasing="context gap_latency launch_latency own_bytes traffic_bytes work_flops",
+    increasing="context gap_latency key_time launch_latency own_bytes work_flops",
     decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
-def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any) -> Any:
-    """Time of the attention of new tokens to l keys: max(l W / F', (Q_0 + l Q) / beta') and the kernel's start.
+def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, key_time: Any) -> Any:
+    """Time of the attention of new tokens to l keys: max(l W / F', Q_0 / beta' + l tau_k) and the kernel's start.
 
-    Assumes: `work_flops` and `traffic_bytes` for one key of every sequence, `own_bytes` for queries, outputs and
-    partial results; equal contexts; the sustained part of the peak is the flash kernel's.
+    Assumes: `work_flops` and `key_time` for one key of every sequence (`shared_read_time` or `repeated_read_time` of
+    its bytes), `own_bytes` for queries, outputs and partial results; equal contexts; the sustained part of the peak is
+    the flash kernel's.
 
     Source: roofline (Kundu et al. 2024 section 3); the kernel is Flash-Decoding's (Dao et al. 2023).
 
     >>> from sympy import symbols
-    >>> decode_attention_time(*symbols("l W Q_0 Q", positive=True)).has(symbols("l", positive=True))
+    >>> decode_attention_time(*symbols("l W Q_0 T", positive=True)).has(symbols("l", positive=True))
     True
     """
-    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    work, own, each = attention_lines(work_flops, own_bytes, key_time)
     return Max(context * work, own + context * each) + kernel_start_time()
 
 
@@ -123,12 +124,10 @@ def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, traffic
     glyph="T_{gen}",
     dimension=SECOND,
     source=FLASH_DECODING,
-    increasing="first_context gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
+    increasing="first_context gap_latency key_time launch_latency own_bytes steps work_flops",
     decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
-def generation_attention_time(
-    steps: Any, first_context: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
-) -> Any:
+def generation_attention_time(steps: Any, first_context: Any, work_flops: Any, own_bytes: Any, key_time: Any) -> Any:
     """Sum of `decode_attention_time` over n_s steps with contexts l_1, l_1 + 1, ..., exact across a change of bound.
 
     Assumes: as `decode_attention_time`.
@@ -136,10 +135,10 @@ def generation_attention_time(
     Source: derivation: each step is the larger of two lines in its context, so `max_sum` is their sum.
 
     >>> from sympy import symbols
-    >>> str(generation_attention_time(*symbols("n l W Q_0 Q", positive=True)))[:5]
+    >>> str(generation_attention_time(*symbols("n l W Q_0 T", positive=True)))[:5]
     'n*(ga'
     """
-    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    work, own, each = attention_lines(work_flops, own_bytes, key_time)
     return max_sum(steps, first_context, 0, work, own, each) + steps * kernel_start_time()
 
 
@@ -147,11 +146,11 @@ def generation_attention_time(
     glyph="T_{gen}^{w}",
     dimension=SECOND,
     source=BELTAGY,
-    increasing="gap_latency launch_latency own_bytes steps traffic_bytes work_flops",
+    increasing="gap_latency key_time launch_latency own_bytes steps work_flops",
     decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def windowed_generation_time(
-    steps: Any, first_context: Any, sliding_window: Any, work_flops: Any, own_bytes: Any, traffic_bytes: Any
+    steps: Any, first_context: Any, sliding_window: Any, work_flops: Any, own_bytes: Any, key_time: Any
 ) -> Any:
     """Sum over n_s steps of a layer that attends to the last w_a keys: contexts grow up to the window, then stay.
 
@@ -162,14 +161,117 @@ def windowed_generation_time(
     Source: derivation: the contexts are min(l, w_a); windows after Beltagy et al. 2020 section 3.1.
 
     >>> from sympy import symbols
-    >>> windowed_generation_time(*symbols("n l w W Q_0 Q", positive=True)).has(symbols("w", positive=True))
+    >>> windowed_generation_time(*symbols("n l w W Q_0 T", positive=True)).has(symbols("w", positive=True))
     True
     """
-    work, own, each = _lines(work_flops, own_bytes, traffic_bytes)
+    work, own, each = attention_lines(work_flops, own_bytes, key_time)
     growing = excess(sliding_window + 1, first_context)
     full = Max(sliding_window * work, own + sliding_window * each)
     grown = max_sum(Min(steps, growing), first_context, 0, work, own, each)
     return grown + excess(steps, growing) * full + steps * kernel_start_time()
+
+
+class place_in_chunk(Atom):  # noqa: N801
+    """The place of the l-th token in its chunk of c, from 1 to c: ((l - 1) mod c) + 1; it rises and starts again.
+
+    >>> import sympy
+    >>> [place_in_chunk(*map(sympy.Integer, (token, 4))) for token in (1, 4, 5)]
+    [1, 4, 1]
+    """
+
+    nargs = 2
+    operation = "place_in_chunk"
+    directions = (0, 0)
+    curvature = None
+
+    @staticmethod
+    def plain(token: Any, chunk: Any) -> Any:
+        """`token - chunk (ceil(token / chunk) - 1)`."""
+        return token - chunk * (ceil_div(token, chunk) - 1)
+
+    def _tex(self, printer: Any) -> str:
+        token, chunk = map(printer._print, self.args)
+        return rf"\left(\left({token} - 1\right) \bmod {chunk} + 1\right)"
+
+
+class exceeding(Atom):  # noqa: N801
+    """What a count has beyond a limit, max(count - limit, 0), exact where both are whole.
+
+    >>> import sympy
+    >>> [exceeding(*map(sympy.Integer, pair)) for pair in ((7, 5), (5, 7))]
+    [2, 0]
+    """
+
+    nargs = 2
+    operation = "exceeding"
+    directions = (1, -1)
+    curvature = None
+
+    @staticmethod
+    def plain(count: Any, limit: Any) -> Any:
+        """`max(count - limit, 0)`."""
+        return Max(0, count - limit)
+
+    def _tex(self, printer: Any) -> str:
+        count, limit = map(printer._print, self.args)
+        return rf"\max\left({count} - {limit},\; 0\right)"
+
+
+def chunk_sums(steps: Any, first_context: Any, sliding_window: Any) -> list[tuple[Any, Any, Any]]:
+    """The steps of a generation in a layer that attends to its own chunk of c tokens: (times, steps, first context).
+
+    The first chunk goes on from where the context stands in it, then come whole chunks, and then a part of the last.
+    """
+    place = place_in_chunk(first_context, sliding_window)
+    room = exceeding(sliding_window + 1, place)
+    later = exceeding(steps, room)
+    whole = less_one(ceil_div(later + 1, sliding_window))
+    return [
+        (1, Min(steps, room), place),
+        (whole, sliding_window, 1),
+        (1, exceeding(later, whole * sliding_window), 1),
+    ]
+
+
+@formula(
+    glyph="T_{gen}^{c}",
+    dimension=SECOND,
+    source=BELTAGY,
+    increasing="gap_latency key_time launch_latency own_bytes work_flops",
+    decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
+)
+def chunked_generation_time(
+    steps: Any, first_context: Any, sliding_window: Any, work_flops: Any, own_bytes: Any, key_time: Any
+) -> Any:
+    """Sum over n_s steps of a layer that attends to its own chunk of w_a tokens: contexts grow to w_a and start again.
+
+    The step at context l reads ((l - 1) mod w_a) + 1 keys. With p the first context's place, min(n_s, w_a + 1 - p)
+    steps go on from p keys; the others are whole chunks and a part of one from 1 on.
+
+    Assumes: as `decode_attention_time`; what is outside of the chunk is not read.
+
+    Source: derivation, as `windowed_generation_time`; chunks are those of Llama 4's local layers.
+
+    >>> from sympy import symbols
+    >>> chunked_generation_time(*symbols("n l w W Q_0 T", positive=True)).has(symbols("w", positive=True))
+    True
+    """
+    work, own, each = attention_lines(work_flops, own_bytes, key_time)
+    total = steps * kernel_start_time()
+    for times, count, first in chunk_sums(steps, first_context, sliding_window):
+        total += times * max_sum(count, first, 0, work, own, each)
+    return total
+
+
+def mean_chunk_context(steps: Any, first_context: Any, sliding_window: Any) -> Any:
+    """Keys that a step of `chunked_generation_time` reads, the mean over at least one step.
+
+    >>> import sympy
+    >>> mean_chunk_context(*map(sympy.Integer, (4, 3, 4)))
+    5/2
+    """
+    sums = chunk_sums(steps, first_context, sliding_window)
+    return sum(times * max_sum(count, first, 0, 0, 0, 1) for times, count, first in sums) / Max(steps, 1)
 
 
 @formula(

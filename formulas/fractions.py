@@ -59,3 +59,28 @@ class geometric_sum(Atom):  # noqa: N801
     def _tex(self, printer: Any) -> str:
         ratio, last = map(printer._print, self.args)
         return rf"\frac{{1 - {ratio}^{{{last} + 1}}}}{{1 - {ratio}}}"
+
+
+class chosen_load(Atom):  # noqa: N801
+    """Mean number of choices that fall on what is chosen at all: n x / (1 - (1 - x)^n) for n draws of chance x each.
+
+    The part 1 - (1 - x)^n is chosen by someone. It is concave in x and in n and starts at 0, so that x and n over it
+    rise: one draw gives 1, and many draws give n x.
+
+    >>> chosen_load(sympy.Rational(1, 4), 1), chosen_load(sympy.Rational(1, 4), 2)
+    (1, 8/7)
+    """
+
+    nargs = 2
+    operation = "chosen_load"
+    directions = (1, 1)
+    curvature = None
+
+    @staticmethod
+    def plain(share: Any, draws: Any) -> Any:
+        """The quotient, with the power as an atom."""
+        return draws * share / (1 - fraction_power(1 - share, draws))
+
+    def _tex(self, printer: Any) -> str:
+        share, draws = map(printer._print, self.args)
+        return rf"\frac{{{draws}\,{share}}}{{1 - \left(1 - {share}\right)^{{{draws}}}}}"

@@ -111,13 +111,20 @@ def matmul_reread_bytes(rows: Any, columns: Any, inner: Any, groups: Any, elemen
     glyph="Q_2",
     dimension=BYTE,
     source=CUTLASS,
-    increasing="columns element_bytes groups inner rows",
+    increasing="columns groups inner left_bytes right_bytes rows",
     decreasing="tile_columns tile_rows",
 )
 def matmul_l2_bytes(
-    rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, tile_rows: Any, tile_columns: Any
+    rows: Any,
+    columns: Any,
+    inner: Any,
+    groups: Any,
+    left_bytes: Any,
+    right_bytes: Any,
+    tile_rows: Any,
+    tile_columns: Any,
 ) -> Any:
-    """Bytes through L2: every tile reads its two panels, w k (n ceil(m / T_m) + m ceil(n / T_k)) for g products.
+    """Bytes through L2: every tile reads its two panels, k (w_r n ceil(m / T_m) + w_l m ceil(n / T_k)), of g products.
 
     Assumes: a tile's accumulator stays in registers; panels are shared by no two units. A tile that is not full reads
     the rows and columns that there are: m rows below T_m read the right factor once, not m / T_m times.
@@ -126,11 +133,12 @@ def matmul_l2_bytes(
     ceil(n / T_k) columns of tiles the left one.
 
     >>> from sympy import symbols
-    >>> matmul_l2_bytes(*symbols("m n k g w T_m T_k"))
-    g*k*w*(m*ceil_div(n, T_k) + n*ceil_div(m, T_m))
+    >>> matmul_l2_bytes(*symbols("m n k g w_l w_r T_m T_k"))
+    g*k*(m*w_l*ceil_div(n, T_k) + n*w_r*ceil_div(m, T_m))
     """
-    passes = columns * ceil_div(rows, tile_rows) + rows * ceil_div(columns, tile_columns)
-    return groups * element_bytes * inner * passes
+    right = right_bytes * columns * ceil_div(rows, tile_rows)
+    left = left_bytes * rows * ceil_div(columns, tile_columns)
+    return groups * inner * (right + left)
 
 
 @formula(
@@ -203,15 +211,15 @@ def smooth_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any
     dimension=SECOND,
     source=KUNDU,
     increasing="columns element_bytes flop groups inner launch_latency rows traffic_bytes",
-    decreasing="l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate memory_bandwidth " 
-        "memory_efficiency",
+    decreasing="l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate memory_bandwidth "
+    "memory_efficiency",
 )
 def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, traffic_bytes: Any) -> Any:
     """Time of a product on a device with tiles and an L2 cache: the slowest level, for the best tile, plus a launch.
 
     max(compulsory or re-read bytes / memory, min over tiles of max(compute, L2 bytes / L2 bandwidth)) + launch.
 
-    Assumes: `traffic_bytes` are the compulsory bytes, `element_bytes` the size of a factor's element.
+    Assumes: `traffic_bytes` are the compulsory bytes, `element_bytes` the size of either factor's element.
 
     Source: Kundu et al. 2024 section 3 (hierarchical roofline); tiles after NVIDIA and CUTLASS.
 
@@ -223,7 +231,7 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
         *(
             Max(
                 tiled_compute_time(rows, columns, inner, groups, high, wide),
-                matmul_l2_bytes(rows, columns, inner, groups, element_bytes, high, wide)
+                matmul_l2_bytes(rows, columns, inner, groups, element_bytes, element_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in TILE_SHAPES

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, Min
+from .atoms import Max, Min, complement
 from .dimension import BYTE, FLOP, ONE
 from .formula import formula
+from .fractions import chosen_load, fraction_power
 from .sources import FEDUS, LEPIKHIN, MEGABLOCKS, MOE, SHAZEER
 from .symbols import flop
 
@@ -173,9 +174,9 @@ def fullest_expert_rows(tokens: Any, num_experts_per_token: Any, num_experts: An
     curvature="concave",
 )
 def touched_experts(tokens: Any, num_experts_per_token: Any, num_experts: Any) -> Any:
-    """Experts whose weights a layer reads: min(E, T k_e).
+    """Experts whose weights a layer reads at most: min(E, T k_e).
 
-    Assumes: choices differ as far as they can; an upper bound, met where T k_e is small or large against E.
+    Assumes: choices differ as far as they can; an upper bound of `expected_experts`, met for one token and for many.
 
     Source: Gale et al. 2022 section 4: an expert without tokens has no block.
 
@@ -184,6 +185,52 @@ def touched_experts(tokens: Any, num_experts_per_token: Any, num_experts: Any) -
     Min(E, T*k)
     """
     return Min(num_experts, tokens * num_experts_per_token)
+
+
+@formula(
+    glyph="\\bar E",
+    dimension=ONE,
+    source=MEGABLOCKS,
+    increasing="num_experts_per_token tokens",
+)
+def expected_experts(tokens: Any, num_experts_per_token: Any, num_experts: Any) -> Any:
+    """Distinct experts that T tokens choose, on average: E (1 - (1 - k_e / E)^T).
+
+    A token leaves out a given expert with chance 1 - k_e / E, and T tokens all do with its T-th power; the expectation
+    is the sum over E experts of the chance that some token chooses them.
+
+    Assumes: k_e <= E; tokens choose independently, and each expert with the same chance (uniform routing). One token
+    reads k_e experts, many read all. Skewed routing reads fewer.
+
+    Source: derivation; an expert without tokens has no block (Gale et al. 2022 section 4).
+
+    >>> expected_experts(1, 2, 8), expected_experts(2, 2, 8)
+    (2, 7/2)
+    """
+    chance = Min(1, num_experts_per_token / num_experts)
+    return num_experts * complement(fraction_power(complement(chance), tokens))
+
+
+@formula(
+    glyph="\\bar m_e",
+    dimension=ONE,
+    source=MEGABLOCKS,
+    increasing="num_experts_per_token tokens",
+    decreasing="num_experts",
+)
+def expected_expert_rows(tokens: Any, num_experts_per_token: Any, num_experts: Any) -> Any:
+    """Rows of the products of an expert that has any: T k_e over the distinct experts of `expected_experts`.
+
+    The equation: T x / (1 - (1 - x)^T) with x = k_e / E.
+
+    Assumes: k_e <= E; uniform routing; the rows of all experts are the T k_e choices.
+
+    Source: derivation, as `expected_experts`.
+
+    >>> expected_expert_rows(1, 2, 8), expected_expert_rows(2, 2, 8)
+    (1, 8/7)
+    """
+    return chosen_load(Min(1, num_experts_per_token / num_experts), tokens)
 
 
 @formula(
@@ -258,3 +305,45 @@ def combination_bytes(tokens: Any, num_experts_per_token: Any, hidden_size: Any,
     T*h*w*(k + 1)
     """
     return tokens * (num_experts_per_token + 1) * hidden_size * activation_bytes
+
+
+@formula(
+    glyph="Q_{pm'}",
+    dimension=BYTE,
+    source=MEGABLOCKS,
+    increasing="activation_bytes hidden_size num_experts_per_token tokens",
+    curvature="convex",
+)
+def permutation_backward_bytes(tokens: Any, num_experts_per_token: Any, hidden_size: Any, activation_bytes: Any) -> Any:
+    """Bytes of the gradient of sorting tokens by expert: k_e rows in and their sum out, T (k_e + 1) h w.
+
+    Assumes: one fused gather and sum.
+
+    Source: counted from the transpose of `permutation_bytes`: a token's gradient is the sum over its choices.
+
+    >>> from sympy import symbols
+    >>> permutation_backward_bytes(*symbols("T k h w"))
+    T*h*w*(k + 1)
+    """
+    return tokens * (num_experts_per_token + 1) * hidden_size * activation_bytes
+
+
+@formula(
+    glyph="Q_{um'}",
+    dimension=BYTE,
+    source=MEGABLOCKS,
+    increasing="activation_bytes hidden_size num_experts_per_token tokens",
+    curvature="convex",
+)
+def combination_backward_bytes(tokens: Any, num_experts_per_token: Any, hidden_size: Any, activation_bytes: Any) -> Any:
+    """Bytes of the gradient of the weighted sum: its gradient and k_e results in, k_e rows out, T (2 k_e + 1) h w.
+
+    Assumes: one fused kernel; the results are read for the gradients of the weights, which are left out themselves.
+
+    Source: counted from the transpose of `combination_bytes` in the rows and in the weights.
+
+    >>> from sympy import symbols
+    >>> combination_backward_bytes(*symbols("T k h w"))
+    T*h*w*(2*k + 1)
+    """
+    return tokens * (2 * num_experts_per_token + 1) * hidden_size * activation_bytes

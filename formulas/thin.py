@@ -153,34 +153,38 @@ def cached_traffic_bytes(
     glyph="T_{mv}",
     dimension=SECOND,
     source=KUNDU,
-    increasing="columns element_bytes flop gap_latency groups inner launch_latency rows traffic_bytes",
+    increasing="columns flop gap_latency groups inner launch_latency left_bytes right_bytes rows traffic_bytes",
     decreasing="graph_removal l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate "
     "memory_bandwidth memory_efficiency",
 )
-def thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, traffic_bytes: Any) -> Any:
+def thin_matmul_time(
+    rows: Any, columns: Any, inner: Any, groups: Any, left_bytes: Any, right_bytes: Any, traffic_bytes: Any
+) -> Any:
     """Time of a product of any number of rows with tiles, L2 and splits along k: the slowest level, plus its start.
 
     Its attainable bandwidth has the form beta / (1 + half / size): the start of a kernel is a size at half speed.
 
-    Assumes: `traffic_bytes` are the compulsory bytes; the library picks the best tile.
+    Assumes: `traffic_bytes` are the compulsory bytes; the library picks the best tile. Weights, the right factor, may
+    be narrower than the left one: they pass L2 as they are stored. What a small L2 makes a product read again is
+    counted at the left factor's width.
 
     Source: Kundu et al. 2024 section 3 (hierarchical roofline, thin products bound by memory).
 
     >>> from sympy import symbols
-    >>> str(thin_matmul_time(*symbols("m n k g w Q", positive=True)))[:11]
+    >>> str(thin_matmul_time(*symbols("m n k g w_l w_r Q", positive=True)))[:11]
     'gap_latency'
     """
     best = Min(
         *(
             Max(
                 split_compute_time(rows, columns, inner, groups, high, wide),
-                matmul_l2_bytes(rows, columns, inner, groups, element_bytes, high, wide)
+                matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in SHAPES
         )
     )
-    moved = cached_traffic_bytes(rows, columns, inner, groups, element_bytes, traffic_bytes)
+    moved = cached_traffic_bytes(rows, columns, inner, groups, left_bytes, traffic_bytes)
     return Max(moved / (memory_bandwidth * memory_efficiency), best) + kernel_start_time()
 
 

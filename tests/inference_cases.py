@@ -20,6 +20,9 @@ CASES: dict[str, tuple[str, str, str]] = {
     "experts": ("mixtral-8x7b", "h200-sxm", "vllm"),
     "latent attention": ("deepseek-v2-lite", "h200-sxm", "tensorrt-llm"),
     "windows": ("mistral-7b-v0.1", "h100-sxm", "none"),
+    "state in heads": ("mamba2-codestral-7b", "h100-sxm", "vllm"),
+    "state in channels": ("jamba-1.5-mini", "h200-sxm", "tensorrt-llm"),
+    "delta rule": ("qwen3-next-80b-a3b", "h200-sxm", "vllm"),
     "smooth products": ("llama-3.1-8b", "tpu-v5e", "tensorrt-llm"),
 }
 """Model, system and serving software of each structure that the laws are tried on."""

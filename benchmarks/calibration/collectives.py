@@ -197,6 +197,21 @@ def scale_up() -> dict[str, tuple[float, float, float]]:
     return result
 
 
+def calls() -> None:
+    """Median times of small all-reduces in one node: what a call of NCCL takes, whatever the message and the group.
+
+    These times jump between two values (see `cells`); latencies are fitted to the lower one, which a call attains
+    at best. This is what it takes as a rule, `collective_latency` of software that calls NCCL.
+    """
+    print("All-reduces of at most 1 MiB inside a node (VIDUR):")
+    for part in ("A100-80GB-SXM4", "H100-80GB-SXM5"):
+        rows = pick("VIDUR", part)
+        small = rows[:, rows[0] <= 2**20]
+        groups = [f"{q:.0f}: {np.median(small[2, small[1] == q]) / US:.0f}" for q in np.unique(small[1])]
+        median, low, high = (np.percentile(small[2], p) / US for p in (50, 25, 75))
+        print(f"   {part}: median {median:.0f} us ({low:.0f} to {high:.0f}), by ranks {', '.join(groups)}")
+
+
 def sends(fitted: dict[str, tuple[float, float, float]]) -> None:
     """Transfers from one device to another: with the start-up of collectives, and without, as the formulas have it."""
     size = ONE_TIER[0]
@@ -256,5 +271,6 @@ def _times(
 
 if __name__ == "__main__":
     results = scale_up()
+    calls()
     sends(results)
     scale_out(results)

@@ -5,7 +5,7 @@ Run it from anywhere: python benchmarks/calibration/memory.py
 memory_efficiency is the median over the rows of a chip with its memory: FluidX3D in FP32, coalesced read and write,
 DRAM read, write and copy. Where FluidX3D is all there is, its share is scaled by the median, over the parts that have
 both, of (median of all rows) / (FluidX3D row), since that kernel also gathers. Copies of 32 MB are left out: caches
-serve them.
+serve them. reread_efficiency of Hopper comes from NVIDIA's note on its XQA kernel, see `repeated_reads`.
 """
 
 from __future__ import annotations
@@ -56,6 +56,30 @@ def attainable(keys: tuple[str, ...]) -> tuple[float, float, float]:
     return float(np.median(found)), min(found), max(found)
 
 
+XQA = {1: (1227.0, 2941.0), 8: (13232.0, 25300.0)}
+"""Tokens a second of Llama 2 70B on so many H200, 128 in, 2048 out, FP8, without and with the XQA kernel: TensorRT-LLM,
+docs/source/blogs/XQA-kernel.md, https://nvidia.github.io/TensorRT-LLM/blogs/XQA-kernel.html. The column says "per GPU",
+but eight of them cannot each give 25,300: even with all their memory full of caches these and the weights would need
+5.4 TB/s of each, and it has 4.8."""
+
+
+def repeated_reads(devices: int) -> float:
+    """The share of the L2 bandwidth at which masked multi-head attention reads the keys of a group again, on an H200.
+
+    The kernel without XQA reads each key and value for 8 query heads, through L2; with XQA it reads them once, from
+    device memory. All else is alike in a step of the same batch b, so that the two times of a step, b over the rates,
+    differ by the difference of these times. Divided by b it is that of one sequence: bytes of the cache at the mean
+    context on one device, 8 Q / (share x 8986 GB/s) - Q / (0.775 x 4800 GB/s).
+
+    Assumes: the same batch on both sides, a cache in FP8, prefill of 128 tokens left out.
+    """
+    without, with_xqa = XQA[devices]
+    context = 128 + 2048 / 2
+    cache = 2 * 80 * 8 * 128 * context / devices
+    once = cache / (0.775 * 4800e9)
+    return 8 * cache / (1 / without - 1 / with_xqa + once) / 8986e9
+
+
 def main() -> None:
     ratios = []
     medians = []
@@ -78,6 +102,8 @@ def main() -> None:
     for r in read("membw.csv"):
         if "L2" in r["kernel"]:
             print(f"L2 read {r['hardware']:16s} {r['mem_GB_per_s']} GB/s  {r['id']}")
+    for devices in XQA:
+        print(f"L2 reads repeated by query heads, {devices} x H200: {repeated_reads(devices):.3f} of 8986 GB/s")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ TABLE: dict[str, str] = {
     "log2": "log2({0})",
     "ceil_div": "ceil({0} / {1})",
     "present": "{0} > 1.0 ? 1.0 : 0.0",
+    "held": "{0}",
     "at_least": "{0} >= {1} ? 1.0 : 0.0",
 }
 FORM = "const double {} = {};"

@@ -23,6 +23,7 @@ TABLE: dict[str, str] = {
     "log2": "Math.log2({0})",
     "ceil_div": "Math.ceil({0} / {1})",
     "present": "{0} > 1 ? 1 : 0",
+    "held": "{0}",
     "at_least": "{0} >= {1} ? 1 : 0",
 }
 

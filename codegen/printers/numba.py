@@ -35,6 +35,7 @@ TABLE: dict[str, str] = {
     "log2": "log2({0})",
     "ceil_div": "ceil_div({0}, {1})",
     "present": "above({0}, 1.0)",
+    "held": "({0} + 0.0)",
     "at_least": "at_least({0}, {1})",
 }
 """Each names a function of `intrinsics`. Maxima and minima pick the second operand where they are undecided, as the

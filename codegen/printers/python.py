@@ -28,6 +28,7 @@ TABLE: dict[str, str] = {
     "log2": "log2({0})",
     "ceil_div": "float(ceil({0} / {1}))",
     "present": "1.0 if {0} > 1.0 else 0.0",
+    "held": "{0}",
     "at_least": "1.0 if {0} >= {1} else 0.0",
 }
 

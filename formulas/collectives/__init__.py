@@ -59,6 +59,7 @@ from .in_network import (
     multimem_all_reduce_time,
     scale_up_multimem_all_reduce_time,
 )
+from .library import called_collective_time
 from .pipelined import (
     group_all_gather_time,
     group_reduce_scatter_time,
@@ -82,6 +83,7 @@ __all__ = [
     "all_reduce_time",
     "all_to_all_time",
     "broadcast_time",
+    "called_collective_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",
     "group_all_gather_time",

@@ -1,12 +1,12 @@
-"""Attention of one iteration: of decoding sequences to their caches, and of chunks of prompts to what is before them.
+"""The mixers of one iteration: over caches and states of decoding sequences, and over chunks of prompts.
 
-What a kind of layer attends to (all keys, a window, latents) is that of the layers of an inference.
+What a kind of layer attends to (all keys, a window, latents) or keeps (a state) is that of the layers of an inference.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..formulas import attention as att
 from ..formulas import decode as dec
@@ -20,7 +20,6 @@ from ..formulas.symbols import (
     chunks,
     decoding,
     generate,
-    head_dim,
     kv_bytes,
     kv_lora_rank,
     prompt,
@@ -31,12 +30,15 @@ from ..formulas.symbols import (
     step_tokens,
     v_head_dim,
 )
+from ..generation.latent import LatentAttention
 from ..generation.layer import Layer
+from ..generation.recurrent import Recurrent
+from ..schedule import Demand, Op
 from ..shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
-    from ..generation.latent import LatentAttention
-    from ..schedule import Op, Sequence
+    from ..generation.attention import CachedAttention, SoftmaxAttention
+    from ..schedule import Sequence
 
 NEW_TOKENS = {"decode": decoding * step_tokens, "prefill": chunk_tokens}
 NEW_TOKENS["mixed"] = NEW_TOKENS["decode"] + NEW_TOKENS["prefill"]
@@ -53,100 +55,97 @@ class IterationLayer(Layer):
     """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
 
     def tree(self) -> Sequence:
-        """The layer around its attention."""
-        core: list[Op | None] = [] if self.latent else [self.append()]
+        """The layer around its mixer."""
+        core: list[Op | None] = []
         if self.phase != "prefill":
-            core += self.latent_cache(self.latent) if self.latent else self.cache_attention()
+            core += self.decoded()
         if self.phase != "decode":
-            core += self.latent_chunk(self.latent) if self.latent else self.chunk_attention()
+            core += self.chunked()
         return self.layer(*core)
 
-    # --- decoding sequences
+    def decoded(self) -> list[Op | None]:
+        """The mixer over the new tokens of decoding sequences."""
+        match self.mixer:
+            case None:
+                return []
+            case Recurrent() as mixer:
+                return mixer.step(decoding, step_tokens)
+            case LatentAttention() as mixer:
+                return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
+            case mixer:
+                return [mean_step(mixer)]
 
-    def cache_attention(self) -> list[Op | None]:
-        """Attention over keys and values, and the kernel that adds the parts of split contexts."""
-        core = self.mean_step(*self.decode_demand(decoding), window=sliding_window if self.windowed else None)
-        return [core, self.combine_steps()]
+    def chunked(self) -> list[Op | None]:
+        """The mixer over the chunks of prompts."""
+        match self.mixer:
+            case None:
+                return []
+            case Recurrent() as mixer:
+                return resumed(mixer)
+            case LatentAttention() as mixer:
+                return latent_chunk(mixer)
+            case mixer if self.fusion.fused_prefill:
+                return [chunk_attention(mixer)]
+            case mixer:
+                return list(stored_chunk(mixer))
 
-    def mean_step(self, work: Any, own: Any, each: Any, window: Any = None) -> Op:
-        """Attention of a step over contexts that are spread evenly over a generation's.
 
-        A step of several tokens does the work of each, and reads the cache once.
+def mean_step(mixer: CachedAttention) -> Op:
+    """Attention of a step over contexts that are spread evenly over a generation's.
 
-        Args:
-            work: FLOPs of a token for each key.
-            own: bytes of a token that do not depend on the context.
-            each: bytes for each key.
-            window: keys that are attended to at most.
-        """
-        steps = Max(1, less_one(generate))
-        path = self.path(f"{self.root}/attention/flash")
-        op = self.kernels.generation(
-            path, (steps, prompt + 1), work * step_tokens, own * step_tokens, each, window=window
-        )
-        return dataclasses.replace(op, time=op.time / steps, summed=False)
+    A step of several tokens does the work of each, and reads the cache once.
+    """
+    steps = Max(1, less_one(generate))
+    op = mixer.growing((steps, prompt + 1), decoding, step_tokens)
+    return dataclasses.replace(op, time=op.time / steps, summed=False)
 
-    def combine_steps(self) -> Op | None:
-        """The kernel that adds the parts of split contexts, for every token of a step."""
-        if not self.splits:
-            return None
-        shapes = self.shapes
-        parts = dec.partial_bytes(decoding, shapes.heads, shapes.key_value_heads, head_dim) * step_tokens
-        elements = decoding * step_tokens * shapes.attention_width
-        path = self.path(f"{self.root}/attention/combine")
-        return self.kernels.stream(path, parts + elements * activation_bytes, elements, 2)
 
-    def latent_cache(self, latent: LatentAttention) -> list[Op | None]:
-        """Absorbed attention over latents."""
-        rows = NEW_TOKENS["decode"]
-        return [
-            self.kernels.matmul(
-                self.path(latent.name("absorb_key")), rows, kv_lora_rank, qk_nope_head_dim, latent.heads
-            ),
-            self.mean_step(*latent.demand(decoding)),
-            self.kernels.matmul(self.path(latent.name("absorb_value")), rows, v_head_dim, kv_lora_rank, latent.heads),
-        ]
+def resumed(mixer: Recurrent) -> list[Op | None]:
+    """The scan of the chunks, which starts from the states that earlier chunks have left."""
+    read = mixer.kept(COUNT)
+    *before, scan = mixer.scan(COUNT, PIECE)
+    assert scan is not None
+    return [*before, mixer.kernels.stream(mixer.path("state_read"), read, read, 0), scan]
 
-    # --- chunks
 
-    def chunk_attention(self) -> list[Op | None]:
-        """Causal attention of the chunks, the mean over a prompt's."""
-        if not self.fusion.fused_prefill:
-            return list(self.stored_chunk())
-        heads, kv_heads = self.shapes.heads, self.shapes.key_value_heads
-        path = self.path(f"{self.root}/attention/chunk")
-        work = att.attention_flops(COUNT, PIECE, (prompt + 1) / 2, heads, head_dim)
-        keys = CONTEXT
-        if self.windowed:
-            pairs = windows.window_pairs(prompt, sliding_window) / chunks
-            work = windows.masked_attention_flops(COUNT, pairs, heads, head_dim)
-            keys = Min(CONTEXT, PIECE + sliding_window)
-        traffic = dec.chunk_attention_bytes(COUNT, PIECE, keys, heads, kv_heads, head_dim, activation_bytes, kv_bytes)
-        traffic += COUNT * PIECE * heads * statistic_bytes
-        op = self.kernels.flash(path, work, traffic)
-        if self.windowed:
-            return [op]
-        time = srv.chunked_attention_time(COUNT, prompt, chunks, heads, kv_heads, head_dim, activation_bytes, kv_bytes)
-        return [dataclasses.replace(op, time=time)]
+def chunk_attention(mixer: SoftmaxAttention) -> Op:
+    """Causal attention of the chunks, the mean over a prompt's."""
+    heads, kv_heads, width = mixer.heads, mixer.units, mixer.value_width
+    work = att.attention_flops(COUNT, PIECE, (prompt + 1) / 2, heads, width)
+    keys = CONTEXT
+    if mixer.windowed:
+        pairs = mixer.visible_pairs(prompt) / chunks
+        work = windows.masked_attention_flops(COUNT, pairs, heads, width)
+        keys = Min(CONTEXT, PIECE + sliding_window)
+    traffic = dec.chunk_attention_bytes(COUNT, PIECE, keys, heads, kv_heads, width, activation_bytes, kv_bytes)
+    traffic += COUNT * PIECE * heads * statistic_bytes
+    op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic)
+    if mixer.windowed:
+        return op
+    time = srv.chunked_attention_time(COUNT, prompt, chunks, heads, kv_heads, width, activation_bytes, kv_bytes)
+    return Op(op.path, time, Demand(work, traffic))
 
-    def stored_chunk(self) -> list[Op]:
-        """The same as two products with a softmax between them, over the mean context of a chunk."""
-        groups, path = COUNT * self.shapes.heads, self.path(f"{self.root}/attention/core")
-        scores = groups * PIECE * CONTEXT
-        kinds = {"left": activation_bytes, "right": activation_bytes}
-        return [
-            self.kernels.matmul(f"{path}/scores", PIECE, CONTEXT, head_dim, groups, **kinds),
-            self.kernels.stream(f"{path}/softmax", 2 * scores * activation_bytes, scores, FLOPS_PER_ELEMENT["softmax"]),
-            self.kernels.matmul(f"{path}/context", PIECE, head_dim, CONTEXT, groups, **kinds),
-        ]
 
-    def latent_chunk(self, latent: LatentAttention) -> list[Op | None]:
-        """Expanded attention of the chunks; keys and values of earlier chunks are expanded again for each."""
-        widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
-        work = mla.expanded_attention_flops(COUNT, PIECE, (prompt + 1) / 2, latent.heads, *widths)
-        traffic = mla.expanded_attention_bytes(COUNT, PIECE, CONTEXT, latent.heads, *widths, activation_bytes)
-        expanded = latent.heads * (qk_nope_head_dim + v_head_dim)
-        return [
-            self.kernels.matmul(self.path(latent.name("latent_up")), COUNT * CONTEXT, expanded, kv_lora_rank),
-            self.kernels.flash(self.path(latent.name("chunk")), work, traffic),
-        ]
+def stored_chunk(mixer: SoftmaxAttention) -> list[Op]:
+    """The same as two products with a softmax between them, over the mean context of a chunk."""
+    groups, path, kernels = COUNT * mixer.heads, mixer.path("core"), mixer.layer.kernels
+    scores = groups * PIECE * CONTEXT
+    kinds = {"left": activation_bytes, "right": activation_bytes}
+    return [
+        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.value_width, groups, **kinds),
+        kernels.stream(f"{path}/softmax", 2 * scores * activation_bytes, scores, FLOPS_PER_ELEMENT["softmax"]),
+        kernels.matmul(f"{path}/context", PIECE, mixer.value_width, CONTEXT, groups, **kinds),
+    ]
+
+
+def latent_chunk(latent: LatentAttention) -> list[Op | None]:
+    """Expanded attention of the chunks; keys and values of earlier chunks are expanded again for each."""
+    widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+    work = mla.expanded_attention_flops(COUNT, PIECE, (prompt + 1) / 2, latent.heads, *widths)
+    traffic = mla.expanded_attention_bytes(COUNT, PIECE, CONTEXT, latent.heads, *widths, activation_bytes)
+    expanded = latent.heads * (qk_nope_head_dim + v_head_dim)
+    kernels = latent.layer.kernels
+    return [
+        kernels.matmul(latent.path("latent_up"), COUNT * CONTEXT, expanded, kv_lora_rank),
+        kernels.flash(latent.path("chunk"), work, traffic),
+    ]

@@ -8,10 +8,14 @@ import sympy
 
 from ..codegen.lower import lower
 from ..formulas import disaggregation, serving, speculative, waits
+from ..formulas.atoms import less_one
 from ..formulas.formula import REGISTRY
 from ..formulas.symbols import (
     SYMBOLS,
     chunk,
+    collective_buffer_bytes,
+    context_bytes,
+    fragmentation,
     generate,
     pp,
     prompt,
@@ -21,7 +25,7 @@ from ..formulas.symbols import (
     vocab_size,
     workspace_bytes,
 )
-from ..generation.footprint import footprint, sequence_cache
+from ..generation.footprint import footprint, sequence_cache, sequence_terms
 from ..schedule import Op, terms, time_of
 from .iteration import KINDS, trees
 from .program import Iterations
@@ -51,16 +55,21 @@ def build(structure: InferenceStructure) -> Iterations:
 def memory(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes on the fullest device: always there, for each sequence, and of the cache of a prompt and of the mean.
 
-    The activations of new tokens are those of `footprint`, for a token: a residual stream and one block's tensors.
+    The activations of new tokens are those of `footprint`, for a token: a residual stream and one block's tensors. A
+    recurrent layer keeps the state behind each token of a step, until the step is verified.
     """
     named = footprint(structure)
     weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
-    token = _activations_of_a_token(structure)
-    logits = vocab_size * statistic_bytes
+    lost = 1 + fragmentation
+    token, logits = lost * _activations_of_a_token(structure), lost * vocab_size * statistic_bytes
+    kept = sequence_terms(structure).get("state", 0)
+    workspace = workspace_bytes + context_bytes + collective_buffer_bytes
     return {
         "memory/weights": weights,
-        "memory/fixed": weights + workspace_bytes + chunk * token + logits,
-        "memory/sequence": sequence_cache(structure) + step_tokens * (token + logits) / pp,
+        "memory/fixed": weights + workspace + chunk * token + logits,
+        "memory/sequence": sequence_cache(structure)
+        + less_one(step_tokens) * kept
+        + step_tokens * (token + logits) / pp,
         "cache/sequence": sequence_cache(structure),
         "cache/prompt": sequence_cache(structure, prompt),
         "cache/mean": sequence_cache(structure, prompt + generate / 2),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import counts
-from ..formulas.symbols import chunk_tokens, decoding, groups_in_flight, num_layers, pp, prompt, step_tokens, tp
+from ..formulas.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens, tp
 from ..generation.ends import ModelEnds
+from ..generation.passes import number_of, root_of
 from ..kernels import pipeline_group
 from ..schedule import Ends, Node, Repeat, sequence
 from .attention import NEW_TOKENS, IterationLayer
@@ -41,12 +41,10 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
 def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:
     """The layers of each kind that a model has, and how many there are."""
     found = structure.architecture.kinds
-    if len(found) == 1:
-        return [(IterationLayer(structure, kind, NEW_TOKENS[kind], found[0]), num_layers)]
     return [
         (
-            IterationLayer(structure, kind, NEW_TOKENS[kind], each, f"layer/{each.mixer}_{each.ffn}"),
-            counts.count_of(each),
+            IterationLayer(structure, kind, NEW_TOKENS[kind], each, root_of(each, len(found))),
+            number_of(each, len(found)),
         )
         for each in found
     ]

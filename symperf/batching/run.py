@@ -7,6 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..generation.rules import require_decoder
 from ..generation.run import InferenceRun
 from ..generation.stack import DEFAULT
 from .engine import Engine, ModelTimes
@@ -60,6 +61,9 @@ class Serving:
         values: dict[str, Any] | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
+        require_decoder(model)
+        if draft is not None:
+            require_decoder(draft)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
         self.asked, self.plan = asked, plan

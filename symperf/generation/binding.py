@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..binding import DEFAULTS, LIMITS, Bound
 from ..system_symbols import MATRIX_RATE, Limits
-from ..units import COUNT
+from ..units import COUNT, FRACTION
 from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
 from .stack import LIMITS as STACK_LIMITS
 
@@ -27,6 +27,10 @@ _KEPT: Final = (
     "tile_wide",
     "tile_narrow",
     "token_imbalance",
+    "state_bytes",
+    "fragmentation",
+    "context_bytes",
+    "collective_buffer_bytes",
     "workspace_bytes",
 )
 OWN: Final[Mapping[str, tuple[float, str]]] = {
@@ -39,6 +43,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "tile_thin": Limits(COUNT, 1, 1e6),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,
+    "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
     **STACK_LIMITS,
 }
 """What values the symbols may take that neither model, system nor plan binds."""
@@ -80,6 +85,7 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     precision, found, rate = format_of(plan, system)
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    bound["half_efficiency"] = bound["matrix_efficiency"]
     chosen = bound["matrix_efficiency"][1].startswith("set by the user")
     if rate == "fp8" and "fp8_efficiency" in system.quantities and not chosen:
         bound["matrix_efficiency"] = bound["fp8_efficiency"]

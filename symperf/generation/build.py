@@ -16,6 +16,7 @@ from ..formulas.symbols import (
     SYMBOLS,
     batch,
     dp,
+    encoder_sequence,
     generate,
     matrix_rate,
     memory_bandwidth,
@@ -28,7 +29,8 @@ from ..formulas.symbols import sequence as sequence_length
 from ..schedule import Op, executions, terms, time_of
 from ..schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
-from .passes import MICRO_BATCHES, decode, prefill
+from .passes import MICRO_BATCHES, decode, layers_of, prefill
+from .recurrent import Recurrent
 
 if TYPE_CHECKING:
     from ..schedule import Idle, Node
@@ -66,12 +68,32 @@ def mean_step(structure: InferenceStructure, known: dict[str, Any]) -> Any:
 
 
 def prefill_flops(structure: InferenceStructure) -> Any:
-    """Model FLOPs of the prefill of all prompts: attention in full, logits of the last tokens only."""
+    """Model FLOPs of the prefill of all prompts: attention in full, scans as fused kernels do them.
+
+    Logits are those of the last tokens, and of all tokens where none is generated. The decoder behind an encoder has
+    one token.
+    """
+    architecture = structure.architecture
+    lengths = {sequence_length: prompt, encoder_sequence: prompt}
+    own = sympy.S.One if architecture.stacks == 2 else prompt
     forward = {
-        name: strip_units(form).xreplace({sequence_length: prompt})
-        for name, form in counts.forward_flops(structure.architecture).items()
+        name: strip_units(form).xreplace(lengths) for name, form in counts.forward_flops(architecture, own, own).items()
     }
-    return sympy.Add(*forward.values()) - forward["lm_head"] + forward["lm_head"] / prompt
+    if architecture.head == "vocabulary":
+        forward["lm_head"] = forward["lm_head"] / own
+    if "ssm_scan" in forward:
+        forward["ssm_scan"] = strip_units(scan_flops(structure))
+    return sympy.Add(*forward.values())
+
+
+def scan_flops(structure: InferenceStructure) -> Any:
+    """FLOPs of the scans of all prompts on all devices: without padding of groups, and without products of chunks.
+
+    `counts` counts what PyTorch executes, which repeats B and C for every head and passes states by a product.
+    """
+    layers = layers_of(structure, "prefill")
+    scans = (n * layer.mixer.scan_flops(batch, prompt) for layer, n in layers if isinstance(layer.mixer, Recurrent))
+    return sum(scans).xreplace({tp: sympy.S.One})
 
 
 def decode_bytes(structure: InferenceStructure) -> Any:
@@ -86,17 +108,24 @@ def decode_bytes(structure: InferenceStructure) -> Any:
 
 
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
-    """Closed forms of a run's answers, given its times."""
+    """Closed forms of a run's answers, given its times; tokens are those generated, or read where none are."""
     devices = tp * pp * dp
     flops = prefill_flops(structure)
-    read = decode_bytes(structure)
-    return {
+    found = {
         "tokens_per_s": batch * generate / time,
         "tokens_per_s_per_device": batch * generate / time / devices,
         "devices": devices,
         "parameters": counts.total_parameters(structure.architecture),
         "prefill_flops": flops,
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
+    }
+    if not structure.generates:
+        return found | {
+            "tokens_per_s": batch * prompt / time,
+            "tokens_per_s_per_device": batch * prompt / time / devices,
+        }
+    read = decode_bytes(structure)
+    return found | {
         "decode_mbu": read / (step * memory_bandwidth),
         "sequence_cache": sequence_cache(structure),
     }
@@ -112,9 +141,10 @@ def build(structure: InferenceStructure) -> Compiled:
     for phase, node in each.items():
         definitions.append((times[phase], strip_units(time_of(node, lambda leaf: stand_ins[leaf.path]))))
     step, time = sympy.Symbol("time_per_token", positive=True), sympy.Symbol("time", positive=True)
-    definitions.append((step, strip_units(mean_step(structure, stand_ins))))
+    if structure.generates:
+        definitions.append((step, strip_units(mean_step(structure, stand_ins))))
     definitions.append((time, sympy.Add(*times.values())))
-    outputs: dict[str, Any] = {"time": time, **times, "time_per_token": step}
+    outputs: dict[str, Any] = {"time": time, **times} | ({"time_per_token": step} if structure.generates else {})
     outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
     outputs |= memory | {"memory": sympy.Add(*memory.values())}

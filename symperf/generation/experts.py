@@ -2,7 +2,8 @@
 
 With e = 1 every device of a tensor-parallel group holds a part of every expert, and the results are summed like those
 of a dense MLP. With e above 1 whole experts are dealt to e devices: each device of the group sends its part of the
-tokens to their experts, takes them back, and the group gathers them.
+tokens to their experts, takes them back, and the group gathers them. Routing is uniform: a step of few tokens reads the
+experts that it is expected to choose.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from ..formulas import elementwise as ew
 from ..formulas import expert_parallel as dealt
 from ..formulas import moe
 from ..formulas import symbols as sym
-from ..formulas.atoms import Max, Min
 from ..formulas.symbols import (
     activation_bytes,
     ep,
@@ -43,10 +43,11 @@ class Experts:
         dealt_out = layer.structure.experts_dealt
         self.dealt_out = dealt_out
         self.tokens = layer.tokens / tp if dealt_out else layer.tokens
-        held = num_experts / ep if dealt_out else num_experts
+        parts = ep if dealt_out else 1
         self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance)
-        self.groups = Min(held, Max(1, self.arriving))
-        self.rows = Max(self.arriving / held, Min(1, self.arriving))
+        routed = self.tokens * parts, num_experts_per_token, num_experts
+        self.groups = moe.expected_experts(*routed) / parts
+        self.rows = token_imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
 
     def operations(self) -> list[Op | None]:
@@ -122,6 +123,13 @@ class Experts:
         collective = self.kernels.all_gather if self.dealt_out else self.kernels.all_reduce
         return collective(self.path("reduce"), message, tensor_group())
 
+    def shared_gate(self) -> Op | None:
+        """The product with one column that weighs the shared expert; the weighing is part of the addition."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = self.layer.path(f"{self.layer.root}/shared/gate")
+        return self.kernels.matmul(path, self.layer.tokens, 1, hidden_size, right=table_bytes, left=activation_bytes)
+
     def shared(self) -> list[Op | None]:
         """The shared experts: an MLP that every token passes."""
         if not self.architecture.shared_experts:
@@ -129,6 +137,7 @@ class Experts:
         layer, width = self.layer, sym.shared_expert_intermediate_size / tp
         up = 2 * width if self.architecture.gated_mlp else width
         return [
+            self.shared_gate(),
             layer.linear(f"{layer.root}/shared/up", hidden_size, up),
             layer.activation_of(f"{layer.root}/shared/activation", width),
             layer.linear(f"{layer.root}/shared/down", width, hidden_size),

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from .. import counts
 from .. import device_counts as device
+from ..architecture import RECURRENT
 from ..formulas import decode as dec
 from ..formulas import latent_attention as mla
 from ..formulas import memory as mem
 from ..formulas.atoms import Max, Min, ceil_div
+from ..formulas.stage_memory import fragmentation_memory
 from ..formulas.symbols import (
     activation_bytes,
     batch,
+    collective_buffer_bytes,
+    context_bytes,
     dp,
     expert_intermediate_size,
     expert_tp,
     generate,
-    head_dim,
     hidden_size,
     intermediate_size,
     kv_block,
@@ -26,12 +29,13 @@ from ..formulas.symbols import (
     micro_batch,
     num_attention_heads,
     num_experts_per_token,
-    num_key_value_heads,
-    num_layers,
+    num_labels,
     pp,
     prompt,
     qk_rope_head_dim,
     sliding_window,
+    ssm_chunk_size,
+    state_bytes,
     statistic_bytes,
     table_bytes,
     tp,
@@ -39,6 +43,9 @@ from ..formulas.symbols import (
     weight_bytes,
     workspace_bytes,
 )
+from ..layer_counts import heads_of
+from .passes import layers_of, number_of
+from .recurrent import Recurrent
 
 if TYPE_CHECKING:
     from ..architecture import LayerKind
@@ -46,47 +53,105 @@ if TYPE_CHECKING:
 
 
 def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
-    """Bytes of the cache of one sequence on one device; by default when all of its tokens are generated.
+    """Bytes that a device keeps of one sequence from step to step: caches that grow, an encoder's, and states.
 
     The last generated token is never read, but its slot is held.
+
+    Args:
+        structure: what gives it its form.
+        tokens: of the sequence, by default all when they are generated.
     """
-    slots = dec.paged_tokens(prompt + generate if tokens is None else tokens, kv_block)
+    return sum(sequence_terms(structure, tokens).values())
+
+
+def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
+    """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
+    found = {"": _growing(structure, tokens), "cross": _crossed(structure), "state": _states(structure)}
+    return {name: form for name, form in found.items() if form != 0}
+
+
+def _growing(structure: InferenceStructure, tokens: Any) -> Any:
     kinds = structure.architecture.kinds
-    return sum(
-        (num_layers if len(kinds) == 1 else counts.count_of(kind)) / pp * _layer_cache(kind, slots) for kind in kinds
-    )
+    if tokens is None:
+        tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
+    slots = dec.paged_tokens(tokens, kv_block)
+    cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in cached)
 
 
-def _layer_cache(kind: LayerKind, slots: Any) -> Any:
+def _layer_cache(structure: InferenceStructure, kind: LayerKind, slots: Any) -> Any:
     if kind.mixer == "latent_attention":
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    return mem.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
+    kv_heads, width = heads_of(structure.architecture, kind)
+    return mem.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
+
+
+def _crossed(structure: InferenceStructure) -> Any:
+    kinds = structure.architecture.kinds
+    slots = dec.paged_tokens(prompt, kv_block)
+    crossed = [kind for kind in kinds if kind.cross]
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in crossed)
+
+
+def _states(structure: InferenceStructure) -> Any:
+    layers = layers_of(structure, "decode")
+    return sum(n / pp * layer.mixer.sequence_bytes() for layer, n in layers if isinstance(layer.mixer, Recurrent))
 
 
 def activations(structure: InferenceStructure) -> Any:
-    """Bytes of the largest set of activations alive at once: residual stream, and one block's inner tensors."""
+    """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
     architecture = structure.architecture
-    heads, kv_heads = num_attention_heads / tp, ceil_div(num_key_value_heads, tp)
-    attention = head_dim * (2 * heads + 2 * kv_heads)
+    blocks = [_mixer_features(layer.mixer) for layer, _ in layers_of(structure, "prefill") if layer.mixer]
     matrices = 3 if architecture.gated_mlp else 2
-    mlp = matrices * intermediate_size / tp
+    if any(kind.ffn in ("dense", "dense_experts") for kind in architecture.kinds):
+        blocks.append(matrices * intermediate_size / tp)
     if architecture.routed:
         experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + 2 * hidden_size)
-        mlp = Max(mlp, experts / tp if structure.experts_dealt else experts)
+        blocks.append(experts / tp if structure.experts_dealt else experts)
     tokens = micro_batch * prompt
-    scores = 0 if structure.fusion.fused_prefill else micro_batch * heads * prompt**2 * activation_bytes
-    logits = micro_batch * vocab_size * statistic_bytes
-    return tokens * activation_bytes * (2 * hidden_size + Max(attention, mlp)) + scores + logits
+    stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
+    scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    return alive + scores + _chunk_states(structure) + _outputs(structure)
+
+
+def _mixer_features(mixer: Any) -> Any:
+    """Features of a token that are alive at once inside of a mixer, on one device."""
+    if isinstance(mixer, Recurrent):
+        return mixer.scratch
+    kv_heads, width = heads_of(mixer.layer.architecture, mixer.layer.kind)
+    return width * (2 * mixer.heads + 2 * ceil_div(kv_heads, tp))
+
+
+def _chunk_states(structure: InferenceStructure) -> Any:
+    """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
+    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in ("ssm", "linear_attention")]
+    if not layers:
+        return 0
+    chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
+    return chunks * state_bytes * Max(*(layer.mixer.state for layer in layers))  # type: ignore[union-attr]
+
+
+def _outputs(structure: InferenceStructure) -> Any:
+    """Bytes of what the head yields: logits of the last tokens, of all tokens, or of the classes."""
+    head = structure.architecture.head
+    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels, "none": 0}[head]
+    return micro_batch * rows * statistic_bytes
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
     """Named terms of the memory; a total is their sum."""
     architecture = structure.architecture
+    kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
+    alive = activations(structure)
     return {
         "weights/layers": mem.weights_memory(sum(device.stage_parameters(architecture)), weight_bytes),
         "weights/ends": mem.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
-        "kv_cache": batch / dp * sequence_cache(structure),
-        "activations": activations(structure),
-        "workspace": workspace_bytes,
+        **{name: batch / dp * form for name, form in kept.items()},
+        "activations": alive,
+        "workspace/fragmentation": fragmentation_memory(alive),
+        "workspace/driver": context_bytes,
+        "workspace/collectives": collective_buffer_bytes,
+        "workspace/framework": workspace_bytes,
     }

@@ -176,10 +176,18 @@ class InferenceRun(BoundRun):
     def fitting_sequences(self) -> int:
         """Sequences of this prompt and generation that the memory of one replica holds, weights and activations apart.
 
-        0 where the weights alone do not fit.
+        0 where the weights alone do not fit. An encoder alone keeps no cache, but activations of each sequence.
         """
-        left = self.value("capacity_bytes") - self.value("memory") + self.value("memory/kv_cache")
-        return max(0, math.floor(left / self.value("sequence_cache")))
+        kept = ("kv_cache",) if self.generates else ("activations", "workspace/fragmentation")
+        bytes_kept = sum(value for name, value in self.memory_terms().items() if name.startswith(kept))
+        held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
+        left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
+        return max(0, math.floor(left / (bytes_kept / held)))
+
+    @property
+    def generates(self) -> bool:
+        """Whether tokens are generated; an encoder alone has no decode step and no time of one."""
+        return bool(self.structure.generates)
 
     def __repr__(self) -> str:
         work = ", ".join(f"{name}={getattr(self.work, name)}" for name in WORK)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError, nearest, shown
 from ..system_symbols import Limits, Quantity
 from ..units import COUNT, FRACTION, TIME
+from .group_reads import GroupReads
+from .group_reads import read as read_groups
 from .structure import Fusion
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Stack:
         source: where its fusions are read.
         fusion: which kernels are joined.
         quantities: value and source of each symbol of `LIMITS`.
+        group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
+        library_collectives: small messages too are summed by calls of the vendor's library of collectives.
     """
 
     name: str
@@ -44,6 +48,8 @@ class Stack:
     source: str
     fusion: Fusion
     quantities: Mapping[str, Quantity]
+    group_reads: GroupReads
+    library_collectives: bool
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Stack:
@@ -80,7 +86,7 @@ def _read(path: Path) -> Stack:
 
     label = path.name if path.parent == CATALOGUE else str(path)
     table = parse_file(path, label)
-    known = ["name", "title", "source", "fusion", *LIMITS]
+    known = ["name", "title", "source", "fusion", "group_reads", "collectives", *LIMITS]
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
@@ -90,7 +96,27 @@ def _read(path: Path) -> Stack:
     quantities = {key: quantity_of(table[key], limits, label, key) for key, limits in LIMITS.items()}
     name = text_of(table, "name", label)
     title = text_of(table, "title", label) or name
-    return Stack(name, title, text_of(table, "source", label), _fusion(table["fusion"], label), quantities)
+    reads = read_groups(table.get("group_reads", {}), label)
+    library = _library(table.get("collectives", {}), label)
+    fusion = _fusion(table["fusion"], label)
+    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, library)
+
+
+def _library(table: object, label: str) -> bool:
+    """Whether collectives are calls of the vendor's library; not unless the file says so."""
+    from ..system import text_of
+
+    known = ("library", "source")
+    if not isinstance(table, dict):
+        raise InputError(f"{label}: collectives: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: collectives: unknown key {shown(key)}{nearest(key, known)}")
+    library = table.get("library", False)
+    if not isinstance(library, bool):
+        raise InputError(f"{label}: collectives.library: found {shown(library)}, expected true or false")
+    text_of(table, "source", f"{label}: collectives")
+    return library
 
 
 def _fusion(table: object, label: str) -> Fusion:

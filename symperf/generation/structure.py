@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from .formats import format_of
+
 if TYPE_CHECKING:
     from ..configs import Architecture
     from ..model import Model
@@ -44,6 +46,9 @@ class InferenceStructure:
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
+        mixed_rates: products that stay in 16 bits run at another rate than the others.
+        read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
+        library_collectives: collectives are calls of a library, which take at least its time.
     """
 
     architecture: Architecture
@@ -52,8 +57,16 @@ class InferenceStructure:
     l2: bool
     tiers: int
     experts_dealt: bool = False
+    mixed_rates: bool = False
+    read_apart: tuple[tuple[str, int], ...] = ()
+    library_collectives: bool = False
 
     sequence_parallel = False
+
+    @property
+    def generates(self) -> bool:
+        """Whether there is a decoder, which generates tokens; an encoder alone has one pass."""
+        return not all(kind.encoder for kind in self.architecture.kinds)
 
     def key(self) -> str:
         """The structure as canonical text."""
@@ -70,4 +83,7 @@ def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> Infe
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
         experts_dealt=plan.ep > 1,
+        mixed_rates=format_of(plan, system)[2] not in ("bf16", "fp16"),
+        read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
+        library_collectives=stack.library_collectives,
     )
