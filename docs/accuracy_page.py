@@ -1,0 +1,229 @@
+"""The page `docs/accuracy.md`, and the tables and figures beside it in `docs/accuracy/`.
+
+Every prediction is kept in `rows.csv`, so that the page can be written again and checked without computing all of them:
+a check predicts every `SAMPLE`-th row anew, and the references of the paper that symperf follows, and compares.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import accuracy_evidence
+
+from symperf.validation import report as tables
+from symperf.validation.case import Case, LeftOut, Scored
+from symperf.validation.plot import draw
+from symperf.validation.rows import PACKAGED, Row, read
+from symperf.validation.score import Report, expressed_rows, predicted, summaries, validate
+from symperf.validation.tables import columns_of
+
+HERE = Path(__file__).resolve().parent / "accuracy"
+ROWS, LEFT_OUT = HERE / "rows.csv", HERE / "left_out.csv"
+FIGURES = (HERE / "scatter.png", HERE / "scatter.svg")
+SAMPLE = 25
+CLOSE = 1e-5
+"""How far a prediction may be from the kept one, which has six digits."""
+REFERENCES = ("reference_training", "reference_inference")
+WORST = 12
+
+TOOLS_TRAINING = (
+    (
+        "Calculon",
+        "3.65 %",
+        "Isaev et al., SC 2023, doi 10.1145/3581784.3607102; as compiled for this project, not checked against it",
+    ),
+    ("Kundu et al.", "4.4 %", "arXiv 2407.14645; as compiled for this project, as far as figures belong to rows"),
+    ("SimuMax", "5.1 %", "github.com/MooreThreads/SimuMax; as compiled for this project, not checked against it"),
+    (
+        "RAPID-LLM",
+        "9.3 % (four rows)",
+        "as compiled for this project; the abstract of arXiv 2512.19606 says within 10.4 %",
+    ),
+    ("llm-analysis", "10.4 %", "github.com/cli99/llm-analysis; as compiled for this project, not checked against it"),
+)
+TOOLS_INFERENCE = (
+    ("RAPID-LLM", "2.4 to 12 %", "as compiled for this project; the abstract of arXiv 2512.19606 says within 10.4 %"),
+    ("Vidur", "12 %", "as compiled for this project, from a comparison by the authors of RAPID-LLM"),
+    ("GenZ", "30 %", "as compiled for this project, from a comparison by the authors of RAPID-LLM"),
+    ("LLM-Viewer", "34 to 40 %", "as compiled for this project; no primary source found"),
+    ("llm-analysis", "40 %", "as compiled for this project; no primary source found"),
+    ("LLMCompass", "70 %", "as compiled for this project, from a comparison by the authors of RAPID-LLM"),
+)
+"""Published predictions of other tools: mean absolute error, and where the figure is from."""
+
+HEAD = """\
+# Accuracy
+
+Written by `python docs/refresh.py` from `symperf validate`; CI checks that it is current. Every efficiency is the
+default of the system's file, set by calibration rows only (`benchmarks/calibration/`); no number was set by a row
+below. What was decided after errors were seen is listed under
+[how independent these numbers are](#how-independent-these-numbers-are). What a row does not say of its software is
+declared in `symperf/validation/` and described in [validation](validation.md). Large errors are shown as they are.
+"""
+
+
+def report() -> Report:
+    """Every prediction, computed now."""
+    return validate()
+
+
+def write(found: Report) -> dict[Path, str | bytes]:
+    """The page, its tables and its figures, by path."""
+    left = io.StringIO()
+    writer = csv.writer(left, lineterminator="\n")
+    writer.writerows([("source", "case", "reason"), *((row.source, row.case, row.reason) for row in found.left_out)])
+    files: dict[Path, str | bytes] = {ROWS: tables.as_csv(found.scored), LEFT_OUT: left.getvalue()}
+    return files | {path: draw(found.scored, str(path)) for path in FIGURES}
+
+
+def kept() -> Report:
+    """Every prediction, as it was when the page was written."""
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        scored = [
+            Scored(
+                row["source"],
+                row["case"],
+                row["quantity"],
+                float(row["measured"]),
+                float(row["predicted"]),
+                low=float(row["low"]) if row["low"] else None,
+                high=float(row["high"]) if row["high"] else None,
+            )
+            for row in csv.DictReader(file)
+        ]
+    with LEFT_OUT.open(encoding="utf-8", newline="") as file:
+        left = [LeftOut(row["source"], row["case"], row["reason"]) for row in csv.DictReader(file)]
+    return Report(scored, left)
+
+
+def stale() -> list[str]:
+    """What of the kept predictions is no longer so, one line each: of a sample, and of which rows there are."""
+    before = kept()
+    known = {(row.source, row.case, row.quantity): row for row in before.scored}
+    out = {(row.source, row.case.split(":")[0]) for row in before.left_out}
+    found, number = [], 0
+    for item in expressed_rows(None):
+        if isinstance(item, LeftOut):
+            if (item.source, item.case) not in out:
+                found.append(f"{item.case}: left out now: {item.reason}")
+            continue
+        number += 1
+        if number % SAMPLE == 0 or item.source in REFERENCES:
+            found += compared(item, known, out)
+    return found
+
+
+def compared(case: Case, known: dict[tuple[str, str, str], Scored], out: set[tuple[str, str]]) -> list[str]:
+    """What a case's prediction is now, if that is not what was kept."""
+    now = predicted(case)
+    if isinstance(now, LeftOut):
+        return [] if (now.source, now.case.split(":")[0]) in out else [f"{now.case}: left out now: {now.reason}"]
+    before = known.get((now.source, now.case, now.quantity))
+    if before is None:
+        return [f"{now.case}: was not scored"]
+    if abs(now.predicted / before.predicted - 1) > CLOSE:
+        return [f"{now.case}: predicted {now.predicted:.6g}, was {before.predicted:.6g}"]
+    return []
+
+
+def page(found: Report) -> str:
+    """The page."""
+    lines = [HEAD, f"{tables.total(found)}.", "", "## By family", ""]
+    lines += ["mean and median are of absolute errors; bias is the mean error with its sign; rank is Spearman's;"]
+    lines += ["coverage is the part of measurements inside the 90 % interval of the prediction.", ""]
+    scored = [summary for summary in summaries(found) if summary.rows]
+    lines += tables.summary_table(scored)
+    lines += ["", "![measured against predicted, by family](accuracy/scatter.png)", ""]
+    lines += ["Every row: [rows.csv](accuracy/rows.csv).", "", *beside_other_tools(found), "", *reference_rows(found)]
+    lines += ["", *accuracy_evidence.section(found, scored)]
+    lines += ["", *layers(found), "", "## Worst rows", "", *worst_rows(found)]
+    lines += ["", "## Left out", "", "Every row: [left_out.csv](accuracy/left_out.csv).", ""]
+    return "\n".join([*lines, *tables.left_out_table(found)]) + "\n"
+
+
+def beside_other_tools(found: Report) -> list[str]:
+    """The section on other tools."""
+    training = [row for row in of(found, "reference_training") if row.case.startswith("korthikanti")]
+    inference = [row for row in of(found, "reference_inference") if "a100" in row.case.casefold()]
+    return [
+        "## Beside other tools",
+        "",
+        "Mean absolute error on the eight rows of Korthikanti et al. 2022 (arXiv 2205.05198, table 5):",
+        "",
+        *tool_table(("symperf", mean(training), "the rows below"), TOOLS_TRAINING),
+        "",
+        "On the Llama 2 rows on A100 (batch 1, 200 tokens in and 200 out):",
+        "",
+        *tool_table(("symperf", mean(inference), "the rows below"), TOOLS_INFERENCE),
+        "",
+        "Tools differ in which rows they show and in how much they fit to them. Figures compiled for this project were",
+        "not checked against the primary source; so is RAPID-LLM's 13.2 % on 52 FOUNDRY rows (MPT on H100 in BF16).",
+    ]
+
+
+def tool_table(own: tuple[str, str, str], others: tuple[tuple[str, str, str], ...]) -> list[str]:
+    """The lines of a table of tools."""
+    lines = ["| tool | mean absolute error | source |", "|---|---:|---|"]
+    return lines + [f"| {name} | {error} | {source} |" for name, error, source in (own, *others)]
+
+
+def reference_rows(found: Report) -> list[str]:
+    """The section on the rows of the paper's own validation."""
+    lines = [
+        "## Reference rows",
+        "",
+        "Rows of Korthikanti et al. 2022 (tables 3 and 5) and Narayanan et al. 2021 (arXiv 2104.04473, table 1;",
+        "micro-batch not stated there, taken as 1). The paper is Kundu et al. 2024 (arXiv 2407.14645).",
+        "",
+        "| case | measured s | symperf s | error | the paper's error |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    theirs = [row.number("paper_predicted_s_probable") for row in read_reference()]
+    for row, paper in zip(of(found, "reference_training"), theirs, strict=True):
+        error = "" if paper is None else f"{paper / row.measured - 1:+.1%}"
+        lines.append(f"| {row.case} | {row.measured:.2f} | {row.predicted:.2f} | {row.error:+.1%} | {error} |")
+    lines += ["", "Llama 2, batch 1, 200 tokens in and 200 out, FP16: NVIDIA's NeMo page, as in Kundu et al. 2024; the"]
+    lines += ["serving software is the default profile, as which one was measured is not published.", ""]
+    return [*lines, *row_table(of(found, "reference_inference"))]
+
+
+def read_reference() -> list[Row]:
+    """The rows of the table of training references."""
+    return read(PACKAGED / "reference_training.csv", columns_of("reference_training.csv"))
+
+
+def layers(found: Report) -> list[str]:
+    """The section on the forward and backward time of one layer."""
+    lines = [
+        "## One layer",
+        "",
+        "One layer of the 22-billion-parameter GPT, micro-batch 4, on 8 devices: Korthikanti et",
+    ]
+    lines += ["al. 2022, table 4. A backward pass includes what it computes again.", ""]
+    return [*lines, *row_table(of(found, "KORTHLAYER"))]
+
+
+def worst_rows(found: Report) -> list[str]:
+    """The rows with the largest errors."""
+    return row_table(tables.worst(found, WORST))
+
+
+def row_table(rows: list[Scored]) -> list[str]:
+    """The lines of a table of rows."""
+    lines = ["| case | quantity | measured | symperf | error |", "|---|---|---:|---:|---:|"]
+    return lines + [
+        f"| {tables.cell(row.case)} | {row.quantity} | {row.measured:.4g} | {row.predicted:.4g} | {row.error:+.1%} |"
+        for row in rows
+    ]
+
+
+def of(found: Report, source: str) -> list[Scored]:
+    """The rows of a family."""
+    return [row for row in found.scored if row.source == source]
+
+
+def mean(rows: list[Scored]) -> str:
+    """The mean absolute error of some rows, as text."""
+    return f"{sum(abs(row.error) for row in rows) / len(rows):.1%} ({len(rows)} rows)"

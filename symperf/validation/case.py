@@ -1,0 +1,94 @@
+"""A row of a table as something to predict, or as left out with its reason; and what was predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..bound_run import BoundRun
+
+NO_LABELS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measured number and how to predict it.
+
+    Attributes:
+        source: the family of the row: the part of its id before the hyphen.
+        case: the row's id and a short text of what it is.
+        quantity: the JSON key of what is compared: "time_s", "tokens_per_s", "memory_bytes", "prefill_s", ...
+        measured: in SI units.
+        run: builds the run; raises `InputError` where the row cannot be expressed.
+        read: the prediction, in the unit of `measured`.
+        labels: what errors may be grouped by: "model", "hw_key", "precision", "framework", ...
+        implied: the share of the devices' peak rate that the measurement implies, if that can be told: above 1.2 its
+            unit is doubted.
+    """
+
+    source: str
+    case: str
+    quantity: str
+    measured: float
+    run: Callable[[], BoundRun]
+    read: Callable[[BoundRun], float]
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    implied: Callable[[BoundRun], float] | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row that is not scored.
+
+    Attributes:
+        source: its family.
+        case: its id.
+        reason: a sentence; rows are counted by it, so it names no row.
+    """
+
+    source: str
+    case: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A prediction beside its measurement.
+
+    Attributes:
+        source: the family.
+        case: the row's id and a short text of what it is.
+        quantity: the JSON key of what is compared.
+        measured: in SI units.
+        predicted: in the same unit.
+        labels: what errors may be grouped by.
+        low: the lower end of the prediction's 90 % interval; None of memory, which has none.
+        high: the upper end.
+    """
+
+    source: str
+    case: str
+    quantity: str
+    measured: float
+    predicted: float
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether the measurement lies inside the interval; None without one."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured <= self.high
+
+
+Expressed = Case | LeftOut

@@ -1,0 +1,237 @@
+"""What the columns of a row of training do not say: how its software runs, and what its source counts.
+
+Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
+holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
+Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Software:
+    """How a framework runs where a row does not say otherwise.
+
+    Attributes:
+        why: where it is read.
+        plan: fields of the plan.
+        values: of other symbols.
+        sequence_parallel: it shards norms and residuals whenever tp is above 1.
+        micro_batches: micro-batches that a replica's batch is split into where the micro-batch is not given: "stages"
+            (as many as pipeline stages, of one chunk each) or "" (not known: the fastest that fits).
+        batch_of_device: the column `micro_batch_seqs` counts sequences of a device, not of a replica.
+        shards_all: without a word on sharding, state is sharded over all devices (of a slice).
+        recompute: where a row does not say.
+        dealt_experts_split: experts that are dealt are split over the tensor-parallel group too, unless a row says.
+        stack: the profile of its kernels (`symperf.software`); "" for the efficiencies of the system's file.
+        deduplicated: tokens are sent once to a node for all their experts there, whatever the router does.
+        left_out: why its rows cannot be expressed.
+    """
+
+    why: str
+    plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    sequence_parallel: bool = False
+    micro_batches: str = ""
+    batch_of_device: bool = False
+    shards_all: bool = False
+    recompute: str = ""
+    dealt_experts_split: bool = False
+    stack: str = ""
+    deduplicated: bool = False
+    left_out: str = ""
+
+
+MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
+FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
+
+SOFTWARE: Mapping[str, Software] = {
+    "NeMo": Software(
+        "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
+        "distributed optimizer, overlap_grad_reduce and overlap_param_gather; grad_reduce_in_fp32 is false in its "
+        "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
+        "degree where it is none",
+        MEGATRON_CORE,
+        dealt_experts_split=True,
+        values={"gradient_bytes": 2},
+        sequence_parallel=True,
+        stack="transformer-engine",
+    ),
+    "Megatron-Bridge": Software(
+        "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP",
+        MEGATRON_CORE,
+        sequence_parallel=True,
+        stack="transformer-engine",
+        deduplicated=True,
+    ),
+    "Megatron-Core": Software(
+        "Megatron-LM README: distributed optimizer, --overlap-grad-reduce, --overlap-param-gather, flash attention",
+        MEGATRON_CORE,
+        sequence_parallel=True,
+        stack="transformer-engine",
+    ),
+    "llm-foundry": Software(
+        "llm-foundry: FSDP gathers ahead and reduces beside the backward pass; no dropout; attn_impl: triton with "
+        "ALiBi, before PyTorch 2 (README: tables are to be updated with torch 2.0)",
+        FSDP,
+        stack="llm-foundry-2023",
+    ),
+    "torchtitan": Software(
+        "torchtitan: FSDP2; tensor parallelism with sequence parallelism, overlapped only as async TP; "
+        "pipeline_parallel_microbatches is the pipeline-parallel degree unless it is set; PyTorch's "
+        "scaled_dot_product_attention, whose flash kernel is FlashAttention-2",
+        {**FSDP, "overlap_tp": 0.0},
+        sequence_parallel=True,
+        micro_batches="stages",
+        stack="flash-attention-2",
+    ),
+    "MaxText": Software(
+        "MaxText: by default parameters are sharded over a slice (ici_fsdp_parallelism = -1), data parallel over "
+        "slices; per_device_batch_size counts all devices; remat_policy is full unless it is set; on GPUs the "
+        "attention of Transformer Engine",
+        {"zero": 3, **FSDP},
+        recompute="full",
+        stack="transformer-engine",
+        sequence_parallel=True,
+        batch_of_device=True,
+        shards_all=True,
+    ),
+    "Paxml": Software(
+        "Paxml (JAX): sharded as MaxText; praxis keeps nothing of a repeated layer (checkpoint_policy is SAVE_NOTHING) "
+        "unless it is told to; on GPUs the attention of Transformer Engine",
+        {"zero": 3, **FSDP},
+        recompute="full",
+        stack="transformer-engine",
+        sequence_parallel=True,
+    ),
+    "lit-gpt": Software(
+        "Lightning Fabric FSDP; the rows say FlashAttention-2",
+        {"zero": 3, **FSDP},
+        shards_all=True,
+        stack="flash-attention-2",
+    ),
+    "MegaScale": Software(
+        "arXiv 2402.15627, section 3.1",
+        left_out="the software also changes the model (parallel block, sliding windows), which no column says",
+    ),
+    "HAI-LLM": Software(
+        "DeepSeek-V3 report (arXiv 2412.19437, section 3.2): DualPipe, ZeRO-1, transfers beside the other pass",
+        {
+            "zero": 1,
+            "schedule": "dualpipe",
+            "overlap_dp": 1.0,
+            "overlap_ep": 1.0,
+            "attention": "flash",
+            "node_limit": 4,
+        },
+    ),
+    "Meta in-house": Software(
+        "Llama 3 report (arXiv 2407.21783, section 3.3): sharded optimizer and gradients, kept weights; trained before "
+        "FlashAttention-3 was published (arXiv 2407.08608)",
+        {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "cp_kind": "all-gather", "vpp": 8},
+        sequence_parallel=True,
+        stack="flash-attention-2",
+    ),
+}
+"""By the beginning of the column `framework`."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a document says of all its rows.
+
+    Attributes:
+        why: where.
+        system: the part, where `hw_key` is empty.
+        figures: of the network around it, as a system file has them.
+        values: of other symbols.
+        plan: fields of the plan.
+        counted: what FLOPs a TFLOP/s or a utilisation counts: "model" (no recomputation, attention in full), "hardware"
+            (with recomputation), "causal" (attention by half).
+        tokens: in a global batch, where no column says.
+        precision: of the columns `precision` that are empty.
+        by_precision: values of other symbols by the exact text of the column `precision`.
+        by_model: fields of the plan by the column `model`.
+        stack: the profile of the kernels, by the document's date, where the framework's name says no version.
+    """
+
+    why: str
+    system: str = ""
+    figures: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    plan: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    counted: str = "model"
+    tokens: int = 0
+    precision: str = ""
+    by_precision: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
+    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
+    stack: str = ""
+
+
+PLAIN = Family("nothing is declared")
+FAMILIES: Mapping[str, Family] = {
+    "SC21": Family(
+        "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch and chunks are not given",
+        counted="hardware",
+        stack="megatron-2021",
+    ),
+    "KORTH": Family("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
+    "KORTHLAYER": Family("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),
+    "KORTHMEM": Family(
+        "arXiv 2205.05198, table 3: three interleaved chunks for two of the models; the bars are the paper's own model",
+        by_model={"GPT-175B": {"vpp": 3}, "GPT-530B": {"vpp": 3}},
+        stack="megatron-2021",
+    ),
+    "DSAZURE": Family("Megatron-DeepSpeed page: 96 B s l h^2 counts full recomputation", counted="hardware"),
+    "FOUNDRY": Family(
+        "llm-foundry README: A100 rows have 1600 Gb/s a node of 8, H100 rows 3200 Gb/s",
+        plan={"dropout": False},
+        by_precision={"bf16": {"gradient_bytes": 2}},  # the mode PURE reduces gradients in 16 bits, DEFAULT (amp) in 32
+    ),
+    "MEGASCALE": Family(
+        "arXiv 2402.15627, of 2024 (FlashAttention-2): the part is called Ampere; the aggregate PFLOP/s and the MFU of "
+        "its tables imply a peak of 312 TFLOP/s",
+        system="A100-80GB-SXM4",
+        plan={"attention": "flash"},
+        stack="flash-attention-2",
+    ),
+    "LLAMA3": Family(
+        "arXiv 2407.21783, table 4: 16M tokens in a global batch; GPUs of 400 Gb/s; interleaved stages of one layer",
+        tokens=16 * 2**20,
+    ),
+    "DSV3ISCA": Family(
+        "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report)",
+        tokens=15360 * 4096,
+    ),
+    "DGXC": Family(
+        "DGX Cloud benchmarking recipes: no dropout; the 340B model has 12 chunks a stage in the releases before and "
+        "after the one that prints NA",
+        plan={"dropout": False},
+        by_model={"Nemotron-4-340B": {"vpp": 12}},
+    ),
+    "MCOREH100": Family("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
+    "MCOREMOE": Family(
+        "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
+    ),
+    "GPUREC": Family("AI Hypercomputer recipes", plan={"dropout": False}),
+}
+"""By the family of a row."""
+
+
+def software_of(framework: str) -> Software:
+    """How the software of a row runs; plain where it is not declared."""
+    found = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
+    return SOFTWARE[max(found, key=len)] if found else Software("nothing is declared")
+
+
+def family_of(name: str) -> Family:
+    """What is declared of a family; nothing of a user's own."""
+    return FAMILIES.get(name, PLAIN)

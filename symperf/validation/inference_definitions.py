@@ -1,0 +1,219 @@
+"""What the columns of a row of inference do not say: which stack stands for its software, and what its clock covers.
+
+Two declared tables and nothing else stand between a row and its run. `SOFTWARE` goes by the column `framework` and
+holds for a user's rows as well; `FAMILIES` goes by the family, and holds what its document says once for all rows.
+Neither holds a number that was chosen to bring a prediction nearer to a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .rows import Row
+
+NOTHING: Mapping[str, float | str] = {}
+NO_TOKENS: Mapping[tuple[int, int], int] = {}
+
+
+@dataclass(frozen=True)
+class Software:
+    """How a framework serves.
+
+    Attributes:
+        why: where it is read.
+        stack: the profile that stands for it; "" where none does.
+        prompt_batch: tokens of a prompt that pass the model at once; a longer prompt is cut, and its parts follow one
+            another through the stages; 0: whole prompts.
+        in_turns: sequences that do not fit together are served one after another, so that such a row is of no batch.
+        chunk: prompt tokens that an iteration of continuous batching may hold; 0: the default.
+        room: part of the memory that weights and activations leave which its cache takes.
+        two_tables: the head's weights are a copy of their own where a model ties them to the embedding.
+        stage_tokens: tokens, padding included, that a pipeline's micro-batch has at most; 0: micro-batches of the whole
+            batch.
+        tokens: of a batch's sequences together, by batch and length, where the length of a row is only the longest.
+    """
+
+    why: str
+    stack: str
+    prompt_batch: int = 0
+    in_turns: bool = False
+    chunk: int = 0
+    room: float = 1.0
+    two_tables: bool = False
+    stage_tokens: int = 0
+    tokens: Mapping[tuple[int, int], int] = field(default_factory=lambda: NO_TOKENS)
+
+
+BERT_TOKENS: Mapping[tuple[int, int], int] = {
+    (1, 32): 11,
+    (1, 128): 25,
+    (1, 384): 340,
+    (1, 1024): 549,
+    (4, 32): 74,
+    (4, 128): 290,
+    (4, 384): 852,
+    (4, 1024): 857,
+    (32, 32): 354,
+    (32, 128): 2104,
+    (32, 384): 6575,
+    (32, 1024): 15406,
+    (128, 32): 1826,
+    (128, 128): 7753,
+    (128, 384): 23852,
+    (128, 1024): 68464,
+}
+"""The program draws b s h numbers and then b lengths with glibc's random() after srand(0), modulo the length of the
+request; replayed for h = 4096."""
+
+_EARLY = Software(
+    "as TensorRT-LLM; before v0.8 no kernel shares reads of a paged cache among the query heads of a group",
+    "tensorrt-llm-0.6",
+)
+SOFTWARE: Mapping[str, Software] = {
+    **{f"TensorRT-LLM {version}": _EARLY for version in ("v0.5", "v0.6", "v0.7")},
+    "TensorRT-LLM": Software(
+        "TensorRT-LLM benchmarks/cpp/gptSessionBenchmark.cpp: static batches, timed from the prompts to the last token",
+        "tensorrt-llm",
+    ),
+    "FasterTransformer (Triton example)": Software(
+        "FasterTransformer examples/cpp/bert/bert_triton_example.cc: lengths at random, padding removed",
+        "fastertransformer",
+        stage_tokens=1024,
+        tokens=BERT_TOKENS,
+    ),
+    "FasterTransformer": Software(
+        "FasterTransformer v5: static batches; getLocalBatchSize (utils/nccl_utils.cc) cuts them for a pipeline; "
+        "ParallelGptWeight has pre_decoder_embedding_table and post_decoder_embedding.kernel",
+        "fastertransformer",
+        two_tables=True,
+        stage_tokens=1024,
+    ),
+    "vLLM": Software("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True, room=0.9),
+    "LMDeploy": Software(
+        "lmdeploy benchmark/profile_generation.py: as many threads as the batch, each with one request at a time; "
+        "max_prefill_token_num 8192, cache_max_entry_count 0.8 of the free memory (TurbomindEngineConfig)",
+        "lmdeploy",
+        in_turns=True,
+        chunk=8192,
+        room=0.8,
+    ),
+    "llama.cpp": Software(
+        "llama.cpp llama-bench: micro-batches of 512 tokens (n_ubatch), which follow one another through the devices "
+        "of a layer split since pull request 6017 (March 2024)",
+        "llama-cpp",
+        prompt_batch=512,
+    ),
+    "NVIDIA NIM": Software(
+        "NIM for LLMs runs TensorRT-LLM: max_num_tokens 8192 of trtllm-build, kv_cache_free_gpu_mem_fraction 0.9",
+        "tensorrt-llm",
+        in_turns=True,
+        chunk=8192,
+        room=0.9,
+    ),
+    "Megatron": Software("Megatron-LM's own generation launches PyTorch's operators one by one", ""),
+    "DeepSeek in-house": Software("DeepSeek's own serving system", ""),
+}
+"""By the beginning of the column `framework`."""
+UNKNOWN = Software("a row that names no software has symperf's default", "tensorrt-llm")
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a document says of all its rows.
+
+    Attributes:
+        why: where.
+        system: the part, where `hw_key` is empty.
+        figures: of the network around it, as a system file has them.
+        kv_precision: format of the cache, where the column is empty.
+        left_out: why its rows are no case; "" where they are.
+    """
+
+    why: str
+    system: str = ""
+    figures: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
+    kv_precision: str = ""
+    left_out: str = ""
+
+
+PLAIN = Family("nothing is declared")
+FAMILIES: Mapping[str, Family] = {
+    "FTBERT": Family("FasterTransformer bert_guide.md: measured on an A100", system="A100-80GB-SXM4"),
+    "NIM": Family(
+        "FP8 profiles of NIM are engines of TensorRT-LLM whose cache is FP8 (TensorRT-LLM examples/quantization: "
+        "--qformat fp8 --kv_cache_dtype fp8)",
+        kv_precision="fp8",
+    ),
+    "LLAMACPP": Family(
+        "GPU-Benchmarks-on-LLM-Inference README: the cards of a row are in one server; devices exchange by PCIe Gen4",
+        figures={"scale_up_size": 8, "scale_up_bandwidth": 31.5e9},
+    ),
+    "DSV3SYS": Family(
+        "DeepSeek open-infra-index, day 6",
+        left_out="an average of a day of production: no batch, lengths or share of cached prompts",
+    ),
+}
+"""By the family of a row."""
+METRICS: Mapping[str, str] = {
+    **dict.fromkeys(("first_token_latency", "prefill_latency", "mean_first_token_latency", "ttft"), "prefill_s"),
+    **dict.fromkeys(
+        ("time_per_output_token", "median_time_per_output_token", "inter_token_latency", "tpot"), "time_per_token_s"
+    ),
+    **dict.fromkeys(("request_latency", "mean_latency", "latency"), "time_s"),
+    **dict.fromkeys(("output_throughput", "output_tokens_per_s_total", "tokens_per_s"), "tokens_per_s"),
+    **dict.fromkeys(("output_throughput_per_gpu", "tokens_per_s_per_device"), "tokens_per_s_per_device"),
+    "prompt_eval_speed": "prefill_s",
+    "generation_speed": "time_per_token_s",
+}
+"""What each metric is in the keys of `symperf infer --json`; the last two are speeds of one sequence, told as times."""
+SPEEDS = ("prompt_eval_speed", "generation_speed")
+UNITS: Mapping[str, float] = {
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "tokens/s": 1.0,
+    "tokens/s/GPU": 1.0,
+}
+"""Units, in SI."""
+
+
+def software_of(row: Row) -> Software:
+    """The software of a row.
+
+    Raises:
+        InputError: no stack stands for it.
+    """
+    framework = row.text("framework")
+    found = next((each for name, each in SOFTWARE.items() if framework.casefold().startswith(name.casefold())), None)
+    if found is None and framework:
+        raise InputError(f"no stack stands for the software {shown(framework)}")
+    if found is None:
+        return UNKNOWN
+    if not found.stack:
+        raise InputError(f"no stack stands for it: {found.why}")
+    return found
+
+
+def family_of(name: str) -> Family:
+    """What is declared of a family."""
+    return FAMILIES.get(name, PLAIN)
+
+
+def micro_batch_of(software: Software, batch: int, length: int, stages: int) -> int | None:
+    """Sequences of a micro-batch of a pipeline, as the software cuts a batch; None: all of them.
+
+    >>> micro_batch_of(SOFTWARE["FasterTransformer"], 32, 128, 2)
+    8
+    """
+    if stages == 1 or not software.stage_tokens:
+        return None
+    found = batch if batch % stages else batch // stages
+    while found * length > software.stage_tokens and found % 2 == 0:
+        found //= 2
+    return found

@@ -1,0 +1,234 @@
+"""The plan of a row of training or of memory, from its columns and from what its software is known to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, shown
+from ..plan import Plan
+from .definitions import family_of, software_of
+
+if TYPE_CHECKING:
+    from ..model import Model
+    from .definitions import Family, Software
+    from .rows import Row
+
+PRECISIONS = (("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"), ("fp16", "fp16"))
+"""What a text of the column `precision` holds -> the precision of the products; the first that it holds."""
+MIXED_16 = re.compile(r"fp16\s*/\s*bf16|bf16\s*/\s*fp16")
+RECOMPUTE = (
+    ("selective op", "midway"),
+    ("selective layer", "midway"),
+    ("selective (recipe", "midway"),
+    ("selective: core_attn", "selective"),
+    ("selective:", "modules"),
+    ("selective", "selective"),
+    ("qkv_proj offloaded", "full"),
+    ("minimal", "none"),
+    ("full", "full"),
+)
+"""What a text of the column `recompute` begins with or holds -> the mode; the first that fits. "midway": every second
+product (torchtitan's selective op) or every second layer is computed again: the middle of none and full. MaxText's
+"minimal" keeps every product."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a row's work is laid out.
+
+    Attributes:
+        plan: of the run.
+        batch: sequences in the global batch.
+        sequence: tokens in a sequence.
+        midway: the time and memory are the middle of those without recomputation and with all of it.
+        layers: that the run takes the model to have: rounded up where interleaved stages do not divide them.
+        choices: every plan that the row leaves open, if it does not say the micro-batch or the chunks of a stage.
+    """
+
+    plan: Plan
+    batch: int
+    sequence: int
+    midway: bool
+    layers: int
+    choices: tuple[Plan, ...] = ()
+
+
+def layout_of(row: Row, model: Model, *, memory_only: bool = False) -> Layout:
+    """How a row's work is laid out.
+
+    Args:
+        row: of a table.
+        model: of the row.
+        memory_only: no time is asked for: without a global batch there are as many micro-batches as fill the stages.
+
+    Raises:
+        InputError: the row does not say enough, or contradicts itself.
+    """
+    family, software = family_of(row.family), software_of(row.text("framework"))
+    if software.left_out:
+        raise InputError(software.left_out)
+    degrees = degrees_of(row, software)
+    sequence = row.whole("seq_len_tokens") or row.whole("sequence")
+    if sequence is None:
+        raise InputError("the row gives no sequence length")
+    batch, micro = batch_of(row, family, software, degrees, sequence, memory_only=memory_only)
+    mode = recompute_of(row.text("recompute") or software.recompute)
+    fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
+    fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
+    fields |= {**family.by_model.get(row.text("model"), {})}
+    fields |= {name: value for name, value in degrees.items() if value > 1}
+    fields["precision"] = precision_of(row.text("precision") or family.precision)
+    fields["recompute"] = {"midway": "none"}.get(mode, mode)
+    told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()
+    if "sequence parallel" in told or "true" in told.split():
+        fields["sequence_parallel"] = True
+    if "async tp" in f"{told} {row.text('note').casefold()}":
+        fields["overlap_tp"] = 1.0
+    if software.deduplicated and model.architecture.routed:
+        fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
+    open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
+    layers = stages(fields, model)
+    plan = Plan.of(micro_batch=micro or 1, **fields)
+    choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
+    return Layout(plan, batch, sequence, mode == "midway", layers, choices)
+
+
+def degrees_of(row: Row, software: Software) -> dict[str, int]:
+    """The parallel degrees of a row.
+
+    Raises:
+        InputError: they are not given, or do not multiply to the devices.
+    """
+    found = {name: row.whole(name) for name in ("tp", "pp", "vpp", "cp", "ep")}
+    devices = row.whole("num_devices") or row.whole("devices")
+    dp = row.whole("dp")
+    told = dp or row.text("sharding") or software.shards_all or devices == 1
+    if not told and (found["tp"] is None or found["pp"] is None):
+        raise InputError("the row gives no parallel degrees")
+    degrees = {name: value or 1 for name, value in found.items()}
+    if degrees["pp"] == 1:
+        degrees["vpp"] = 1
+    if degrees["ep"] > 1 and (expert_tp := row.whole("etp") or (software.dealt_experts_split and degrees["tp"])):
+        degrees["expert_tp"] = expert_tp
+    replica = degrees["tp"] * degrees["pp"] * degrees["cp"]
+    if devices is None:
+        if dp is None:
+            raise InputError("the row gives no number of devices")
+        devices = replica * dp
+    if devices % replica or (dp is not None and dp * replica != devices):
+        raise InputError("tp x pp x cp x dp is not the number of devices")
+    return degrees | {"dp": devices // replica}
+
+
+def batch_of(
+    row: Row, family: Family, software: Software, degrees: dict[str, int], sequence: int, *, memory_only: bool
+) -> tuple[int, int | None]:
+    """Sequences of the global batch, and of a micro-batch if they are told.
+
+    Raises:
+        InputError: they are not given, or contradict each other.
+    """
+    dp, pp = degrees["dp"], degrees["pp"]
+    micro, steps = row.whole("micro_batch_seqs") or row.whole("micro_batch"), row.whole("grad_accum")
+    batch = row.whole("global_batch_seqs") or row.whole("batch")
+    if micro is not None and software.batch_of_device:
+        micro *= degrees["tp"]
+    if batch is None and family.tokens:
+        batch = family.tokens // sequence
+    if batch is None and micro is not None and (steps is not None or pp == 1):
+        batch = micro * dp * (steps or 1)
+    if batch is None and memory_only:
+        batch = (micro or 1) * dp * pp
+    if batch is None:
+        raise InputError("the row gives no global batch")
+    if batch % dp:
+        raise InputError("the replicas do not divide the global batch")
+    if micro is None and (parts := steps or (pp if software.micro_batches == "stages" else 0)):
+        micro = max(batch // dp // parts, 1)
+    if batch % ((micro or 1) * dp) or (steps is not None and (micro or 1) * steps * dp != batch):
+        raise InputError("micro_batch_seqs x grad_accum x dp is not the global batch")
+    return batch, micro
+
+
+def choices_of(plan: Plan, batch: int, layers: int, *, open_micro: bool, open_chunks: bool) -> tuple[Plan, ...]:
+    """The plans with every micro-batch and every number of chunks that divide the work; none where nothing is open."""
+    open_chunks = open_chunks and plan.pp > 1 and layers % plan.pp == 0
+    if not (open_micro or open_chunks):
+        return ()
+    micros = divisors(batch // plan.dp) if open_micro else [plan.micro_batch]
+    chunks = divisors(layers // plan.pp) if open_chunks else [plan.vpp]
+    return tuple(dataclasses.replace(plan, micro_batch=micro, vpp=vpp) for vpp in chunks for micro in micros)
+
+
+def divisors(number: int) -> list[int]:
+    """The whole numbers that divide a number.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    return [part for part in range(1, number + 1) if number % part == 0]
+
+
+def sharding_of(row: Row, software: Software, degrees: dict[str, int]) -> dict[str, Any]:
+    """The ZeRO stage that a text of the column `sharding` means, and how many replicas share a copy."""
+    text = row.text("sharding")
+    folded = text.casefold()
+    if not folded and not software.shards_all:
+        return {}
+    if found := re.search(r"zero-?([0-3])", folded):
+        zero = int(found[1])
+    elif "optimizer+gradient" in folded:
+        zero = software.plan.get("zero", 2)
+    else:
+        zero = 2 if "grad_op" in folded else 3
+    replicas = degrees["dp"] * degrees["cp"]
+    shards = re.search(r"fsdp2?(?: group)? (\d+)", folded) or re.search(r"slice\(s\) of (\d+) chips", row.text("note"))
+    count = int(shards[1]) * (degrees["cp"] if shards.re.pattern.startswith("fsdp") else 1) if shards else replicas
+    return {"zero": zero} | ({"zero_shards": count} if count < replicas and replicas % count == 0 else {})
+
+
+def precision_of(text: str) -> str | None:
+    """The precision of the products that a text means; None where it says none, or either 16-bit format."""
+    folded = text.casefold()
+    if not folded or MIXED_16.search(folded):
+        return None
+    if " or " in folded:
+        raise InputError("the row gives two precisions")
+    found = next((name for part, name in PRECISIONS if part in folded), None)
+    if found is None:
+        raise InputError(f"precision: found {shown(text)}, expected one that holds bf16, fp16, fp8 or fp4")
+    return found
+
+
+def recompute_of(text: str) -> str:
+    """The mode of recomputation that a text means: a mode of the plan, or "midway".
+
+    Raises:
+        InputError: the backward pass computes parts of a layer again that no mode has.
+    """
+    folded = text.casefold()
+    mode = next((mode for part, mode in RECOMPUTE if part in folded), "none")
+    if mode == "modules" or (mode == "selective" and "," in folded):
+        raise InputError("recomputation of single modules of a layer is not modelled")
+    return mode
+
+
+def stages(fields: dict[str, Any], model: Model) -> int:
+    """Deal layers to stages, and say how many layers the run takes the model to have.
+
+    Stages that differ are counted as the fullest: with one chunk a stage the plan says so, and interleaved stages,
+    which must be equal, are those of a model with as many more layers as fill them (NeMo and Llama 3 leave the places
+    at the ends to embedding and loss).
+    """
+    layers, pp, vpp = model.sizes["num_layers"], int(fields.get("pp", 1)), int(fields.get("vpp", 1))
+    if pp == 1:
+        fields.pop("vpp", None)
+        return layers
+    if vpp == 1:
+        if layers % pp:
+            fields["uneven_stages"] = True
+        return layers
+    return -(-layers // (pp * vpp)) * pp * vpp

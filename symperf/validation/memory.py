@@ -1,0 +1,93 @@
+"""Rows of `memory.csv`: bytes on the fullest device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, shown
+from . import inference_memory
+from .case import Case
+from .layout import layout_of
+from .models import model_of
+from .rows import Columns
+from .runs import run_of
+from .tables import source_of
+
+if TYPE_CHECKING:
+    from ..bound_run import BoundRun
+    from ..run import Run
+    from .case import Expressed
+    from .layout import Layout
+    from .rows import Row
+
+COLUMNS = Columns(
+    required=("id", "model", "hw_key", "metric", "value", "unit"),
+    optional=(
+        *("use", "family", "params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware"),
+        *("num_devices", "tp", "pp", "vpp", "dp", "cp", "ep", "etp", "sharding", "micro_batch_seqs", "grad_accum"),
+        *("global_batch_seqs", "seq_len_tokens", "precision", "recompute", "task", "framework", "input_len_tokens"),
+        *("output_len_tokens", "source", "source_locator", "url", "note"),
+    ),
+)
+UNITS = {"GB": 1e9, "GiB": 2.0**30, "MB": 1e6, "MiB": 2.0**20, "bytes": 1.0, "B": 1.0}
+STATE = ("weights", "gradients", "optimizer")
+METRICS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("parameters + gradients + optimizer state", STATE),
+    ("memory_allocated (as logged)", STATE),
+    ("activation memory", ("activations",)),
+    ("memory", ()),
+)
+"""What a text of the column `metric` holds -> the classes of memory that it counts, () for all; the first that fits.
+What is allocated when a step is logged is what stays between steps: the state."""
+RELATIVE = "relative to tensor-parallel baseline without recompute"
+
+
+def express(row: Row) -> list[Expressed]:
+    """The case of a row.
+
+    Raises:
+        InputError: the row cannot be expressed.
+    """
+    if "inference" in row.text("task"):
+        return inference_memory.express(row)
+    if "lora" in row.text("task").casefold():
+        raise InputError("low-rank adapters are not modelled")
+    metric, value, unit = row.text("metric"), row.number("value"), row.text("unit")
+    classes = next((classes for part, classes in METRICS if part in metric), None)
+    if classes is None:
+        raise InputError(f"metric: found {shown(metric)}, expected one that names memory")
+    relative = RELATIVE in metric
+    if not value or (unit != "%" if relative else unit not in UNITS):
+        raise InputError(f"unit: found {shown(unit)} of memory, expected {'%' if relative else ' or '.join(UNITS)}")
+    measured = value / 100 if relative else value * UNITS[unit]
+    quantity = "share_of_activations" if relative else "memory_bytes"
+    layout = layout_of(row, model_of(row), memory_only=True)
+
+    def run() -> Run:
+        return run_of(row, memory_only=True)
+
+    def read(run: BoundRun) -> float:
+        if relative:
+            plain = run.bind(recompute="none", sequence_parallel=False)
+            return bytes_of(run, classes, layout) / bytes_of(plain, classes, layout)
+        return bytes_of(run, classes, layout)
+
+    labels = {name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "metric")}
+    words = (row.text("model"), str(layout.plan), row.text("precision"), row.text("recompute"), metric)
+    name = f"{row.id}: {', '.join(word for word in words if word)}"
+    return [Case(source_of(row), name, quantity, measured, run, read, labels)]
+
+
+def bytes_of(run: BoundRun, classes: tuple[str, ...], layout: Layout) -> float:
+    """Bytes of some classes of memory on the fullest device; of all without classes."""
+    found = sum_of(run, classes)
+    if not layout.midway:
+        return found
+    return (found + sum_of(run.bind(recompute="full"), classes)) / 2
+
+
+def sum_of(run: BoundRun, classes: tuple[str, ...]) -> float:
+    """Bytes of some classes of memory, of one run."""
+    if not classes:
+        return run.value("memory")
+    return sum(value for name, value in run.memory_terms().items() if name.split("/")[0] in classes)

@@ -1,0 +1,52 @@
+"""Rows of `reference_training.csv`: the training cases of the paper's own validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..plan import Plan
+from ..run import Run
+from .case import Case
+from .models import model_of
+from .rows import Columns
+from .systems import system_of
+from .tables import source_of
+
+if TYPE_CHECKING:
+    from .case import Expressed
+    from .rows import Row
+
+SIZES = ("heads", "hidden", "layers", "vocab")
+DEGREES = ("dp", "tp", "pp", "vpp", "micro_batch")
+COLUMNS = Columns(
+    required=("model", "system", "sequence", "batch", "tp", "pp", "dp", "measured_s"),
+    optional=(
+        *("use", "set", *SIZES, "devices", "micro_batch", "vpp", "recompute", "sequence_parallel"),
+        *("paper_predicted_s_probable", "source"),
+    ),
+)
+
+
+def express(row: Row) -> list[Expressed]:
+    """The case of a row; a micro-batch that is not stated is one sequence.
+
+    Raises:
+        InputError: the row cannot be expressed.
+    """
+    measured = row.number("measured_s")
+    if not measured:
+        raise InputError("the row gives no time")
+    recompute = row.text("recompute") or "none"
+    with_sequence = row.text("sequence_parallel") == "True"
+
+    def run() -> Run:
+        degrees = {name: row.whole(name) or 1 for name in DEGREES}
+        plan = Plan(**degrees, recompute=recompute, sequence_parallel=with_sequence)  # type: ignore[arg-type]
+        batch, sequence = row.whole("batch") or 0, row.whole("sequence") or 0
+        return Run(model_of(row), system_of(row), plan, batch=batch, sequence=sequence)
+
+    words = [row.text("model"), f"{row.text('devices')} devices", recompute + (" + SP" if with_sequence else "")]
+    name = f"{row.text('set')} {', '.join(words)}"
+    labels = {"model": row.text("model"), "set": row.text("set"), "recompute": recompute}
+    return [Case(source_of(row), name, "time_s", measured, run, lambda found: found.value("time"), labels)]

@@ -1,0 +1,160 @@
+"""Tables of measurements read cell by cell; a fault of a file is a line that names file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ..errors import InputError, nearest, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PACKAGED = Path(__file__).parent / "data"
+LARGEST_FILE = 100_000_000
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        required: must be there.
+        optional: may be there; other columns are ignored.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row.
+
+    Attributes:
+        table: the name of its file, for messages.
+        line: in the file.
+        cells: by column, stripped; a column that the file lacks is as an empty cell.
+    """
+
+    table: str
+    line: int
+    cells: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """The row's id, or its line where it has none."""
+        return self.text("id") or f"line {self.line}"
+
+    @property
+    def family(self) -> str:
+        """The column `family`, or the id before its last hyphen."""
+        found = self.text("family") or self.text("id").rpartition("-")[0] or self.text("id")
+        return found or self.table.removesuffix(".csv")
+
+    def text(self, column: str) -> str:
+        """The cell's text; empty where there is none."""
+        return self.cells.get(column, "")
+
+    def number(self, column: str) -> float | None:
+        """The cell's number; None where it is empty.
+
+        Raises:
+            InputError: it holds something else than one finite number of zero or more.
+        """
+        text = self.text(column)
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < 0:
+            self.fail(column, "a number of zero or more, in plain digits")
+        return value
+
+    def whole(self, column: str) -> int | None:
+        """The cell's positive whole number; None where it is empty.
+
+        Raises:
+            InputError: it holds something else.
+        """
+        value = self.number(column)
+        if value is None:
+            return None
+        if value != int(value) or value < 1:
+            self.fail(column, "a positive whole number")
+        return int(value)
+
+    def fail(self, column: str, expected: str) -> NoReturn:
+        """Raise the `InputError` of a cell that is not what was expected."""
+        raise UnreadableError(
+            f"{self.table}: line {self.line}: {column}: found {shown(self.text(column))}, expected {expected}"
+        )
+
+
+class UnreadableError(InputError):
+    """A fault of the file itself, not a row that the model cannot express: nothing is scored."""
+
+
+def read(path: Path, columns: Columns) -> list[Row]:
+    """The rows of a file.
+
+    Raises:
+        UnreadableError: it cannot be read, is no CSV in UTF-8, lacks a column or has no row.
+    """
+    table = path.name
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise UnreadableError(f"{path}: is larger than {LARGEST_FILE:,} bytes")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"{path}: byte {error.start} is no UTF-8, expected a CSV file in UTF-8") from None
+    try:
+        return list(_rows(text, table, columns))
+    except csv.Error as error:
+        raise UnreadableError(f"{table}: invalid CSV: {error}") from None
+
+
+def _rows(text: str, table: str, columns: Columns) -> Iterator[Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header = [name.strip() for name in next(reader, [])]
+    check_header(header, table, columns)
+    empty = True
+    for cells in reader:
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) != len(header):
+            raise UnreadableError(
+                f"{table}: line {reader.line_num}: found {len(cells)} cells, expected the first line's {len(header)}"
+            )
+        empty = False
+        yield Row(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+    if empty:
+        raise UnreadableError(f"{table}: has no row, expected at least one below the first line")
+
+
+def check_header(header: list[str], table: str, columns: Columns) -> None:
+    """Refuse a first line that lacks a column, repeats one, or has one that is nearly a known one.
+
+    Raises:
+        UnreadableError: it does.
+    """
+    known = [*columns.required, *columns.optional]
+    repeated = next((name for name in header if name and header.count(name) > 1), None)
+    if repeated is not None:
+        raise UnreadableError(f"{table}: the column {shown(repeated)} comes twice, expected it once")
+    for name in columns.required:
+        if name not in header:
+            near = nearest(name, [other for other in header if other not in known])
+            raise UnreadableError(f"{table}: no column {shown(name)}, expected it in the first line{near}")
+    for name in header:
+        if name not in known and (near := nearest(name, [other for other in known if other not in header])):
+            raise UnreadableError(f"{table}: unknown column {shown(name)}{near}")

@@ -1,0 +1,37 @@
+"""The system of a row: by its part, with what a row or a family says of the network around it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .rows import Row
+
+
+def system_of(row: Row, values: Mapping[str, float | str] | None = None, default: str = "") -> System:
+    """The system of a row.
+
+    Args:
+        row: its column `hw_key` (or `system`) is a name or an alias of the catalogue, or the path of a .toml.
+        values: figures that replace the system's, as its file would have them.
+        default: the system of a row whose `hw_key` is empty; "" refuses it.
+
+    Raises:
+        InputError: there is no such system, or the row names none.
+    """
+    name = row.text("hw_key") or row.text("system") or default
+    if not name:
+        raise InputError("the row names no hw_key")
+    return _system(name, tuple(sorted((values or {}).items())))
+
+
+@lru_cache(maxsize=256)
+def _system(name: str, values: tuple[tuple[str, float | str], ...]) -> System:
+    system = System.load(name)
+    return system.with_values(dict(values), next(iter(system.matrix_rates)), "the row") if values else system

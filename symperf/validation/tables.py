@@ -1,0 +1,47 @@
+"""The tables of measurements, and the module that expresses the rows of each."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .case import Expressed
+    from .rows import Columns, Row
+
+TABLES = {
+    "training.csv": "training",
+    "memory.csv": "memory",
+    "inference.csv": "inference",
+    "reference_training.csv": "references",
+    "reference_inference.csv": "inference_references",
+}
+"""Name of a file -> the module of this package for its rows."""
+
+OWN = ("training.csv", "inference.csv", "memory.csv")
+"""Those that a user's folder may hold."""
+
+
+def columns_of(table: str) -> Columns:
+    """The columns of a table."""
+    found: Columns = _module(table).COLUMNS
+    return found
+
+
+def expresser(table: str) -> Callable[[Row], list[Expressed]]:
+    """The function that makes cases of a row of a table."""
+    found: Callable[[Row], list[Expressed]] = _module(table).express
+    return found
+
+
+def source_of(row: Row) -> str:
+    """What the errors of a row are grouped by: its family; memory apart from times, and references by their table."""
+    if row.table.startswith("reference_"):
+        return row.table.removesuffix(".csv")
+    return f"{row.family} memory" if row.table == "memory.csv" else row.family
+
+
+def _module(table: str) -> Any:
+    return importlib.import_module(f".{TABLES[table]}", __package__)
