@@ -1,7 +1,8 @@
 """What a quantity is measured in, and a checker that refuses a sum of unlike things.
 
-A dimension is five exponents, over second, byte, FLOP, joule and dollar. Counts (tokens, layers, ranks) are
-dimensionless. `sympy.physics.units` is not used: it lets `second + byte` pass and takes `Max` as dimensionless.
+A dimension is the exponents of second, byte, FLOP, joule, dollar, metre, volt and kilogram. Counts (tokens, layers,
+ranks) are dimensionless. `sympy.physics.units` is not used: it lets `second + byte` pass and takes `Max` as
+dimensionless.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import sympy
 
-UNITS = ("s", "B", "FLOP", "J", "$")
+UNITS = ("s", "B", "FLOP", "J", "$", "m", "V", "kg")
 
 
 class DimensionError(TypeError):
@@ -21,7 +22,7 @@ class DimensionError(TypeError):
 
 @dataclass(frozen=True)
 class Dimension:
-    """Exponents of (second, byte, FLOP, joule, dollar).
+    """Exponents of (second, byte, FLOP, joule, dollar, metre, volt, kilogram).
 
     >>> str(BYTE / SECOND), str(ONE), str((FLOP / SECOND) ** -1)
     ('B/s', '1', 's/FLOP')
@@ -53,9 +54,11 @@ def _base(index: int) -> Dimension:
 
 
 ONE = Dimension((Fraction(0),) * len(UNITS))
-SECOND, BYTE, FLOP, JOULE, DOLLAR = (_base(i) for i in range(len(UNITS)))
+SECOND, BYTE, FLOP, JOULE, DOLLAR, METRE, VOLT, KILOGRAM = (_base(i) for i in range(len(UNITS)))
 RATE = FLOP / SECOND
 BANDWIDTH = BYTE / SECOND
+POWER = JOULE / SECOND
+AREA = METRE**2
 
 
 def dimension_of(expr: Any, known: dict[sympy.Symbol, Dimension]) -> Dimension:

@@ -87,6 +87,19 @@ REGISTRY: dict[str, Formula] = {}
 _CALLED: ContextVar[dict[str, None] | None] = ContextVar("called", default=None)
 
 
+_KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """While this is open, a formula of the same arguments is built once; for where many structures are built."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
 @contextlib.contextmanager
 def recorded() -> Iterator[dict[str, None]]:
     """The names of the formulas that are called inside, also by other formulas; a page that is imported inside counts.
@@ -152,10 +165,15 @@ def formula(
             called = _CALLED.get()
             if called is not None:
                 called[name] = None
-            return plain(
-                *(sympy.sympify(a, strict=True) for a in args),
-                **{k: sympy.sympify(v, strict=True) for k, v in kwargs.items()},
-            )
+            exact = [sympy.sympify(a, strict=True) for a in args]
+            named = {k: sympy.sympify(v, strict=True) for k, v in kwargs.items()}
+            known = _KNOWN.get()
+            if known is None or called is not None:
+                return plain(*exact, **named)
+            key = (name, *exact, *named.items())
+            if key not in known:
+                known[key] = plain(*exact, **named)
+            return known[key]
 
         REGISTRY[name] = Formula(
             name=name,

@@ -6,6 +6,9 @@ from .references import SOURCES as SOURCES
 from .references import add as _add
 from .references import arxiv as _arxiv
 from .sources_of_serving import *  # noqa: F403
+from .sources_of_software import *  # noqa: F403
+from .sources_of_technology import *  # noqa: F403
+from .sources_of_training import *  # noqa: F403
 
 KUNDU = _arxiv(
     "kundu2024",

@@ -1,4 +1,4 @@
-"""The references of serving: scheduling, queues, speculation."""
+"""The references of serving: scheduling, queues, speculation, kernels and libraries of serving software."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ LEVIATHAN = arxiv(
     "Fast Inference from Transformers via Speculative Decoding",
     "Leviathan, Yaniv and Kalman, Matan and Matias, Yossi",
     2023,
+)
+VIDUR = arxiv(
+    "vidur2024",
+    "2405.05465",
+    "Vidur: A Large-Scale Simulation Framework for LLM Inference",
+    "Agrawal, Amey and Kedia, Nitin and Mohan, Jayashree and others",
+    2024,
+)
+XQA = add(
+    "nvidia2024xqa",
+    "misc",
+    "New XQA-kernel provides 2.4x more Llama-70B throughput within the same latency budget",
+    "{NVIDIA}",
+    2024,
+    howpublished="https://nvidia.github.io/TensorRT-LLM/blogs/XQA-kernel.html",
 )
 LITTLE = add(
     "little1961",

@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .allocation import allocate as allocate
     from .api import inference as inference
     from .api import serving as serving
     from .api import training as training
+    from .calibration.calibrate import calibrate as calibrate
     from .errors import InputError as InputError
     from .inspection import inspect as inspect
+    from .measuring.measure import measure as measure
     from .model import Model as Model
     from .plan import Plan as Plan
     from .run import Run as Run
+    from .searching.api import search as search
     from .system import System as System
+    from .technology import Technology as Technology
 
 _HOMES = {
     "InputError": "errors",
@@ -27,8 +32,13 @@ _HOMES = {
     "Plan": "plan",
     "Run": "run",
     "System": "system",
+    "Technology": "technology",
+    "allocate": "allocation",
+    "calibrate": "calibration.calibrate",
     "inference": "api",
     "inspect": "inspection",
+    "measure": "measuring.measure",
+    "search": "searching.api",
     "serving": "api",
     "training": "api",
 }

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 def training(
-    model: Model, system: System, plan: Plan | None = None, *, batch: int, sequence: int, **values: Any
+    model: Model,
+    system: System,
+    plan: Plan | None = None,
+    *,
+    batch: int,
+    sequence: int,
+    stack: str | os.PathLike[str] | None = None,
+    **values: Any,
 ) -> Run:
     """Cost of a training step of `batch` sequences of `sequence` tokens.
 
@@ -26,6 +33,8 @@ def training(
         plan: how the work is laid out; by default one device.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
+        stack: name of a training software's profile (`symperf list stacks`), or the path of one; by default the best
+            published kernels of the device.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -37,6 +46,10 @@ def training(
     from .plan import Plan as _Plan
     from .run import Run as _Run
 
+    if stack is not None:
+        from .software import Software
+
+        system = Software.load(stack).on(system)
     return _Run(model, system, plan or _Plan(), batch=batch, sequence=sequence, values=values)
 
 

@@ -176,9 +176,3 @@ class Architecture:
     def routed(self) -> bool:
         """Whether some layer has experts."""
         return any(kind.ffn in ("experts", "dense_experts") for kind in self.kinds)
-
-
-MODELLED_MIXERS = ("attention", "local_attention", "latent_attention")
-"""Mixers whose step is modelled."""
-MODELLED_FFNS = ("dense", "experts", "dense_experts")
-"""What may follow it."""

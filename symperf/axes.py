@@ -17,7 +17,7 @@ from .binding import DEFAULTS, LIMITS
 from .errors import InputError, nearest, shown
 from .model import Model
 from .plan import PRECISIONS, TRAINING_PRECISIONS, Plan, positive_integer
-from .run import MODEL_SIZES
+from .run import TRAINED_SIZES, size
 from .system import System, checked_number
 from .system_symbols import MATRIX_RATE, Limits
 from .system_symbols import SYMBOLS as SYSTEM_SYMBOLS
@@ -35,9 +35,9 @@ CHOICES = (
     "dropout",
 )
 """Axes of choices: each value has a structure, or numbers, of its own."""
-DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "batch", "sequence")
+DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "batch", "sequence", "encoder_sequence")
 FRACTIONS = ("overlap_tp", "overlap_dp")
-NUMERIC = (*DEGREES, *FRACTIONS, *MODEL_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
+NUMERIC = (*DEGREES, *FRACTIONS, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
 LONGEST = 10**7
 """Values of one axis."""
 SCALES = ("linear", "log")
@@ -216,7 +216,7 @@ def numbers(name: str, given: Any, where: str) -> np.ndarray[Any, Any]:
         plain = probe.item()
         one(name, int(plain) if plain.is_integer() else plain, where)
     limits = limits_of(name)
-    count = name in (*DEGREES, *MODEL_SIZES) or (limits is not None and limits.dimension is COUNT)
+    count = name in (*DEGREES, *TRAINED_SIZES) or (limits is not None and limits.dimension is COUNT)
     if count or (name not in NUMERIC and not (finite % 1).any()):
         return found.astype(np.int64)
     return found
@@ -229,7 +229,9 @@ def one(name: str, value: Any, where: str) -> float:
         InputError: it is out of range, or of the wrong kind.
     """
     try:
-        if name in DEGREES or name in MODEL_SIZES:
+        if name in TRAINED_SIZES:
+            return size(name, value)
+        if name in DEGREES:
             return positive_integer(name, value)
         if name in FRACTIONS:
             return float(getattr(Plan(**{name: value}), name))

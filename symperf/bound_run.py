@@ -13,6 +13,7 @@ from .analysis.mixin import Analysis
 from .codegen.interpret import adjoints, floats, run
 from .derive.mixin import Derivable
 from .errors import InputError, nearest, shown
+from .spending.mixin import Spending
 
 if TYPE_CHECKING:
     from .binding import Bound
@@ -62,7 +63,7 @@ class Row:
     each_s: float
 
 
-class BoundRun(Analysis, Derivable):
+class BoundRun(Analysis, Derivable, Spending):
     """A question with its closed forms and the values that their symbols take.
 
     Attributes:

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from . import counts
+from . import counts, multi_token_counts
 from .codegen.lower import lower
 from .compiled import Compiled, Term
 from .footprint import footprint
 from .formulas.parameters import flops_utilization
-from .formulas.symbols import SYMBOLS, batch, matrix_rate, pp, sequence, strip_units, tp
+from .formulas.symbols import (
+    SYMBOLS,
+    batch,
+    matrix_rate,
+    num_layers,
+    num_recomputed_layers,
+    pp,
+    sequence,
+    strip_units,
+    tp,
+)
 from .groups import replicas
 from .schedule import Idle, Op, closed_form, executions, terms, time_of
 from .step import TrainingStep
@@ -35,15 +45,26 @@ def step_time(structure: Structure) -> Any:
 
 
 def totals(structure: Structure) -> dict[str, Any]:
-    """Closed forms of a step over all devices: model FLOPs, executed FLOPs, tokens, devices."""
+    """Closed forms of a step over all devices: model FLOPs, executed FLOPs, tokens, devices.
+
+    FLOPs are also those of modules for multi-token prediction, as Megatron-LM counts them; parameters are the model's.
+    """
     forward = sympy.Add(*counts.forward_flops(structure.architecture).values())
+    forward += sympy.Add(*multi_token_counts.forward_flops(structure.architecture))
     return {
         "model_flops": 3 * forward,
-        "hardware_flops": 3 * forward + counts.recomputed_flops(structure.architecture, structure.recompute),
+        "hardware_flops": 3 * forward + _recomputed(structure),
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
     }
+
+
+def _recomputed(structure: Structure) -> Any:
+    """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
+    layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
+    return layers + multi_token_counts.recomputed_flops(structure)
 
 
 def metrics(structure: Structure, time: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from .compiled import compiled
 from .errors import InputError, nearest, shown
 from .grammar import Node, evaluate, number, predicate
 from .plan import LARGEST, Plan, require_modelled
-from .run import MODEL_SIZES, structure_of
+from .run import TRAINED_SIZES, WORK, require_multi_token_head, structure_of
 from .system import checked_number
 from .units import COUNT
-from .validity import NAMES, RULES, flags
+from .validity import ABSENT, NAMES, RULES, flags, model_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,17 +135,20 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
         else:
             absent.append(name)
     rules = question.rules()
+    derived = dict(question.derived)
+    if "encoder_sequence" not in scalars and "encoder_sequence" not in question.given():
+        derived["encoder_sequence"] = Node("name", ("sequence",))
     kept = {}
     for name, node in rules.items():
         names = node.names()
-        if names & question.given():
+        if names & (question.given() | set(derived)):
             kept[name] = node
         elif not _holds(node, scalars):
             if single:
                 raise InputError(_message(name, base, scalars))
             kept[name] = node
     constraints = kept | dict(question.where)
-    made = assemble(program, wanted, question.derived, constraints, question.varying)
+    made = assemble(program, wanted, derived, constraints, question.varying)
     missing = [name for name in made.inputs if name not in scalars and name not in question.varying]
     if missing:
         raise InputError(f"{missing[0]}: the system does not give it; set it, or use a system that has it")
@@ -181,11 +184,13 @@ def _bound(
     if several:
         fields |= {"vpp": 2, "pp": 2}
     plan = Plan(**fields).with_micro_batch(1)
-    require_modelled(model)
-    figures = {n: v for n, v in base.values.items() if n not in MODEL_SIZES and n not in DEFAULTS}
+    asked = base.values.get("encoder_sequence", first.get("encoder_sequence"))
+    require_modelled(model, None if asked is None else int(asked))
+    figures = {n: v for n, v in base.values.items() if n not in (*TRAINED_SIZES, *DEFAULTS, *WORK)}
     figures |= {n: v for n, v in first.items() if limits_of(n) is not None and n not in DEFAULTS}
     system = system.with_values(figures, precision_of(plan, system)) if figures else system
-    sizes = {n: v for n, v in base.values.items() if n in MODEL_SIZES}
+    sizes = {n: v for n, v in base.values.items() if n in TRAINED_SIZES}
+    require_multi_token_head(model, {*sizes, *given})
     if "position_rows" in {*sizes, *given} and model.architecture.positions != "learned":
         raise InputError(f"position_rows: {model.name} has no learned positions")
     defaults = {n: checked_number(v, LIMITS[n], f"set: {n}") for n, v in base.values.items() if n in DEFAULTS}
@@ -193,8 +198,13 @@ def _bound(
     scalars = {name: value for name, (value, _) in bound.items()}
     scalars |= {name: float(value) for name, value in {**degrees, **base.work, **sizes}.items()}
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
-    scalars |= {"routed": float(model.architecture.routed)}
-    scalars = {"num_experts": 1.0, "expert_intermediate_size": 1.0} | scalars
+    scalars |= {name: float(value) for name, value in model_flags(model.sizes).items()}
+    scalars = {name: float(value) for name, value in ABSENT.items()} | scalars
+    scalars.pop("encoder_sequence", None)
+    if "encoder_sequence" in base.values:
+        scalars["encoder_sequence"] = float(base.values["encoder_sequence"])
+    elif "sequence" in base.work and "sequence" not in given:
+        scalars["encoder_sequence"] = float(base.work["sequence"])
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
     return structure_of(model, system, plan), {n: v for n, v in scalars.items() if n not in given}
@@ -226,8 +236,9 @@ def _message(name: str, base: Base, scalars: Mapping[str, float]) -> str:
 
 def _domain(name: str) -> Node | None:
     """The condition under which a derived value of a symbol is one that a single run takes."""
-    if name in DEGREES or name in MODEL_SIZES:
-        text = f"{name} == floor({name}) and 1 <= {name} <= {LARGEST}"
+    if name in DEGREES or name in TRAINED_SIZES:
+        lowest = 0 if name == "num_multi_token_layers" else 1
+        text = f"{name} == floor({name}) and {lowest} <= {name} <= {LARGEST}"
     elif name in FRACTIONS:
         text = f"0 <= {name} <= 1"
     else:

@@ -159,16 +159,20 @@ def stage_layer_parameters(architecture: Architecture) -> Any:
     return num_layers / pp * layer_parameters(architecture, tp)
 
 
-def stage_end_parameters(architecture: Architecture) -> Any:
+def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:
     """Parameters of the larger end on one device: the tables, or norm and head; both on a single stage.
 
     With a pipeline the last stage holds a copy of a tied table.
+
+    Args:
+        architecture: of the model.
+        copied: what else a last stage of several has copies of.
     """
     first = embedding_parameters(architecture, tp)
     norm, head = final_norm_parameters(architecture), head_parameters(architecture, tp)
     tied = architecture.tied_embeddings
     copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
-    return Max(first + complement(present(pp)) * (norm + head), present(pp) * (norm + head + copy))
+    return Max(first + complement(present(pp)) * (norm + head), present(pp) * (norm + head + copy + copied))
 
 
 def forward_flops(
@@ -280,5 +284,5 @@ def recomputed_flops(architecture: Architecture, recompute: str) -> Any:
         return ZERO
     forward = forward_flops(architecture)
     if recompute == "selective":
-        return forward["attention_scores"]
+        return forward["attention_scores"] + forward.get("cross_attention_scores", ZERO)
     return sum((flops for name, flops in forward.items() if name not in ENDS), ZERO)

@@ -112,7 +112,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
-    notes += _warnings(inner, architecture, window, context, caps)
+    notes += _warnings(inner, caps)
     if inner is not config and config.holds("quantization_config"):
         notes.append(QUANTIZED)
     return Parsed(model_type, architecture, sizes, context, window, tuple(notes))
@@ -168,19 +168,13 @@ def _soft_caps(config: Config, family: Family) -> list[str]:
     return [k for k in keys if (config.data[k] is not None if k in config.data else "soft_capping" in family.traits)]
 
 
-def _warnings(
-    config: Config, architecture: Architecture, window: int | None, context: int | None, caps: list[str]
-) -> list[str]:
+def _warnings(config: Config, caps: list[str]) -> list[str]:
     """What a config says, one line each, that the cost does not carry."""
     notes = []
-    if window is not None and (context is None or window < context) and architecture.uniform_dense:
-        notes.append(f"training costs attention in windows of {window} tokens as attention to the whole context")
     if caps:
         notes.append(f"the elementwise work of soft-capping ({', '.join(caps)}) is left out")
     if config.holds("quantization_config"):
         notes.append(QUANTIZED)
-    if architecture.multi_token_head:
-        notes.append("the layers for multi-token prediction are left out")
     config.used |= {"sliding_window", "layer_types"}
     unknown = [key for key in config.data if key not in config.used and not without_cost(key)]
     unknown = [key for key in unknown if config.data[key] is not None and config.data[key] is not False]

@@ -47,16 +47,21 @@ class Kernels:
             time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
         else:
             time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
-        return Op(path, time, Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic))
+        demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
+        return Op(path, time, demand, (rows, columns, inner, groups))
 
     def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
         """The gradient of a linear layer's weights, added to the accumulated gradient."""
         return self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
 
-    def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: int) -> Op:
+    def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
         """An element-wise or reducing kernel."""
         work = elementwise.elementwise_flops(elements, flops_per_element)
         return Op(path, roofline.stream_time(traffic, work), Demand(work, traffic))
+
+    def fused(self, path: str, time: Any, work: Any, traffic: Any) -> Op:
+        """A kernel, or a few, with a time of its own."""
+        return Op(path, time, Demand(work, traffic))
 
     def flash(self, path: str, work: Any, traffic: Any) -> Op:
         """The forward flash-attention kernel."""

@@ -113,7 +113,7 @@ def expert_parameters(architecture: Architecture) -> Any:
 def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer of a kind."""
     total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
-    total += _mixer_vectors(architecture, kind) + _norms(architecture, kind)
+    total += mixer_vectors(architecture, kind) + norms(architecture, kind)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("experts", "dense_experts"):
@@ -136,13 +136,14 @@ def router_parameters(architecture: Architecture) -> Any:
     return total + (h + sym.num_experts if architecture.router_scale else ZERO)
 
 
-def _norms(architecture: Architecture, kind: LayerKind) -> Any:
+def norms(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
     return (count + (1 if kind.cross else 0)) * norm(architecture, h)
 
 
-def _mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
+def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     """Biases, inner norms and other vectors of a mixer."""
     if kind.mixer in ("attention", "local_attention"):
         return _attention_vectors(architecture, kind)

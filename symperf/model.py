@@ -65,22 +65,6 @@ class Model:
         """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
         return self.architecture.uniform_dense
 
-    def require_uniform_dense(self, use: str) -> None:
-        """Refuse a use that is modelled for uniform dense decoders only.
-
-        Args:
-            use: what is asked for, as the message says it: "training".
-
-        Raises:
-            InputError: the model has layers of other kinds.
-        """
-        if not self.uniform_dense:
-            kinds = "; ".join(str(kind) for kind in self.architecture.kinds)
-            raise InputError(
-                f"{self.name}: its layers ({kinds}) are not modelled in {use} yet, only decoders with attention and "
-                "an MLP of one size in every layer"
-            )
-
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Model:
         """Read a model.

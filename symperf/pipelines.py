@@ -9,10 +9,19 @@ import sympy
 from .formulas import dual_pipe as dual
 from .formulas import zero_bubble as zb
 from .formulas.atoms import Max, less_one
-from .formulas.symbols import first_stage_layers, last_stage_layers, num_layers, overlap_dp, overlap_ep, pp
+from .formulas.symbols import (
+    first_stage_layers,
+    last_stage_layers,
+    num_layers,
+    num_recomputed_layers,
+    overlap_dp,
+    overlap_ep,
+    pp,
+)
 from .schedule import Overlap, Repeat, Scheduled, part
 from .schedule import sequence as in_sequence
 from .stages import fullest_layers, middle_layers
+from .transfers import with_gradients
 
 if TYPE_CHECKING:
     from .schedule import Node, Op
@@ -55,7 +64,8 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
         node = Scheduled((step.forward, inputs, weights), (count,) * 3, lambda f, i, g: rule(f, i, g, count, pp))
         ends = step.ends()
     reduction = step.gradient_reduction()
-    return [node if reduction is None else Overlap(node, reduction, overlap_dp), ends]
+    passes = node if reduction is None else Overlap(node, reduction, overlap_dp)
+    return [with_gradients(structure, passes, step.updated_parameters), ends]
 
 
 def paired(step: TrainingStep) -> Node:
@@ -67,23 +77,26 @@ def paired(step: TrainingStep) -> Node:
 def paced_by_given_stages(step: TrainingStep) -> Scheduled:
     """All micro-batches but the first, at the pace of the slowest of the first, the last and the other stages.
 
-    The time of (m - 1)(T_s + max(l_1 T_l + T_1, l_o T_l, l_p T_l + T_p)) + T_1 + T_p, where T_l is that of a layer and
-    T_s that of the transfers; by `uneven_stages_time`.
+    The time of (m - 1)(T_s + l_r T_r + max(l_1 T_l + T_1, l_o T_l, l_p T_l + T_p)) + T_1 + T_p, where T_l is that of a
+    layer, T_s that of the transfers, and T_r that of a recomputed layer, l_r in each stage; by `uneven_stages_time`.
     """
     later = less_one(step.micro_batches)
     layer = in_sequence(
         *(Repeat(in_sequence(forward, backward), count / num_layers) for forward, backward, count in step.each)
     )
+    again = in_sequence(*(Repeat(node, count / num_layers) for node, count in step.again))
     transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
     first, last = step.both_ends()
 
-    def rule(layer_time: Any, transfer_time: Any, first_time: Any, last_time: Any) -> Any:
+    def rule(layer_time: Any, transfer_time: Any, first_time: Any, last_time: Any, again_time: Any) -> Any:
         slowest = Max(
             first_stage_layers * layer_time + first_time,
             middle_layers() * layer_time,
             last_stage_layers * layer_time + last_time,
         )
-        return later * (transfer_time + slowest) + first_time + last_time
+        fixed = transfer_time + num_recomputed_layers * again_time
+        return later * (fixed + slowest) + first_time + last_time
 
-    counts = (later * fullest_layers(step.structure), later, step.micro_batches, step.micro_batches)
-    return Scheduled((layer, transfers, first, last), counts, rule)
+    ends = step.micro_batches, step.micro_batches
+    counts = (later * fullest_layers(step.structure), later, *ends, later * num_recomputed_layers)
+    return Scheduled((layer, transfers, first, last, again), counts, rule)

@@ -21,6 +21,7 @@ from .formulas.symbols import (
     tp,
     vpp,
 )
+from .multi_token_counts import copied_parameters
 
 if TYPE_CHECKING:
     from .structure import Structure
@@ -65,14 +66,14 @@ def stage_parameters(structure: Structure) -> tuple[Any, Any]:
 
 
 def held_parameters(structure: Structure) -> tuple[Any, Any, Any]:
-    """Parameters on the fullest device: of dense layers, of routed experts, and of the ends.
+    """Parameters on the fullest device: of dense layers, of routed experts, and of the ends; without modules of MTP.
 
     Under DualPipe a device has two stages, and the first device both ends of the model.
     """
     architecture = structure.architecture
     dense, experts = stage_parameters(structure)
     if structure.schedule != "dualpipe":
-        return dense, experts, counts.stage_end_parameters(architecture)
+        return dense, experts, counts.stage_end_parameters(architecture, copied_parameters(structure))
     return dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(experts), _both_ends(structure)
 
 

@@ -23,7 +23,7 @@ from .engine import CellKernel, stores
 from .errors import InputError, nearest, shown
 from .grammar import Node, number, predicate
 from .plan import Plan
-from .run import MODEL_SIZES
+from .run import TRAINED_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -340,7 +340,7 @@ def _fixed(
     elif name in NUMERIC:
         checked = one(name, value, where)
         target: dict[str, Any] = plan if name in Plan.names() else work if name in ("batch", "sequence") else values
-        target[name] = int(checked) if name in MODEL_SIZES else checked
+        target[name] = int(checked) if name in TRAINED_SIZES else checked
     else:
         raise InputError(f"axis {name}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
     return base

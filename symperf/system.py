@@ -23,6 +23,8 @@ from symperf.units import BANDWIDTH, BYTES, COUNT, FRACTION, RATE, Dimension, pa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from symperf.technology import Technology
+
 CATALOGUE: Final = Path(__file__).parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
 _TEXTS: Final = ("name", "title", "aliases", "base")
@@ -61,6 +63,31 @@ class System:
         """
         raw = _read(_locate(source), ())
         return _build(raw)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], label: str = "system") -> System:
+        """The system that a TOML file with this table describes; a relative base counts from the working folder.
+
+        Raises:
+            InputError: as of a file; the line begins with `label`.
+
+        """
+        return _build(_read_table(dict(table), label, Path(f"{label}.toml"), ()))
+
+    @classmethod
+    def from_technology(cls, technology: Technology, name: str = "generated", **budget: Any) -> System:
+        """The system of a chip that a technology and a budget give, with the technology's memory and network.
+
+        Args:
+            technology: a logic node with a memory and networks (`symperf.technology.Technology`).
+            name: of the system.
+            budget: what `Technology.chip` takes: `die_area`, `power`, shares, counts.
+
+        Raises:
+            InputError: a budget that holds no core, no memory or more than there is.
+
+        """
+        return technology.chip(**budget).system(name)
 
     def value(self, name: str) -> float:
         """Return the SI value of one symbol; matrix rates have their own method.
@@ -195,9 +222,12 @@ def parse_file(path: Path, label: str) -> dict[str, Any]:
 
 def _read(path: Path, seen: tuple[Path, ...]) -> _Raw:
     """Read the values of a file on top of those of its base."""
-    own = path.parent == CATALOGUE
-    label = path.name if own else str(path)
-    table = parse_file(path, label)
+    label = path.name if path.parent == CATALOGUE else str(path)
+    return _read_table(parse_file(path, label), label, path, seen)
+
+
+def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path, ...]) -> _Raw:
+    """Read the values of a table, as of the file `path`, on top of those of its base."""
     known = [*_TEXTS, "matrix_rate", *SYMBOLS]
     for key in table:
         if key not in known:

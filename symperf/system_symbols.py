@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from symperf.physical_units import BYTE_ENERGY, ENERGY_PRICE, FACTOR, FLOP_ENERGY, HOURLY, INTENSITY, LIFETIME
 from symperf.units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, PRICE, RATE, TIME, Dimension
 
 if TYPE_CHECKING:
@@ -51,20 +52,36 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "scale_up_latency": Limits(TIME, 1e-10, 1e-2, _UP, zero=True),
     "scale_out_bandwidth": Limits(BANDWIDTH, 1e7, 1e15, _UP),
     "scale_out_latency": Limits(TIME, 1e-10, 1e-1, _OUT, zero=True),
+    "host_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
+    "host_memory_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
     "launch_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "power": Limits(POWER, 1.0, 1e6),
+    "static_power": Limits(POWER, 0.1, 1e6, zero=True),
+    "matrix_energy": Limits(FLOP_ENERGY, 1e-16, 1e-8),
+    "vector_energy": Limits(FLOP_ENERGY, 1e-16, 1e-8),
+    "memory_energy": Limits(BYTE_ENERGY, 1e-15, 1e-6),
+    "l2_energy": Limits(BYTE_ENERGY, 1e-16, 1e-6, "l2_bandwidth"),
+    "scale_up_energy": Limits(BYTE_ENERGY, 1e-15, 1e-6, _UP),
+    "scale_out_energy": Limits(BYTE_ENERGY, 1e-15, 1e-6, _OUT),
     "price": Limits(PRICE, 1.0, 1e8),
+    "price_per_hour": Limits(HOURLY, 1e-7, 1.0),
+    "lifetime": Limits(LIFETIME, 3600.0, 3e9),
+    "electricity_price": Limits(ENERGY_PRICE, 1e-12, 1e-3, zero=True),
+    "facility_overhead": Limits(FACTOR, 1.0, 10.0),
+    "grid_intensity": Limits(INTENSITY, 1e-12, 1e-5, zero=True),
     "matrix_efficiency": _EFFICIENCY,
     "fp8_efficiency": _EFFICIENCY,
     "vector_efficiency": _EFFICIENCY,
     "memory_efficiency": _EFFICIENCY,
     "l2_efficiency": Limits(FRACTION, 1e-4, 1.0, "l2_bandwidth"),
+    "reread_efficiency": Limits(FRACTION, 1e-4, 1.0, "l2_bandwidth"),
     "attention_efficiency": _EFFICIENCY,
     "attention_backward_efficiency": _EFFICIENCY,
     "scale_up_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
     "scale_out_efficiency": Limits(FRACTION, 1e-4, 1.0, _OUT),
     "scale_up_half_bytes": Limits(BYTES, 1.0, 1e10, _UP, zero=True),
     "scale_out_half_bytes": Limits(BYTES, 1.0, 1e10, _OUT, zero=True),
+    "collective_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
 }
 
 
@@ -76,11 +93,13 @@ ASSUMED: Final[Mapping[str, tuple[float, float, float, str]]] = {
     "vector_efficiency": (0.965, 0.94, 0.99, "mean of A100 0.989 and GH200 0.941, OpenCL-Benchmark"),
     "memory_efficiency": (0.795, 0.671, 0.899, f"median of 18 parts, 10th to 90th percentile, {_BY}/memory.py"),
     "l2_efficiency": (0.705, 0.429, 0.982, f"mean of A100 0.429 and H800 0.982, {_BY}/memory.py"),
+    "reread_efficiency": (0.375, 0.32, 0.5, f"mean of A100 0.429 and H200 0.32, {_BY}/memory.py"),
     "attention_efficiency": (0.584, 0.435, 0.73, f"median of A100, H100, B200, {_BY}/attention.py"),
     "attention_backward_efficiency": (0.527, 0.319, 0.63, f"median of A100, H100, B200, {_BY}/attention.py"),
     "scale_up_efficiency": (0.78, 0.698, 0.822, f"median of A100, H100, H200, B200, MI300X, {_BY}/collectives.py"),
     "scale_up_half_bytes": (17.0e6, 7.35e6, 27.9e6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "scale_up_latency": (6.81e-6, 4.88e-6, 7.84e-6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
+    "collective_latency": (41e-6, 30e-6, 60e-6, f"mean of A100 44 us and H100 38 us, {_BY}/collectives.py"),
     "scale_out_efficiency": (0.739, 0.649, 0.835, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_half_bytes": (11.2e6, 3.86e6, 13.3e6, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_latency": (

@@ -31,7 +31,37 @@ def geometric(ratio: Any, last: Any) -> Any:
     return np.where(ratio == 1, last + 1, (1 - inside ** (last + 1)) / (1 - inside))
 
 
+def power_law_voltage(level: Any) -> Any:
+    """The largest root v of v (v - 1)^2 = max(level, 4/27), by hyperbolic functions."""
+    return 2 / 3 * (1 + np.cosh(np.arccosh(np.maximum(13.5 * np.maximum(level, 4 / 27) - 1, 1.0)) / 3))
+
+
+def triangular(expected: Any) -> Any:
+    """((1 - exp(-x)) / x)^2, 1 at 0."""
+    inside = np.where(expected == 0, 1.0, expected)
+    return np.where(expected == 0, 1.0, (-np.expm1(-inside) / inside) ** 2)
+
+
+def least(count: Any, start: Any, *lines: Any) -> Any:
+    """The sum, term by term, of the smaller of two maxima of two lines each."""
+    count, start, *lines = np.broadcast_arrays(count, start, *lines)
+    total = np.zeros(count.shape)
+    for i in range(int(np.ceil(np.max(count)))):
+        a, b, c, d = (low + slope * (start + i) for low, slope in zip(lines[::2], lines[1::2], strict=True))
+        total += np.where(i < count - 1e-6, np.minimum(np.maximum(a, b), np.maximum(c, d)), 0.0)
+    return total
+
+
 MEANING = {
+    "least_sum": least,
+    "exceeding": lambda count, limit: np.maximum(count - limit, 0.0),
+    "place_in_chunk": lambda token, chunk: token - chunk * (np.ceil(token / chunk) - 1),
+    "chosen_load": lambda share, draws: draws * share / (1 - (1 - share) ** draws),
+    "law_voltage": power_law_voltage,
+    "law_speed": lambda level, floor: level / np.maximum(floor, power_law_voltage(level)) ** 2,
+    "floor_div": lambda amount, size: np.floor(amount / size),
+    "clustered_part": lambda expected, clustering: (1 + expected / clustering) ** -clustering,
+    "triangular_part": triangular,
     "max_sum": sum_of_larger_lines,
     "fraction_power": np.power,
     "geometric_sum": geometric,
@@ -44,6 +74,7 @@ MEANING = {
     "less_one": lambda count: count - 1,
     "complement": lambda fraction: 1 - fraction,
     "present": lambda count: np.where(count > 1, 1.0, 0.0),
+    "held": lambda count: count,
     "Add": lambda *args: sum(args),
     "Mul": lambda *args: np.prod(np.broadcast_arrays(*args), axis=0),
     "Pow": np.power,

@@ -70,6 +70,7 @@ def parallel_points(seed: int, regime: str = "even", size: int = 1024) -> Batch:
         "last_stage_layers": np.maximum(1, layers / pp - 2),
         "overlap_ep": draw.random.uniform(0, 1, size),
         "overlap_gather": draw.random.uniform(0, 1, size),
+        "overlap_parameters": draw.random.uniform(0, 1, size),
         "num_experts": experts,
         "node_limit": draw.whole(1, 8),
         "num_experts_per_token": np.minimum(experts, draw.powers(3)),
@@ -85,5 +86,8 @@ def parallel_points(seed: int, regime: str = "even", size: int = 1024) -> Batch:
     mixtures = {
         "num_latent_attention_dense_layers": "num_latent_attention_experts_layers",
         "num_local_attention_experts_layers": "num_attention_experts_layers",
+        "num_local_attention_dense_layers": "num_attention_dense_layers",
     }
+    found["sliding_window"] = draw.whole(1, 4096)
+    found["num_multi_token_layers"] = draw.whole(0, 2)
     return found | dict.fromkeys(mixtures, some) | dict.fromkeys(mixtures.values(), layers - some)

@@ -122,6 +122,8 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
     heads = groups * draw.powers(3)
     hidden = heads * width
     micro_batch = draw.powers(3)
+    layers = draw.whole(1, 6)
+    wide = np.ceil(layers / 2)
     found |= {
         "tp": tp,
         "pp": pp,
@@ -130,22 +132,31 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
         "micro_batch": micro_batch,
         "batch": micro_batch * dp * pp * draw.whole(1, 9),
         "sequence": tp * draw.whole(1, 300),
-        "num_layers": pp * vpp * draw.whole(1, 6),
+        "num_layers": pp * vpp * layers,
+        "num_attention_dense_layers": pp * vpp * wide,
+        "num_local_attention_dense_layers": pp * vpp * (layers - wide),
         "num_attention_heads": heads,
         "num_key_value_heads": groups,
         "head_dim": width,
         "hidden_size": hidden,
         "intermediate_size": hidden * draw.whole(2, 5),
         "vocab_size": draw.whole(1000, 300_000),
+        "sliding_window": draw.whole(16, 5000),
         "position_rows": np.where(draw.random.random(size) < 0.5, 0.0, draw.whole(1, 9000)),
         "compute_units": draw.whole(16, 304),
         "scale_up_size": draw.powers(6),
         "overlap_tp": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
         "overlap_dp": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
+        "overlap_parameters": np.clip(draw.random.uniform(-0.3, 1.3, size), 0, 1),
         "tile_long": np.full(size, 256.0),
         "tile_wide": np.full(size, 128.0),
         "tile_narrow": np.full(size, 64.0),
         "memory_capacity": np.full(size, 80e9),
+    }
+    found |= {
+        "fragmentation": draw.random.uniform(0, 0.3, size),
+        "context_bytes": draw.real(1e7, 1e9),
+        "collective_buffer_bytes": draw.real(1e7, 1e10),
     }
     for name, factor in REGIMES[regime].items():
         found[name] = found[name] * factor

@@ -16,7 +16,7 @@ from symperf.codegen.adjoint import gradient
 from symperf.codegen.interpret import adjoints, arrays, exact, floats, run
 from symperf.codegen.passes import masks, prune
 from symperf.codegen.program import Program
-from symperf.formulas.atoms import Max, Min, ceil_div, log2, present
+from symperf.formulas.atoms import Max, Min, ceil_div, held, log2, present
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -92,6 +92,7 @@ def test_jumps() -> None:
     assert _partials(ceil_div(x, y), x=7, y=2) == {"d/x": 0.5, "d/y": -1.75}
     assert _partials(z * ceil_div(x, y), x=7, y=2, z=3) == {"d/x": 1.5, "d/y": -5.25, "d/z": 4}
     assert _partials(z * present(x), x=7, z=3) == {"d/x": 0, "d/z": 1}
+    assert _partials(z * held(x), x=7, z=3) == {"d/x": 0, "d/z": 7}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from symperf.formulas.atoms import (
     bubble,
     ceil_div,
     complement,
+    held,
     less_one,
     log2,
     present,
@@ -46,6 +47,7 @@ ARGUMENTS = {
     less_one: _of("ranks"),
     complement: _of("overlap"),
     present: _of("ranks"),
+    held: _of("ranks"),
 }
 each_atom = pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.__name__)
 

@@ -21,7 +21,7 @@ from strategies import (
 
 from symperf.codegen.interpret import Arithmetic, adjoints, arrays, exact, floats, run
 from symperf.codegen.lower import lower
-from symperf.formulas.atoms import Atom, Max, Min, ceil_div, complement, less_one, log2, present
+from symperf.formulas.atoms import Atom, Max, Min, ceil_div, complement, held, less_one, log2, present
 from symperf.formulas.symbols import SYMBOLS
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _sizes() -> Arithmetic:
             "log2": of("log2", lambda a: max(a[1] / a[0], math.log2(a[0]))),
             "ceil_div": of("ceil_div", lambda a, b: math.ceil(a[0] / b[0])),
             "present": of("present", lambda _: 1.0),
+            "held": of("held", lambda a: a[1]),
         },
         lambda condition, yes, no: yes if condition else no,
     )
@@ -218,6 +219,7 @@ def test_rounded_quotients_differentiate_as_exact_ones() -> None:
     """`ceil_div` has the derivative of the quotient that it rounds; `present` has none."""
     assert _slopes(ceil_div(x, y), x=7.0, y=2.0) == {"x": 0.5, "y": -1.75}
     assert _slopes(present(x) * y, x=7.0, y=2.0) == {"y": 1.0}
+    assert _slopes(held(x) * y, x=7.0, y=2.0) == {"y": 7.0}
 
 
 def _chain() -> Program:

@@ -32,7 +32,8 @@ def test_time_is_homogeneous(name: str, seed: int, regime: str, factor: float) -
 def test_memory_is_homogeneous(name: str, seed: int, factor: float) -> None:
     """Memory is proportional to the bytes of the formats and of the workspace."""
     batch = points_of(name, seed)
-    formats = [n for n, e in SYMBOLS.items() if n in batch and (e.group == "format" or n == "workspace_bytes")]
+    fixed = ("workspace_bytes", "context_bytes", "collective_buffer_bytes")
+    formats = [n for n, e in SYMBOLS.items() if n in batch and (e.group == "format" or n in fixed)]
     wide = {n: batch[n] * factor for n in formats}
     one, two = Values(STRUCTURES[name], batch), Values(STRUCTURES[name], batch | wide)
     assert np.allclose(two["memory"], one["memory"] * factor, rtol=1e-12, atol=0)

@@ -104,7 +104,9 @@ def test_structure_follows_the_keys(load: Any) -> None:
     assert load(DEEPSEEK | {"n_shared_experts": 2}).sizes["shared_expert_intermediate_size"] == 32
     mtp = load(DEEPSEEK | {"num_nextn_predict_layers": 1})
     assert mtp.architecture.multi_token_head
-    assert "multi-token prediction" in mtp.warnings[0]
+    assert not any("multi-token" in text for text in mtp.warnings)
+    assert mtp.sizes["num_multi_token_layers"] == 1
+    assert not load(DEEPSEEK | {"num_nextn_predict_layers": 0}).architecture.multi_token_head
     assert load(GPT_OSS).architecture.attention_sinks
     assert load(LLAMA4).architecture.chunked_attention
     assert load(T5 | {"feed_forward_proj": "gated-gelu"}).architecture.gated_mlp

@@ -106,7 +106,7 @@ def test_one_part_sends_nothing(way: str) -> None:
 def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
     """The tree's core is `ring_attention_time` and, backward, `ring_attention_backward_time`."""
     of = parallel(context="ring")
-    layer = TrainingStep(of).decoder
+    (core,) = TrainingStep(of).decoder.mixers
     batch = parallel_points(seed, regime, 128)
     values = Values(of, batch)
 
@@ -118,7 +118,7 @@ def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
     f = [names[f"layer/attention/{x}"] for x in ("flash/forward", "ring/forward")]
     b = [names[f"layer/attention/{x}"] for x in ("flash/backward", "ring/backward", "ring/backward_gradients")]
     wanted = con.ring_attention_time(*f, 1, cp), con.ring_attention_backward_time(*b, 1, cp)
-    built = time_of(layer.core_forward("forward"), leaf), time_of(layer.core_backward(), leaf)
+    built = time_of(core.core_forward("forward"), leaf), time_of(core.core_backward(), leaf)
     assert built[0] == wanted[0]
     for parts in (1, 2, 3, 8):
         assert sympy.expand(built[1].subs(cp, parts) - wanted[1].subs(cp, parts)) == 0

@@ -64,6 +64,14 @@ UNDECIDED: dict[tuple[str, str], str] = {
     },
     ("windowed_generation_time", "first_context"): "longer contexts leave fewer steps that grow",
     ("windowed_generation_time", "sliding_window"): "a wider window leaves fewer steps at its full width",
+    ("windowed_split_generation_time", "first_context"): "longer contexts leave fewer steps that grow",
+    ("windowed_split_generation_time", "sliding_window"): "a wider window leaves fewer steps at its full width",
+    **{
+        (name, symbol): "contexts start again at the end of each chunk"
+        for name in ("chunked_generation_time", "chunked_split_generation_time")
+        for symbol in ("steps", "first_context", "sliding_window")
+    },
+    ("expected_experts", "num_experts"): "more experts to choose from, each of which is chosen less often",
     ("speculative_token_time", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("speculative_speedup", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("chunked_attention_time", "chunks"): "more chunks read the cache more often, but each has fewer tokens",
@@ -71,7 +79,13 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
     **{
         (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"
-        for name in ("ssd_flops", "delta_rule_flops", "delta_solve_flops")
+        for name in (
+            "ssd_flops",
+            "ssd_backward_flops",
+            "delta_rule_flops",
+            "delta_solve_flops",
+            "delta_rule_backward_flops",
+        )
     },
     ("window_pairs", "sliding_window"): "a wider window makes longer rows, but fewer of them are whole",
     **{
@@ -92,6 +106,15 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("scale_up_multimem_all_reduce_time", "ranks"): ONE_RANK,
     ("padded_group_rows", "groups"): TILES,
     ("padded_group_rows", "tile_rows"): TILES,
+    ("interleaved_stage_in_flight", "vpp"): "more chunks are smaller, but their number in flight grows with them",
+    **{
+        ("uneven_stage_layers", symbol): "a difference, which the fold gives no sign"
+        for symbol in ("num_layers", "stages", "stage_number")
+    },
+    ("operating_voltage", "threshold_voltage"): "a higher threshold allows less overdrive at a higher voltage",
+    ("operating_frequency", "threshold_voltage"): "the nominal voltage and the law move with the threshold",
+    ("operating_frequency", "nominal_overdrive"): "a higher nominal voltage is a slower law at a higher power level",
+    ("frequency_at_voltage", "threshold_voltage"): "the threshold slows both the nominal clock and this one",
     ("ring_tree_crossover_bytes", "ranks"): "a difference of hops, which the fold gives no sign",
     ("ring_tree_crossover_bytes", "link_bandwidth"): "a factor of unproved sign: at whole ranks it is not negative",
     ("ring_tree_crossover_bytes", "link_latency"): "a factor of unproved sign: at whole ranks it is not negative",

@@ -109,7 +109,7 @@ def test_data_sheet_rates(name: str, precision: str, rate: float) -> None:
 
 
 def test_structure() -> None:
-    a100, tpu = System.load("a100-80gb-sxm"), System.load("tpu-v5e")
+    a100, tpu = System.load("a100-80gb-sxm"), System.load("tpu-v4")
     assert (a100.levels, a100.quantised, a100.tiers) == (("memory", "l2"), True, ("scale_up", "scale_out"))
     assert (tpu.levels, tpu.quantised, tpu.tiers) == (("memory",), False, ("scale_up",))
     assert any("compute_units" in w for w in tpu.warnings)

@@ -106,6 +106,7 @@ def fifty_digits() -> Arithmetic:
         floats().forward
         | {
             "present": lambda a: context.mpf(1 if a > 1 else 0),
+            "held": lambda a: a,
             "at_least": lambda a, b: context.mpf(1 if a >= b else 0),
             "sqrt": context.sqrt,
             "log2": lambda a: context.log(a) / context.log(2),

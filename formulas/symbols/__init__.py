@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from .chip import *  # noqa: F403
+from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
+from .energy import *  # noqa: F403
 from .entry import COUNT as COUNT
 from .entry import FRACTION as FRACTION
 from .entry import POSITIVE as POSITIVE
@@ -26,6 +29,8 @@ from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
 from .serving import *  # noqa: F403
+from .software import *  # noqa: F403
+from .state import *  # noqa: F403
 from .work import *  # noqa: F403
 
 if TYPE_CHECKING:

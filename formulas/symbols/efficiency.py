@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dimension import BYTE
+from ..dimension import BYTE, SECOND
 from .entry import POSITIVE, ZERO_UP, add
 
 matrix_efficiency = add(
@@ -36,6 +36,13 @@ memory_efficiency = add(
     domain=POSITIVE,
 )
 l2_efficiency = add("efficiency", "l2_efficiency", r"\eta_2", "Sustained part of the L2 bandwidth.", domain=POSITIVE)
+reread_efficiency = add(
+    "efficiency",
+    "reread_efficiency",
+    r"\eta_r",
+    "Part of the L2 bandwidth that attention sustains where it reads cached keys once for each query head.",
+    domain=POSITIVE,
+)
 scale_up_efficiency = add(
     "efficiency",
     "scale_up_efficiency",
@@ -59,6 +66,15 @@ scale_up_half_bytes = add(
     ZERO_UP,
 )
 scale_out_half_bytes = add("efficiency", "scale_out_half_bytes", r"\nu_o", "The same for scale-out.", BYTE, ZERO_UP)
+collective_latency = add(
+    "efficiency",
+    "collective_latency",
+    r"\lambda_c",
+    "Least time of a call of the vendor's library of collectives, where software has no kernels of its own for them.",
+    SECOND,
+    ZERO_UP,
+    "scale_up",
+)
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
 tile_wide = add("efficiency", "tile_wide", "T_w", "Its short side, and the side of the square tile.")
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")

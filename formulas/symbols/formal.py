@@ -93,6 +93,7 @@ transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SEC
 overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
 step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
 model_flops = add("formal", "model_flops", "M_f", "FLOPs of the model for one step, all devices.", FLOP, POSITIVE)
+kernels = add("formal", "kernels", "K", "Kernels launched one after the other.")
 devices = add("formal", "devices", r"D", "Devices in use.")
 layer_bytes = add(
     "formal", "layer_bytes", "A_l", "Activation bytes kept by a layer for one micro-batch.", BYTE, ZERO_UP

@@ -25,6 +25,13 @@ attention_rate = add(
     POSITIVE,
     "compute",
 )
+half_efficiency = add(
+    "efficiency",
+    "half_efficiency",
+    r"\eta_{16}",
+    "Attainable part of the 16-bit matrix peak, for products that stay in 16 bits beside narrower ones.",
+    domain=POSITIVE,
+)
 tile_thin = add("efficiency", "tile_thin", "T_t", "Rows of the smallest matrix instruction, for thin products.")
 kv_block = add("efficiency", "kv_block", "B_{kv}", "Tokens of a block of the paged key-value cache.")
 gap_latency = add(
@@ -55,6 +62,24 @@ sampling_kernels = add(
 steps = add("formal", "steps", "n_g", "Decode steps of a generation.")
 first_context = add("formal", "first_context", "l_1", "Keys that the first decode step reads.")
 new_tokens = add("formal", "new_tokens", "n_q", "Queries of each sequence in one pass.", domain=POSITIVE)
+context_splits = add("formal", "context_splits", "n_k", "Parts of a context that fill the device.")
+parts_bytes = add("formal", "parts_bytes", "Q_p", "Bytes of the partial results of split contexts.", BYTE, ZERO_UP)
+combine_time = add(
+    "formal", "combine_time", "T_+", "Time of the kernel that adds the parts of split contexts.", SECOND, ZERO_UP
+)
+heads_together = add(
+    "formal",
+    "heads_together",
+    "h_k",
+    "Query heads of a group that an attention kernel computes in one pass over its keys.",
+)
+cache_passes = add("formal", "cache_passes", "r_k", "Times that attention reads each cached key, in parts of a group.")
+key_time = add(
+    "formal", "key_time", r"\tau_k", "Time that the bytes of one cached key take an attention kernel.", SECOND, ZERO_UP
+)
+whole_key_time = add(
+    "formal", "whole_key_time", r"\tau_{k1}", "The same with whole contexts on a part of the units.", SECOND, ZERO_UP
+)
 own_bytes = add(
     "formal", "own_bytes", "Q_0", "Bytes of an attention kernel that do not depend on the context.", BYTE, ZERO_UP
 )

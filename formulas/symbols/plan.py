@@ -32,6 +32,13 @@ overlap_gather = add(
     "Part of the gathering of sharded parameters that may run beside the layers before.",
     domain=FRACTION,
 )
+overlap_parameters = add(
+    "plan",
+    "overlap_parameters",
+    r"\phi_p",
+    "Part of the gathering of updated parameters (ZeRO-1 and 2) that may run beside the first forward pass.",
+    domain=FRACTION,
+)
 overlap_ep = add(
     "plan",
     "overlap_ep",

@@ -155,7 +155,7 @@ def _constant(value: float) -> Any:
 
 def _computed(operation: str, args: list[Powers], atoms: Mapping[str, Any]) -> Powers | None:
     match operation:
-        case "let":
+        case "let" | "held":
             return args[0]
         case "add":
             return _sum(args[0], args[1], 1)

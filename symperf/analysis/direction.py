@@ -54,7 +54,7 @@ def _way(operation: str, args: list[Interval], moves: list[Way]) -> Way:
     if all(move == 0 for move in moves):
         return 0
     match operation:
-        case "let" | "sqrt" | "log2" | "present":
+        case "let" | "sqrt" | "log2" | "present" | "held":
             return moves[0]
         case "add" | "max" | "min":
             return _joined(moves)
@@ -99,7 +99,7 @@ def _range(operation: str, args: list[Interval]) -> Interval:
     a = args[0]
     b = args[-1]
     match operation:
-        case "let":
+        case "let" | "held":
             return a
         case "add":
             return a[0] + b[0], a[1] + b[1]

@@ -128,6 +128,7 @@ def towards(subject: Subject, forms: Mapping[str, Form], end: float) -> Form:
             **COMPUTED,
             "ceil_div": lambda a, b: rounded(a / b, end),
             "let": lambda a: a,
+            "held": lambda a: a,
             "power": power,
             "max": lambda a, b: a if above(a, b) >= 0 else b,
             "min": lambda a, b: a if above(a, b) <= 0 else b,

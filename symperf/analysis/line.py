@@ -187,6 +187,7 @@ COMPUTED: dict[str, Callable[..., Form]] = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b,
+    "held": lambda a: a,
     "sqrt": lambda a: a.sqrt(),
     "log2": lambda a: a.log2(),
     "ceil_div": _bins,

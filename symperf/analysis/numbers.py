@@ -119,7 +119,7 @@ def numbers(subject: Subject, points: Mapping[str, Any]) -> Numbers:
 
 
 def _parts(operation: str, args: list[Any], given: list[Array | None], value: Any) -> Array | None:
-    if all(part is None for part in given) or operation in ("ceil_div", "present", "at_least"):
+    if all(part is None for part in given) or operation in ("ceil_div", "present", "held", "at_least"):
         return None
     first, second = [*given, None][:2]
     match operation:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import sympy
 
-from ..formulas.atoms import Max, less_one
+from ..formulas.atoms import Max, Min, less_one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +22,8 @@ INDEX = sympy.Symbol("\0index", nonnegative=True)
 """Of sums over a range."""
 SUM, PRODUCT, FUNCTION, WHOLE = range(4)
 """How tightly a text binds: a sum needs brackets in a product; a whole needs none anywhere."""
+TECHNOLOGY: Final = {"floor_div": "", "clustered_part": "", "triangular_part": "", "law_voltage": "v", "law_speed": "s"}
+"""Atoms of chips, and the letter of those that are written as a function."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Notation(ABC):
             return self.ceiling(self.fraction(*map(self.box, expr.args)))
         if operation == "log2":
             return self.logarithm(self.grouped(self.box(expr.args[0]), WHOLE))
+        if operation == "held":
+            return self.box(expr.args[0])
         if operation == "present":
             return self.condition(self.box(expr.args[0]))
         if expr.is_Pow and not _is_reciprocal(expr):
@@ -97,10 +101,33 @@ class Notation(ABC):
             return self.series(
                 self.box(INDEX), self.box(start), self.box(start + count - 1), self.box(Max(first, second))
             )
+        if operation == "least_sum":
+            count, start, *lines = expr.args
+            ends = [line + slope * INDEX for line, slope in zip(lines[::2], lines[1::2], strict=True)]
+            summand = Min(Max(*ends[:2]), Max(*ends[2:]))
+            return self.series(self.box(INDEX), self.box(start), self.box(start + count - 1), self.box(summand))
+        if operation in ("chosen_load", "place_in_chunk", "exceeding"):
+            return self.box(expr.definition())
+        if operation in TECHNOLOGY:
+            return self._technology(operation, [self.box(arg) for arg in expr.args])
         if expr.is_Float:
             short = f"{float(expr):g}"
             return self.glyph(short if float(short) == float(expr) else repr(float(expr)))
         return self.call(self.word(expr.func.__name__), [self.box(arg) for arg in expr.args])
+
+    def _technology(self, operation: str, boxes: list[Box]) -> Box:
+        """Atoms of chips: a quotient rounded down, laws of voltage and clock, parts of dies without a defect."""
+        one = (1, self.number(1))
+        if operation == "floor_div":
+            return self.call(self.word("floor"), [self.fraction(*boxes)])
+        if operation == "clustered_part":
+            base = self._sum_of([one, (1, self.fraction(*boxes))])
+            return self.power(self.grouped(base, WHOLE), self.sum([(-1, boxes[1])]))
+        if operation == "triangular_part":
+            survivors = self.power(self.glyph("e"), self.sum([(-1, self.grouped(boxes[0], PRODUCT))]))
+            mean = self.fraction(self._sum_of([one, (-1, survivors)]), boxes[0])
+            return self.power(self.grouped(mean, WHOLE), self.number(2))
+        return self.call(self.glyph(TECHNOLOGY[operation]), boxes)
 
     def _geometric(self, ratio: Any, last: Any) -> Box:
         """The quotient of a geometric sum."""

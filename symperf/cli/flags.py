@@ -47,6 +47,18 @@ def plan(parser: Parser) -> None:
     group.add_argument("--cp-kind", default="ring", metavar="KIND", help="ring (default), all-to-all or all-gather")
     group.add_argument("--node-limit", type=whole, metavar="N", help="scale-up domains for the experts of a token")
     group.add_argument("--recompute", default="none", metavar="MODE", help="none, selective or full")
+    group.add_argument(
+        "--recompute-layers", type=whole, metavar="N", help="layers of each stage that --recompute full repeats"
+    )
+    group.add_argument(
+        "--optimizer",
+        default="adam",
+        metavar="NAME",
+        help="adam (default), adam-8bit, adafactor, sgd-momentum or muon",
+    )
+    group.add_argument(
+        "--offload", metavar="LIST", help="what the host keeps: activations, optimizer, weights, or several with commas"
+    )
     group.add_argument("--sequence-parallel", action=argparse.BooleanOptionalAction, default=False)
     group.add_argument("--zero", type=whole, default=0, help="ZeRO stage, 0 to 3 (default 0)")
     group.add_argument("--zero-shards", type=whole, metavar="N", help="hybrid sharding: replicas of a shard group")
@@ -59,7 +71,7 @@ def plan(parser: Parser) -> None:
     group.add_argument("--first-stage-layers", type=whole, metavar="N", help="with --last-stage-layers")
     group.add_argument("--last-stage-layers", type=whole, metavar="N", help="with --first-stage-layers")
     group.add_argument(
-        "--precision", metavar="NAME", help="bf16 or fp16 (default: what the device has); inference has more"
+        "--precision", metavar="NAME", help="bf16, fp16, fp8 or fp4 (default: what the device has); inference has more"
     )
     group.add_argument("--attention", metavar="KIND", help="eager or flash (default: eager with dropout)")
     group.add_argument("--dropout", action=argparse.BooleanOptionalAction, help="default: as the model's config says")
@@ -74,6 +86,9 @@ def plan(parser: Parser) -> None:
     )
     group.add_argument(
         "--overlap-gather", type=number, default=1.0, metavar="F", help="part of ZeRO-3's gathering that may hide"
+    )
+    group.add_argument(
+        "--overlap-parameters", type=number, default=0.0, metavar="F", help="the same of ZeRO-1's, in a forward pass"
     )
     group.add_argument(
         "--set",

@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
-    from ..report import interval
+    from ..report import interval, spending
 
     answer = asked(options)
     if options.json:
-        write_json(report.as_json(answer) | {"interval": interval.as_json(answer) if options.interval else None})
+        write_json(
+            report.as_json(answer)
+            | answer.spending_json(options.grid)
+            | {"interval": interval.as_json(answer) if options.interval else None}
+        )
         return 0
     with console() as out:
         report.show(answer, out)
+        spending.show(answer, options, out)
         for line in interval.lines(answer) if options.interval else ():
             out.print(line, highlight=False)
     return 0

@@ -57,6 +57,8 @@ def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
     for name, count in found["parameters"].items():
         if count is not None:
             rows.append((f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, "")))
+    if modules := found["multi_token_parameters"]:
+        rows.append(("beside them, multi-token modules", f"{modules:,}", quantity(modules, "")))
     kinds = found["layers"]
     for layer in kinds:
         size = found["parameters_per_layer"][layer["kind"]]

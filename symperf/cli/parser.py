@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import InputError, nearest, shown
 from .output import write
-from .verbs import derives, looks, runs, sweeps
+from .verbs import derives, looks, measures, runs, searches, sweeps, technologies, validates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-LATER = ("--offload",)
+LATER: tuple[str, ...] = ()
 """Flags of the public contract whose physics is not modelled yet."""
 
 
@@ -109,7 +109,7 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         verbs[name] = sub
         return sub
 
-    for group in (runs, looks, sweeps, derives):
+    for group in (runs, looks, sweeps, derives, measures, validates, technologies, searches):
         group.add(verb)
     return parser, verbs
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
-    from ..report import interval
+    from ..report import interval, spending
     from ..report import training as report
 
     values = parse_values(options.set)
@@ -26,15 +26,38 @@ def run(options: argparse.Namespace) -> int:
     plan_fields |= {name: values.pop(name) for name in list(values) if name in plan_fields}
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
     model, system = Model.load(options.model), System.load(options.system)
+    sequence = _of_images(model) if sequence is None else sequence
+    if options.encoder_sequence is not None:
+        values.setdefault("encoder_sequence", options.encoder_sequence)
+    if options.stack:
+        from ..software import Software
+
+        system = Software.load(options.stack).on(system)
     answer = Run(model, system, Plan(**plan_fields), batch=batch, sequence=sequence, values=values)
     if options.json:
-        write_json(report.as_json(answer) | {"interval": interval.as_json(answer) if options.interval else None})
+        write_json(
+            report.as_json(answer)
+            | answer.spending_json(options.grid)
+            | {"interval": interval.as_json(answer) if options.interval else None}
+        )
         return 0
     with console() as out:
         report.show(answer, out)
+        spending.show(answer, options, out)
         for line in interval.lines(answer) if options.interval else ():
             out.print(line, highlight=False)
     return 0
+
+
+def _of_images(model: Model) -> int:
+    """Tokens of an image: its patches, and one for its class.
+
+    Raises:
+        InputError: the model reads texts, whose length has to be given.
+    """
+    if not model.architecture.patches:
+        raise InputError("train: the following arguments are required: --sequence")
+    return model.sizes["num_patches"] + 1
 
 
 def parse_values(settings: list[str]) -> dict[str, Any]:

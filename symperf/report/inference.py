@@ -34,11 +34,11 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "prefill_s": run.value("prefill"),
         "decode_s": run.value("decode"),
         "time_s": run.value("time"),
-        "time_per_token_s": run.value("time_per_token"),
+        "time_per_token_s": run.value("time_per_token") if run.generates else None,
         "tokens_per_s": run.value("tokens_per_s"),
         "tokens_per_s_per_device": run.value("tokens_per_s_per_device"),
         "prefill_mfu": run.value("prefill_mfu"),
-        "decode_mbu": run.value("decode_mbu"),
+        "decode_mbu": run.value("decode_mbu") if run.generates else None,
         "memory_bytes": memory_classes(run),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
@@ -72,6 +72,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "overheads": [
             {"name": name, "value": value, "source": source} for name, (value, source) in run.overheads().items()
         ],
+        **run.spending_json(),
         "warnings": list(all_warnings(run)),
     }
 
@@ -93,6 +94,9 @@ def does_not_fit(run: InferenceRun) -> str:
     need, have = run.value("memory"), run.value("capacity_bytes")
     text = f"does not fit: needs {gibibytes(need)} of {gibibytes(have)}"
     count = run.fitting_sequences()
+    if not run.generates:
+        found = (run.plan.micro_batch or 1) * run.plan.dp
+        return f"{text}; {count * run.plan.dp} sequences at once would fit, found {found}"
     if count:
         return f"{text}; the cache of {count * run.plan.dp} sequences would fit, found batch = {run.work.batch}"
     return f"{text}; beside weights and activations no cache fits: raise tp or pp, or take smaller formats"
@@ -110,9 +114,10 @@ def show(run: InferenceRun, console: Console) -> None:
     )
     facts = Table.grid(padding=(0, 2))
     facts.add_row("prefill", Text(seconds(run.value("prefill")), "bold"), f"MFU {percent(run.value('prefill_mfu'))}")
-    steps = run.work.generate - 1
-    decode = f"{steps} steps of {seconds(run.value('time_per_token'))}, MBU {percent(run.value('decode_mbu'))}"
-    facts.add_row("decode", Text(seconds(run.value("decode")), "bold"), decode)
+    if run.generates:
+        steps = run.work.generate - 1
+        decode = f"{steps} steps of {seconds(run.value('time_per_token'))}, MBU {percent(run.value('decode_mbu'))}"
+        facts.add_row("decode", Text(seconds(run.value("decode")), "bold"), decode)
     facts.add_row("total", Text(seconds(run.value("time")), "bold"), quantity(run.value("tokens_per_s"), "token/s"))
     console.print(facts)
     margin = percent(1 - memory["total"] / run.value("capacity_bytes"))
@@ -126,7 +131,7 @@ def show(run: InferenceRun, console: Console) -> None:
         f"time is due to {shares}",
     ):
         console.print(line, highlight=False)
-    for phase in ("prefill", "decode"):
+    for phase in ("prefill", "decode")[: 2 if run.generates else 1]:
         console.print(f"\n{phase}", style="bold")
         console.print(operations(run, phase))
     console.print("\nefficiencies and overheads", style="bold")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .scaled import gibibytes, percent, quantity, seconds
+from .stages import stages_json, stages_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +38,8 @@ def as_json(run: Run) -> dict[str, Any]:
         "hfu": run.value("hfu"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
+        **({"stages": stages_json(run)} if run.plan.pp > 1 else {}),
+        **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "shares": run.shares(),
@@ -55,6 +58,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "overheads": [
             {"name": name, "value": value, "source": source} for name, (value, source) in run.overheads().items()
         ],
+        **run.spending_json(),
         "warnings": list(all_warnings(run)),
     }
 
@@ -130,8 +134,14 @@ def show(run: Run, console: Console) -> None:
     facts.add_row("", parts)
     shares = ", ".join(f"{name} {percent(share)}" for name, share in run.shares().items())
     facts.add_row("time is due to", shares)
+    if run.structure.offload:
+        host = ", ".join(f"{name} {gibibytes(size)}" for name, size in run.host_memory().items())
+        facts.add_row("host memory", host)
     console.print(facts)
     console.print(breakdown(run))
+    if run.plan.pp > 1:
+        console.print("\nmemory by stage", style="bold")
+        console.print(stages_table(run))
     console.print("\nefficiencies and overheads", style="bold")
     for line in overheads(run):
         console.print(line, no_wrap=True, overflow="ellipsis")

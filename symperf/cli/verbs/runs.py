@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import flags
 from ..flags import number, whole
+from .technologies import spending
 
 if TYPE_CHECKING:
     from ..parser import Parser
@@ -36,8 +37,16 @@ def _train(verb: Verb) -> None:
     flags.model(train)
     flags.system(train)
     train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
-    train.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
+    train.add_argument("--sequence", type=whole, help="tokens in a sequence (needed but for images)")
+    train.add_argument(
+        "--encoder-sequence",
+        type=whole,
+        metavar="N",
+        help="tokens in a sequence of the encoder before a decoder (default: as --sequence)",
+    )
+    train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
+    spending(train)
     flags.plan(train)
 
 
@@ -56,6 +65,7 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
     _interval(infer)
     flags.software(infer)
+    spending(infer)
     flags.plan(infer)
 
 

@@ -1,0 +1,128 @@
+"""`symperf search`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, shown
+from ..model import Model
+from ..plan import Plan
+from ..searching.space import DEGREES
+from ..system import System
+from .output import console, write, write_error, write_json
+from .train import parse_values
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+NONE = ("none", "null")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the best plans."""
+    from ..report import search as report
+    from . import search_extras as more
+
+    if options.json and options.csv:
+        raise InputError("search: found --json and --csv, expected one of them")
+    more.check(options)
+    values = parse_values(options.set)
+    require = _required(options.require)
+    require |= {name: [values.pop(name)] for name in list(values) if name in Plan.names()}
+    limits = {name: getattr(options, f"max_{name}") for name in DEGREES}
+    model, system = Model.load(options.model), System.load(options.system)
+    started = time.monotonic()
+    with _bar(options.json or options.csv) as progress:
+        question = {
+            "batch": options.batch,
+            "sequence": options.sequence,
+            "top": options.top,
+            "by": options.by.replace("-", "_"),
+            "max_memory": options.max_memory,
+            "require": require,
+            "limits": {name: most for name, most in limits.items() if most is not None},
+            "pareto": options.pareto,
+            "values": values,
+            "progress": progress,
+        }
+        found, scaling = more.searched(model, system, options, _devices(options.devices), question)
+    took = time.monotonic() - started
+    if not found.whole and not any(len(each.tally.best) for each in found.found):
+        raise KeyboardInterrupt
+    extras = more.extras(model, system, options, found, scaling)
+    if options.json:
+        write_json(report.as_json(found) | more.as_json(extras))
+    elif extras.emitted is not None:
+        more.write_emitted(extras.emitted)
+    elif options.csv:
+        write(report.as_csv(found, pareto=options.pareto))
+    else:
+        with console() as out:
+            report.show(found, out, took=took, pareto=options.pareto)
+            more.show(extras, out)
+    if not found.whole:
+        write_error("interrupted: this is the best of what was seen")
+        return 130
+    return 0
+
+
+def _devices(text: str) -> list[int]:
+    """Numbers with commas between.
+
+    >>> _devices("64,128")
+    [64, 128]
+    """
+    found = []
+    for part in text.split(","):
+        if not (part.strip().isascii() and part.strip().isdigit()):
+            raise InputError(f"--devices: found {shown(text)}, expected a whole number, or several with commas between")
+        found.append(int(part))
+    return found
+
+
+def _required(settings: list[str]) -> dict[str, list[Any]]:
+    """The values of `--require NAME=VALUE[,VALUE...]`.
+
+    >>> _required(["zero=0,1", "schedule=1f1b", "expert-tp=none"])
+    {'zero': [0, 1], 'schedule': ['1f1b'], 'expert_tp': [None]}
+    """
+    found: dict[str, list[Any]] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name or not text.strip():
+            raise InputError(f"--require: found {shown(setting)}, expected NAME=VALUE or NAME=VALUE,VALUE")
+        if name in found:
+            raise InputError(f"--require: {name} is given twice, expected its values with commas between")
+        found[name] = [_value(name, part.strip()) for part in text.split(",")]
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    if text.lower() in NONE and name != "recompute":
+        return None
+    return parse_values([f"{name}={text}"])[name] if text else text
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar with the rate on standard error, where that is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("search", total=None, rate="")
+
+        def tell(done: int, total: int) -> None:
+            speed = bar.tasks[task].speed or 0.0
+            bar.update(task, completed=done, total=total, rate=f"{speed / 1e6:.2f} M plans/s")
+
+        yield tell

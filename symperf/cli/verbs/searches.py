@@ -1,0 +1,70 @@
+"""`symperf search`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import flags
+from ..flags import number, whole
+
+if TYPE_CHECKING:
+    from ..parser import Parser
+    from . import Verb
+
+
+def add(verb: Verb) -> None:
+    """Add the verb."""
+    search = verb(
+        "search",
+        "The best plans of all that are legal, why others are not among them, and the nearest alternatives.",
+        "symperf search gpt3-175b -s h100-sxm --devices 4096 --batch 1536 --sequence 2048 --require zero=0,1",
+        "search",
+    )
+    flags.model(search)
+    flags.system(search)
+    search.add_argument(
+        "--devices", required=True, metavar="N", help="how many, all used; several numbers with commas between"
+    )
+    search.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
+    search.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
+    search.add_argument("--top", type=whole, default=10, metavar="K", help="plans to list (default 10)")
+    search.add_argument("--by", default="time", metavar="WHAT", help="time (default) or tokens-per-dollar")
+    search.add_argument("--pareto", action="store_true", help="the plans best in time, memory or devices instead")
+    search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
+    _extras(search)
+    group = search.add_argument_group("constraints")
+    group.add_argument(
+        "--max-memory", metavar="SIZE", help='bytes on a device, such as "70 GB" (default: its capacity)'
+    )
+    for name in ("tp", "pp", "cp", "dp", "micro-batch", "ep", "vpp"):
+        group.add_argument(f"--max-{name}", type=whole, metavar="N", help=f"largest {name}")
+    group.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="values of a field of the plan, with commas between; may be repeated. Fields without are searched",
+    )
+    group.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="the value of any symbol; may be repeated"
+    )
+
+
+def _extras(search: Parser) -> None:
+    group = search.add_argument_group("beside the plans")
+    group.add_argument(
+        "--emit",
+        metavar="FRAMEWORK",
+        help="print the best plan as options of megatron, megatron-bridge, torchtitan, deepspeed, vllm or trtllm",
+    )
+    group.add_argument(
+        "--explain", metavar="PLAN", help='why a plan, such as "tp=8 pp=4", is not the best: term by term, or its rule'
+    )
+    group.add_argument("--weak", action="store_true", help="the batch grows with the devices; the fewest have --batch")
+    group.add_argument(
+        "--within",
+        type=number,
+        metavar="SECONDS",
+        help="the fewest of the devices whose best step takes at most so long",
+    )
+    group.add_argument("--tokens", type=number, metavar="N", help="time and cost of training on so many tokens")

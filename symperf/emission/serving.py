@@ -1,0 +1,49 @@
+"""What servers have in common: fields of a plan that only training has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..plan import Plan
+
+if TYPE_CHECKING:
+    from .sheet import Asked, Sheet
+
+TRAINING = (
+    "recompute",
+    "recompute_layers",
+    "sequence_parallel",
+    "zero",
+    "zero_shards",
+    "vpp",
+    "schedule",
+    "uneven_stages",
+    "first_stage_layers",
+    "last_stage_layers",
+    "node_limit",
+    "overlap_tp",
+    "overlap_dp",
+    "overlap_ep",
+    "overlap_gather",
+    "overlap_parameters",
+    "dropout",
+    "optimizer",
+    "offload",
+)
+
+
+def training_only(made: Sheet, asked: Asked) -> None:
+    """Note what a server has no use for."""
+    for name in TRAINING:
+        value = getattr(asked.plan, name)
+        if value != Plan.__dataclass_fields__[name].default:
+            made.note(name, f"{value} is a choice of training")
+
+
+def whole_context(made: Sheet, asked: Asked) -> None:
+    """Note parts of a sequence, which are modelled in training only."""
+    if asked.plan.cp > 1:
+        made.note(
+            "cp", f"{asked.plan.cp} parts of a sequence are a choice of training here; {made.framework} has others"
+        )
+        made.cover("cp_kind")

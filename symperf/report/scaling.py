@@ -1,0 +1,112 @@
+"""Scaling with devices, and whole trainings, as JSON and as terminal tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..plan import Plan
+from ..searching.scaling import training
+from .scaled import gibibytes, percent, quantity, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..searching.scaling import Point, Scaling, Training
+
+DAY = 86400.0
+
+
+def as_json(scaling: Scaling, tokens: float | None) -> dict[str, Any]:
+    """The object under `scaling`; figures of a number of devices without a plan are null."""
+    return {"kind": scaling.kind, "points": [_point(scaling, point, tokens) for point in scaling.points]}
+
+
+def _point(scaling: Scaling, point: Point, tokens: float | None) -> dict[str, Any]:
+    record = point.record if point.feasible else {}
+    taken = training(point, tokens) if tokens is not None and point.feasible else None
+    return {
+        "devices": point.devices,
+        "batch": point.batch,
+        "time_s": record.get("time_s"),
+        "tokens_per_s": record.get("tokens_per_s"),
+        "mfu": record.get("mfu"),
+        "memory_bytes": record.get("memory_bytes"),
+        "speedup": scaling.speedup(point),
+        "efficiency": scaling.efficiency(point),
+        "plan": {name: record[name] for name in Plan.names()} if record else None,
+        "training": None if taken is None else training_json(taken),
+    }
+
+
+def training_json(taken: Training) -> dict[str, Any]:
+    """The object under `training`; dollars are null where the system has no price."""
+    return {
+        "tokens": taken.tokens,
+        "steps": taken.steps,
+        "seconds": taken.seconds,
+        "devices": taken.devices,
+        "device_hours": taken.device_hours,
+        "dollars": taken.dollars,
+        "price_source": taken.source,
+    }
+
+
+def within_json(point: Point, limit: float) -> dict[str, Any]:
+    """The object under `within`."""
+    plan = {name: point.record[name] for name in Plan.names()}
+    return {"seconds": limit, "devices": point.devices, "batch": point.batch, "time_s": point.time, "plan": plan}
+
+
+def show(scaling: Scaling, console: Console, tokens: float | None) -> None:
+    """Print one row for each number of devices."""
+    grown = {"strong": "the same batch", "weak": "a batch that grows with the devices"}[scaling.kind]
+    console.print(f"\n{scaling.kind} scaling: {grown}; efficiency against the first", style="bold")
+    console.print(table(scaling, tokens))
+
+
+def table(scaling: Scaling, tokens: float | None) -> Table:
+    """One row for each number of devices; empty where no plan fits."""
+    from rich.table import Table as _Table
+
+    made = _Table(box=None, pad_edge=False, header_style="bold")
+    heads = ["devices", "batch", "time", "token/s", "MFU", "memory", "speedup", "efficiency"]
+    for head in [*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])]:
+        made.add_column(head, justify="right", no_wrap=True)
+    made.add_column("plan", justify="left")
+    for point in scaling.points:
+        made.add_row(str(point.devices), str(point.batch), *_cells(scaling, point, tokens))
+    return made
+
+
+def _cells(scaling: Scaling, point: Point, tokens: float | None) -> list[str]:
+    speedup, efficiency = scaling.speedup(point), scaling.efficiency(point)
+    if speedup is None or efficiency is None:
+        return ["none fits"]
+    record = point.record
+    cells = [
+        seconds(record["time_s"]),
+        quantity(record["tokens_per_s"], ""),
+        percent(record["mfu"]),
+        gibibytes(record["memory_bytes"]),
+        f"{speedup:.2f}",
+        percent(efficiency),
+    ]
+    if tokens is not None:
+        taken = training(point, tokens)
+        dollars = "no price" if taken.dollars is None else f"{taken.dollars:,.0f}"
+        cells += [f"{taken.seconds / DAY:.3g}", f"{taken.device_hours:,.0f}", dollars]
+    return [*cells, str(Plan(**{name: record[name] for name in Plan.names()}))]
+
+
+def show_training(taken: Training, console: Console) -> None:
+    """Print what a training takes."""
+    cost = (
+        "the system has no price, so no dollars"
+        if taken.dollars is None
+        else f"{taken.dollars:,.0f} dollars ({taken.source})"
+    )
+    console.print(
+        f"\n{quantity(taken.tokens, '').strip()} tokens: {taken.steps:,} steps, {taken.seconds / DAY:.4g} days "
+        f"on {taken.devices:,} devices, {taken.device_hours:,.0f} device hours; {cost}"
+    )

@@ -1,0 +1,186 @@
+"""A search as JSON, as CSV and as terminal tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from ..plan import Plan
+from ..searching.explain import alternatives
+from ..searching.space import LEFT_OUT
+from .scaled import gibibytes, percent, quantity, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..searching.explain import Alternative
+    from ..searching.search import Answer
+
+ALWAYS = ("tp", "pp", "cp", "dp", "micro_batch")
+SHORT = {
+    "micro_batch": "mb",
+    "recompute": "recompute",
+    "sequence_parallel": "sp",
+    "uneven_stages": "uneven",
+    "attention": "attention",
+    "cp_kind": "cp kind",
+}
+"""Headings of columns that are not the field's name."""
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The `search` object of the public contract, with the counts of the space and what explains the winner."""
+    winner = answer.winner
+    return {
+        "model": winner.model.name,
+        "system": winner.system.name,
+        "plans": answer.records,
+        "considered": answer.considered,
+        "legal": answer.legal,
+        "feasible": answer.feasible,
+        "pruned": answer.pruned,
+        "rejected": answer.rejected,
+        "whole": answer.whole,
+        "space": space(answer),
+        "left_out": LEFT_OUT,
+        "shares": winner.shares(),
+        "alternatives": [_alternative(each) for each in alternatives(answer)],
+        "pareto": answer.front,
+    }
+
+
+def space(answer: Answer) -> dict[str, list[Any]]:
+    """The values that each field of the plan could take."""
+    found: dict[str, dict[Any, None]] = {}
+    for each in answer.found:
+        for name, values in each.question.candidates.items():
+            found.setdefault(name, {}).update(dict.fromkeys(values))
+    return {name: list(values) for name, values in found.items()}
+
+
+def _alternative(each: Alternative) -> dict[str, Any]:
+    return {
+        "field": each.field,
+        "value": each.value,
+        "plan": each.fields,
+        "time_s": each.time,
+        "slower": each.slower,
+        "exact": each.exact,
+        "needs": each.needs,
+        "factor": each.factor,
+    }
+
+
+def as_csv(answer: Answer, *, pareto: bool = False) -> str:
+    """The plans, a line each, under a line of names; nothing where a field has no value."""
+    records = answer.front if pareto else answer.records
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def show(answer: Answer, console: Console, *, took: float, pareto: bool = False) -> None:
+    """Print the counts, the plans, what binds the winner, the alternatives and the reasons of the others."""
+    from rich.text import Text
+
+    winner = answer.winner
+    devices = ", ".join(str(found.question.devices) for found in answer.found)
+    console.print(Text.assemble((winner.model.name, "bold"), f" on {devices} x {winner.system.title}"))
+    console.print(counts(answer, took))
+    if not answer.whole:
+        console.print(Text("interrupted: the best of what was seen", "yellow"))
+    records = answer.front if pareto else answer.records
+    if pareto:
+        console.print("\nno other plan is as good in time, memory and devices", style="bold")
+    console.print(plans(answer, records))
+    shares = ", ".join(f"{name} {percent(share)}" for name, share in winner.shares().items() if share >= 5e-4)
+    console.print(f"\nthe best plan's time is due to {shares}")
+    near = alternatives(answer)
+    if near:
+        console.print("\nthe best plan with another value of one field", style="bold")
+        console.print(nearest(near, answer.winner_fields))
+    console.print("\nnot among them", style="bold")
+    for name, n in answer.rejected.items():
+        console.print(f"  {n:>15,}  {name.replace('_', ' ')}")
+    if answer.pruned:
+        console.print(f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed")
+    for name, why in LEFT_OUT.items():
+        console.print(f"  left out: {name}, {why}")
+
+
+def counts(answer: Answer, took: float) -> str:
+    """How many plans there were."""
+    return f"{answer.considered:,} plans considered, {answer.legal:,} can run, {answer.feasible:,} fit; in {took:.2f} s"
+
+
+def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
+    """One row a plan; fields that could take one value only are left out."""
+    from rich.table import Table
+
+    names = [name for name in Plan.names() if name in ALWAYS or len({r[name] for r in records}) > 1]
+    names += [name for name in Plan.names() if name not in names and records[0][name] not in _plain(name)]
+    several = len(answer.found) > 1
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
+    heads += [SHORT.get(name, name) for name in names]
+    ranks_by = answer.criterion.column
+    heads += [ranks_by] if ranks_by != "time_s" else []
+    for head in heads:
+        table.add_column(
+            head, justify="left" if head in ("recompute", "schedule", "attention") else "right", no_wrap=True
+        )
+    for record in records:
+        cells = [
+            seconds(record["time_s"]),
+            quantity(record["tokens_per_s"], ""),
+            percent(record["mfu"]),
+            gibibytes(record["memory_bytes"]),
+        ]
+        cells += [str(record["devices"])] if several else []
+        cells += [_cell(record[name]) if _told(name, record) else "" for name in names]
+        cells += [quantity(record[ranks_by], "")] if ranks_by != "time_s" else []
+        table.add_row(*cells)
+    return table
+
+
+def _plain(name: str) -> tuple[Any, ...]:
+    """Values that go without saying."""
+    default = Plan.__dataclass_fields__[name].default
+    return (default, "1f1b", "flash") if name in ("schedule", "attention") else (default,)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "none"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def nearest(near: list[Alternative], best: dict[str, Any]) -> Table:
+    """One row an alternative plan: what it has in place of what, how much slower it is, and what makes it as fast."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("slower", "with", "in place of", "as fast with"):
+        table.add_column(head, justify="right" if head == "slower" else "left", no_wrap=head == "slower")
+    seen: list[dict[str, Any]] = []
+    for each in near:
+        if each.fields in seen:  # the same plan is the best with another value of several fields
+            continue
+        seen.append(each.fields)
+        changed = [name for name, value in each.fields.items() if value != best[name] and _told(name, each.fields)]
+        needs = "no single rate or latency" if each.needs is None else f"{each.needs} x {each.factor:.3g}"
+        table.add_row(
+            f"{'' if each.exact else 'about '}{percent(each.slower)}",
+            " ".join(f"{name}={_cell(each.fields[name])}" for name in changed),
+            " ".join(f"{name}={_cell(best[name])}" for name in changed),
+            needs,
+        )
+    return table
+
+
+def _told(name: str, fields: dict[str, Any]) -> bool:
+    return name != "cp_kind" or fields["cp"] > 1

@@ -1,0 +1,64 @@
+"""What the best plan is best at: orders of plans, each from a step's time and from what the devices cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, nearest, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .space import Question
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """An order of plans. The plans of one question are compared by time alone; several questions by the value.
+
+    Attributes:
+        column: the name of its value in a table.
+        value: of a step of some seconds.
+        largest: whether more is better.
+        needs: the figure of the system that it reads, if any.
+    """
+
+    column: str
+    value: Callable[[Question, float], float]
+    largest: bool
+    needs: str | None = None
+
+    def score(self, question: Question, time: float) -> float:
+        """Lower is better."""
+        value = self.value(question, time)
+        return -value if self.largest else value
+
+
+def _time(_: Question, time: float) -> float:
+    return time
+
+
+def _tokens_per_dollar(question: Question, time: float) -> float:
+    price = question.base.system.value("price_per_hour")  # in dollars a second of use
+    return question.batch * question.sequence / (time * question.devices * price)
+
+
+CRITERIA = {
+    "time": Criterion("time_s", _time, largest=False),
+    "tokens_per_dollar": Criterion("tokens_per_dollar", _tokens_per_dollar, largest=True, needs="price_per_hour"),
+}
+
+
+def criterion(name: str, question: Question) -> Criterion:
+    """The order of a name.
+
+    Raises:
+        InputError: an unknown name, or one that needs a figure which the system does not have.
+    """
+    if name not in CRITERIA:
+        raise InputError(f"by: found {shown(name)}, expected {' or '.join(CRITERIA)}{nearest(name, CRITERIA)}")
+    found = CRITERIA[name]
+    if found.needs is not None and found.needs not in question.base.system.quantities:
+        raise InputError(f"by: {name} needs {found.needs}, which system {question.system.name} does not have; set it")
+    return found
