@@ -16,7 +16,7 @@ BOUCHERON = add(
     "boucheron2013",
     "book",
     "Concentration Inequalities: A Nonasymptotic Theory of Independence",
-    "Boucheron, St{\\'e}phane and Lugosi, G{\\'a}bor and Massart, Pascal",
+    "Boucheron, Stephane and Lugosi, Gabor and Massart, Pascal",
     2013,
     publisher="Oxford University Press",
 )

@@ -60,6 +60,7 @@ PUE = _add(
     "ISO/IEC 30134-2:2016: Data centres, key performance indicators, power usage effectiveness (PUE)",
     "ISO/IEC",
     2016,
+    howpublished="https://www.iso.org/standard/63451.html",
 )
 DE_VRIES = _add(
     "devries2005",

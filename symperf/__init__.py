@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .api import serving as serving
     from .api import training as training
     from .calibration.calibrate import calibrate as calibrate
+    from .emission.emit import emit as emit
     from .errors import InputError as InputError
     from .inspection import inspect as inspect
     from .measuring.measure import measure as measure
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .plan import Plan as Plan
     from .run import Run as Run
     from .searching.api import search as search
+    from .searching.inference import search_inference as search_inference
     from .system import System as System
     from .technology import Technology as Technology
 
@@ -35,10 +37,12 @@ _HOMES = {
     "Technology": "technology",
     "allocate": "allocation",
     "calibrate": "calibration.calibrate",
+    "emit": "emission.emit",
     "inference": "api",
     "inspect": "inspection",
     "measure": "measuring.measure",
     "search": "searching.api",
+    "search_inference": "searching.inference",
     "serving": "api",
     "training": "api",
 }

@@ -116,6 +116,10 @@ class Mamba2(Recurrent):
         self.size = micro_batch, self.length, ssm_chunk_size
         self.shape = self.groups, self.heads, ssm_head_dim, ssm_state_size
 
+    def backward(self) -> Steps:
+        """As of any mixer, after the convolution once more: mamba_ssm recomputes x, B and C instead of keeping them."""
+        return [self.convolution("again"), *super().backward()]
+
     def scan(self, phase: str) -> Op:
         """Four products in every chunk, and the passing of states."""
         work = ssm.ssd_flops(*self.size, *self.shape)

@@ -11,7 +11,7 @@ from . import device_counts as device
 from .formulas import low_precision as low
 from .formulas import memory as mem
 from .formulas import optimizers as more
-from .formulas.atoms import Max, ceil_div, present
+from .formulas.atoms import Max, ceil_div, complement, present
 from .formulas.symbols import gradient_bytes, hidden_size, optimizer_bytes, pp, tp, vocab_size, weight_bytes
 from .groups import expert_shard_groups, shard_groups
 from .matrices import held, held_modules, layer_matrices
@@ -101,10 +101,13 @@ def _end_factors(structure: Structure) -> Any:
     table = more.factored_elements(ceil_div(vocab_size, tp), hidden_size)
     matrix = ceil_div(vocab_size, tp) * hidden_size
     first = table + sympy.expand(counts.embedding_parameters(architecture, tp) - matrix)
-    last = counts.final_norm_parameters(architecture) + table
+    norm, tied = counts.final_norm_parameters(architecture), architecture.tied_embeddings
+    last = norm + table
     if copies_table(architecture, structure.schedule):
         last += ANY * present(pp) * table
-    return Max(first, last)
+    # One device has both ends, and a tied table once, where there is one stage or, under DualPipe, a folded pipeline.
+    both = sympy.S.One if structure.schedule == "dualpipe" else complement(present(pp))
+    return Max(first + both * (norm + (sympy.S.Zero if tied else table)), present(pp) * last)
 
 
 def _copies(structure: Structure, place: Place) -> dict[str, Any]:

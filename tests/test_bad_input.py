@@ -141,7 +141,7 @@ CASES = [
     toml("no network", TOML, "system mine", "no network", "scale_up_bandwidth", "2 devices", flags="--tp 2"),
     toml("no such precision", TOML, "system mine", "'fp16'", "it has bf16", flags="--precision fp16"),
     toml("name of two lines", TOML.replace("mine", "a\\nb"), r"system a\nb", "no network", flags="--tp 2"),
-    case("one tier", ["train", *M, "-s", "tpu-v5e", *WORK, "--set", "batch=1024", "--dp", "1024"], "scale-out", "256"),
+    case("one tier", ["train", *M, "-s", "l40s", *WORK, "--set", "batch=1024", "--dp", "1024"], "scale-out", "8"),
     case("no bf16", ["train", *M, "-s", "v100-32gb-sxm", *WORK, "--precision", "bf16"], "'bf16'", "it has fp32, fp16"),
     # values of flags
     *(

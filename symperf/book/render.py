@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from . import markup
 from .entry import Page, entry, pages, vocabulary
-from .equation import latex_blocks, latex_notation
+from .equation import PAGE, latex_blocks, latex_notation
 from .latex import upright
 from .markup import Markup, anchor
 from .references import reference
@@ -125,7 +125,7 @@ class _Writer:
             "claims": [
                 {"verb": verb, "text": text}
                 for verb, text in claim_lines(
-                    one.claims, latex_notation(formula), form.inline, r"\uparrow", r"\downarrow"
+                    one.claims, latex_notation(formula), form.inline, r"\uparrow", r"\downarrow", PAGE.line
                 )
             ],
             "undecided": ", ".join(form.inline(upright(row.glyph)) for row in one.symbols if row.name in one.undecided),

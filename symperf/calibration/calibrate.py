@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import numbers
 import os
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .table import Row, Table
 
 FEWEST = 5
+LEAST_NOISE = 1e-6
 AWAY = 1.0
 """ln of the factor by which a symbol is moved to see whether any row depends on it."""
 
@@ -63,8 +65,13 @@ def calibrate(
     """
     if loss not in LOSSES:
         raise InputError(f"--loss: found {shown(loss)}, expected {' or '.join(LOSSES)}{nearest(loss, LOSSES)}")
-    if not (math.isfinite(noise) and 0 < noise <= 1):
-        raise InputError(f"--noise: found {noise:g}, expected a number above 0 and up to 1: 0.05 is 5 %")
+    if not (isinstance(noise, numbers.Real) and LEAST_NOISE <= noise <= 1):
+        found = f"{noise:g}" if isinstance(noise, numbers.Real) else shown(noise)
+        raise InputError(
+            f"--noise: found {found}, expected a number above 0 and up to 1: 0.05 is 5 %, the least {LEAST_NOISE:g}"
+        )
+    fit = [fit] if isinstance(fit, str) else list(fit)
+    prior = [prior] if isinstance(prior, str) else [str(text) for text in prior]
     loaded = system if isinstance(system, System) else System.load(system)
     base = loaded.name if isinstance(system, System) or loaded.name in catalogue_names() else os.fspath(system)
     names = chosen_symbols(fit, loaded)
@@ -73,7 +80,7 @@ def calibrate(
     check_repeated(table.rows, table.name)
     values = {name: quantity.value for name, quantity in loaded.quantities.items()}
     known, left, slow = _usable(measured, table, loaded, values)
-    problem, held = _reduced(known, values, believed, bool(list(fit)), noise, loss)
+    problem, held = _reduced(known, values, believed, bool(fit), noise, loss)
     _check_enough(table, known, problem, left)
     found, flats = _separated(problem, held)
     problem, outcome = found

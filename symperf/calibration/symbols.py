@@ -77,6 +77,10 @@ def chosen_symbols(asked: Iterable[str], system: System) -> list[str]:
     return names
 
 
+NARROWEST, WIDEST = 1e-6, 100.0
+"""Widths of ln(value) between which a fit is sound in floats."""
+
+
 def parsed_priors(asked: Iterable[str]) -> dict[str, float]:
     """Widths by symbol of `NAME=WIDTH`, and under "" of a width alone.
 
@@ -91,8 +95,11 @@ def parsed_priors(asked: Iterable[str]) -> dict[str, float]:
             width = float(number) if number.isascii() and "_" not in number else math.nan
         except ValueError:
             width = math.nan
-        if not width > 0 or (equals and not name):
-            raise InputError(f"--prior: found {shown(text)}, expected NAME=WIDTH or WIDTH, a number above zero")
+        if not NARROWEST <= width <= WIDEST or (equals and not name):
+            raise InputError(
+                f"--prior: found {shown(text)}, expected NAME=WIDTH or WIDTH, a number above zero: "
+                f"{NARROWEST:g} to {WIDEST:g}"
+            )
         if name and name not in FITTED:
             raise InputError(f"--prior: no symbol {shown(name)}{nearest(name, FITTED)}")
         found[name] = width

@@ -112,10 +112,13 @@ def _bytes(path: str | os.PathLike[str], label: str) -> bytes:
         file = Path(path)
         if file.is_dir():
             raise InputError(f"{label}: is a folder, expected a CSV file")
-        size = file.stat().st_size
-        if size > MOST_BYTES:
-            raise InputError(f"{label}: has {size} bytes, expected at most {MOST_BYTES}")
-        return file.read_bytes()
+        with file.open("rb") as opened:  # a device may have no end
+            data = opened.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise InputError(f"{label}: has more than {MOST_BYTES} bytes, expected at most that")
+        return data
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{label}: cannot be read: {error.strerror}") from None
     except ValueError as error:

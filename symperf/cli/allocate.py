@@ -24,10 +24,11 @@ def run(options: argparse.Namespace) -> int:
     values = parse_values(options.set)
     fields = {name: getattr(options, name) for name in Plan.names()}
     fields |= {name: values.pop(name) for name in list(values) if name in fields}
+    batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
     model, plan, technology = Model.load(options.model), Plan(**fields), load(options)
 
     def ask(system: System) -> Run:
-        return Run(model, system, plan, batch=options.batch, sequence=options.sequence, values=values)
+        return Run(model, system, plan, batch=batch, sequence=sequence, values=values)
 
     answer = allocate(
         ask,

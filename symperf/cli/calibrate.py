@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.output)
     if out.suffix != ".toml":
         raise InputError(f"calibrate: --output: found {shown(options.output)}, expected a .toml file")
-    if out.exists() and any(_same(out, other) for other in (options.system, options.measured)):
+    if _there(out) and any(_same(out, other) for other in (options.system, options.measured)):
         raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
     from ..calibration.calibrate import calibrate
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
         loss=options.loss,
         noise=options.noise,
     )
-    write_file(out, found.toml(out.resolve().parent), "calibrate: --output {}: cannot be written")
+    write_file(out, found.toml(_folder(out)), "calibrate: --output {}: cannot be written")
     if options.json:
         write_json(found.as_json() | {"output": str(out)})
     else:
@@ -44,7 +44,23 @@ def run(options: argparse.Namespace) -> int:
 
 def _same(out: Path, other: str) -> bool:
     path = Path(other)
-    return path.exists() and path.samefile(out)
+    return _there(path) and path.samefile(out)
+
+
+def _folder(out: Path) -> Path:
+    """Where the file will really lie; of a path that no file can have, which is told when it is written, anywhere."""
+    try:
+        return out.resolve().parent
+    except (OSError, ValueError, RuntimeError):
+        return Path()
+
+
+def _there(path: Path) -> bool:
+    """Whether something is at a path; false of a path that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _show(printed: Any, found: Calibration, out: Path) -> None:

@@ -53,7 +53,7 @@ def asked(options: argparse.Namespace) -> InferenceRun:
         system,
         Plan(**plan_fields),
         **work,
-        stack=options.stack or DEFAULT,
+        stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,
     )

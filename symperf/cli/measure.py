@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     kinds = _kinds(options.only)
     if not 1 <= options.seconds <= 86400:
         raise InputError(f"measure: --seconds: found {options.seconds:g}, expected 1 to 86400")
-    writer = Writer(options.output) if options.output else None
+    writer = Writer(options.output) if options.output is not None else None
     kept: list[Measured] = []
     began = time.monotonic()
     stopped = False

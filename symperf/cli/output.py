@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import InputError, shown
 
@@ -97,6 +97,10 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) ->
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
         target = Path(path)
+        if target.exists() and (stream := _standard(target)) is not None:
+            stream.write(data)
+            stream.flush()
+            return
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
@@ -107,6 +111,16 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) ->
     except (OSError, ValueError, RuntimeError) as error:  # a null character in the path; links in a circle
         reason = error.strerror if isinstance(error, OSError) else None
         raise InputError(f"{told.format(shown(str(path)))}: {reason or error}") from None
+
+
+def _standard(target: Path) -> BinaryIO | None:
+    """The stream of standard output or error that a path is, /dev/stdout for instance: nothing takes its place."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # none, closed, or held in memory
+            if os.path.samestat(target.stat(), os.fstat(stream.fileno())):
+                stream.flush()
+                return stream.buffer
+    return None
 
 
 def _put(target: Path, data: bytes) -> None:

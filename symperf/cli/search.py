@@ -12,6 +12,7 @@ from ..model import Model
 from ..plan import Plan
 from ..searching.space import DEGREES
 from ..system import System
+from . import search_inference
 from .output import console, write, write_error, write_json
 from .train import parse_values
 
@@ -24,6 +25,10 @@ NONE = ("none", "null")
 
 def run(options: argparse.Namespace) -> int:
     """Print the best plans."""
+    if options.prompt is not None and (name := extra_flag(options)) is not None:
+        raise InputError(f"search: {name} is of training, but --prompt asks for inference")
+    if (other := search_inference.instead(options)) is not None:
+        return other
     from ..report import search as report
     from . import search_extras as more
 
@@ -32,14 +37,16 @@ def run(options: argparse.Namespace) -> int:
     more.check(options)
     values = parse_values(options.set)
     require = _required(options.require)
+    if twice := next((name for name in values if name in require), None):
+        raise InputError(f"search: {twice} is given by --set and by --require, expected one of them")
     require |= {name: [values.pop(name)] for name in list(values) if name in Plan.names()}
     limits = {name: getattr(options, f"max_{name}") for name in DEGREES}
     model, system = Model.load(options.model), System.load(options.system)
     started = time.monotonic()
     with _bar(options.json or options.csv) as progress:
         question = {
-            "batch": options.batch,
-            "sequence": options.sequence,
+            "batch": values.pop("batch", options.batch),
+            "sequence": values.pop("sequence", options.sequence),
             "top": options.top,
             "by": options.by.replace("-", "_"),
             "max_memory": options.max_memory,
@@ -68,6 +75,13 @@ def run(options: argparse.Namespace) -> int:
         write_error("interrupted: this is the best of what was seen")
         return 130
     return 0
+
+
+def extra_flag(options: argparse.Namespace) -> str | None:
+    """The first flag that asks for more than the plans of a training step."""
+    return next(
+        (f"--{name}" for name in ("emit", "explain", "weak", "within", "tokens") if getattr(options, name)), None
+    )
 
 
 def _devices(text: str) -> list[int]:

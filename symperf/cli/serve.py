@@ -50,7 +50,7 @@ def asked(options: argparse.Namespace) -> Serving:
         Plan(**plan_fields),
         Asked(**work),
         draft=draft,
-        stack=options.stack or DEFAULT,
+        stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,
     )

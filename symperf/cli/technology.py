@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     table = table_of(chip, options.name)
     chip.system(options.name)  # refuses what no system file may say, before anything is written
     cost = chip.cost(**prices) if options.cost else None
-    if options.output:
+    if options.output is not None:
         write_file(options.output, toml_of(table), "technology: {}: cannot be written")
     if options.json:
         write_json(as_json(chip, table, cost))

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
-    if options.stack:
+    if options.stack is not None:
         from ..software import Software
 
         system = Software.load(options.stack).on(system)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..validation import report
-from ..validation.score import unheard, validate
+from ..validation.score import tables_of, unheard, validate
 from .output import console, write_file, write_json
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
 
         checked_format(options.plot)
     folder = None if options.data is None else Path(options.data)
+    _check_outputs(options, [] if folder is None else tables_of(folder))
     with _bar(options.json) as progress:
         found = validate(options.source, folder, progress)
     if options.plot is not None:
@@ -42,6 +44,23 @@ def run(options: argparse.Namespace) -> int:
         with console() as printed:
             report.show(printed, found, options.worst)
     return 0 if found.scored else 1
+
+
+def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:
+    """Refuse to write over a table that is read, or twice to one file.
+
+    Raises:
+        InputError: that was asked for.
+    """
+    for flag in ("plot", "markdown", "csv"):
+        text = getattr(options, flag)
+        if text is None or "\0" in text:  # the latter is told where it is written
+            continue
+        for other in taken:
+            if os.path.realpath(text) == os.path.realpath(other):
+                raise InputError(f"{flag}: {shown(text)} is read or written already; expected another file")
+        if not text.startswith("/dev/"):
+            taken.append(Path(text))
 
 
 @contextmanager

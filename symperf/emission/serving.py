@@ -42,8 +42,7 @@ def training_only(made: Sheet, asked: Asked) -> None:
 
 def whole_context(made: Sheet, asked: Asked) -> None:
     """Note parts of a sequence, which are modelled in training only."""
-    if asked.plan.cp > 1:
-        made.note(
-            "cp", f"{asked.plan.cp} parts of a sequence are a choice of training here; {made.framework} has others"
-        )
+    plan = asked.plan
+    if plan.cp > 1:
+        made.note("cp", f"{plan.cp} parts of a sequence ({plan.cp_kind}) are a choice of training here")
         made.cover("cp_kind")

@@ -78,8 +78,8 @@ def kv_format(name: str | None, precision: str) -> str:
     Raises:
         InputError: a format that is not known.
     """
-    chosen = name or ("fp16" if precision == "fp16" else "bf16")
-    if chosen not in KV_BYTES:
+    chosen = ("fp16" if precision == "fp16" else "bf16") if name is None else name
+    if not isinstance(chosen, str) or chosen not in KV_BYTES:
         raise InputError(
             f"kv_precision: found {shown(chosen)}, expected {' or '.join(KV_BYTES)}"
             f"{nearest(str(chosen).lower(), KV_BYTES)}"

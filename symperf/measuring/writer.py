@@ -36,11 +36,11 @@ class Writer:
             InputError: it cannot be written.
         """
         self.path = Path(path)
-        self._part = self.path.with_name(self.path.name + ".part")
         self.rows = 0
         try:
             if self.path.is_dir():
                 raise IsADirectoryError(0, "is a folder")
+            self._part = self.path.with_name(self.path.name + ".part")
             self._file: TextIO = self._part.open("w", encoding="utf-8", newline="")
             self._file.write(",".join(COLUMNS) + "\n")
             self._file.flush()

@@ -96,7 +96,15 @@ def _cells(scaling: Scaling, point: Point, tokens: float | None) -> list[str]:
         taken = training(point, tokens)
         dollars = "no price" if taken.dollars is None else f"{taken.dollars:,.0f}"
         cells += [f"{taken.seconds / DAY:.3g}", f"{taken.device_hours:,.0f}", dollars]
-    return [*cells, str(Plan(**{name: record[name] for name in Plan.names()}))]
+    return [*cells, _short(record)]
+
+
+def _short(record: dict[str, Any]) -> str:
+    """A plan without what goes without saying."""
+    plain = {"attention": ("flash",), "schedule": ("1f1b", "interleaved"), "cp_kind": ("ring",)}
+    usual = {name: (Plan.__dataclass_fields__[name].default, *plain.get(name, ())) for name in Plan.names()}
+    fields = {name: record[name] for name in Plan.names() if record[name] not in usual[name]}
+    return " ".join(name if value is True else f"{name}={value}" for name, value in fields.items()) or "one device"
 
 
 def show_training(taken: Training, console: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
+from ..spending.prices import grid_of
 from .scaled import percent, quantity
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ def show(run: Spending, options: argparse.Namespace, console: Console) -> None:
     """Print the energy, the cost and the carbon that were asked for.
 
     Raises:
-        InputError: the system does not tell what they need.
+        InputError: the system does not tell what they need, or no such grid.
     """
+    if options.grid is not None:
+        grid_of(run.system, options.grid)
     if options.energy:
         for line in energy_lines(run):
             console.print(line)

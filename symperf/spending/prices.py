@@ -39,7 +39,7 @@ def grid_of(system: System, grid: str | None) -> Quantity:
     """
     table = parse_file(GRIDS, GRIDS.name)
     if grid is not None:
-        if grid not in table:
+        if not isinstance(grid, str) or grid not in table:
             raise InputError(f"grid: found {shown(grid)}, expected {' or '.join(table)}{nearest(str(grid), table)}")
         return quantity_of(table[grid]["grid_intensity"], SYMBOLS["grid_intensity"], f"{GRIDS.name}: {grid}", "value")
     if "grid_intensity" in system.quantities:

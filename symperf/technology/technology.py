@@ -97,7 +97,7 @@ class Technology:
         found, part = _table(name)
         chosen = dict(part)
         where = f"technology {found['name']}"
-        at = _node(node or chosen.get("node"), found["nodes"], where)
+        at = _node(chosen.get("node") if node is None else node, found["nodes"], where)
         own = {key: found.get(key, {}) for key in ("memories", "networks")}
         quantities = _scaled(found, at, where)
         if "core_scale" in chosen:
@@ -106,7 +106,9 @@ class Technology:
         quantities |= read(dict(values or {}), BASE, f"{where}: values")
         check_law(quantities, "core_", where)
         asked = {"memory": memory, "scale_up": scale_up, "scale_out": scale_out}
-        names = {key: asked[key] or chosen.get(key) or found.get(key, "none") for key in asked}
+        names = {
+            key: chosen.get(key) or found.get(key, "none") if given is None else given for key, given in asked.items()
+        }
         budget = read(found.get("budget", {}), BUDGET, f"{where}: budget")
         return cls(
             name=chosen.get("name", found["name"]),

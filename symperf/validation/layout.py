@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -169,7 +170,8 @@ def divisors(number: int) -> list[int]:
     >>> divisors(12)
     [1, 2, 3, 4, 6, 12]
     """
-    return [part for part in range(1, number + 1) if number % part == 0]
+    small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
+    return small + [number // part for part in reversed(small) if part * part != number]
 
 
 def sharding_of(row: Row, software: Software, degrees: dict[str, int]) -> dict[str, Any]:

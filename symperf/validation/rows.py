@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent / "data"
 LARGEST_FILE = 100_000_000
 """Bytes."""
+MOST = 10**12
+"""The largest whole number of a cell."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Row:
         if not text:
             return None
         try:
-            value = float(text)
+            value = float(text) if text.isascii() and "_" not in text else math.nan
         except ValueError:
             value = math.nan
         if not math.isfinite(value) or value < 0:
@@ -87,8 +89,8 @@ class Row:
         value = self.number(column)
         if value is None:
             return None
-        if value != int(value) or value < 1:
-            self.fail(column, "a positive whole number")
+        if value != int(value) or not 1 <= value <= MOST:
+            self.fail(column, "a positive whole number" + (f" of at most {MOST:.0e}" if value > MOST else ""))
         return int(value)
 
     def fail(self, column: str, expected: str) -> NoReturn:
@@ -110,9 +112,11 @@ def read(path: Path, columns: Columns) -> list[Row]:
     """
     table = path.name
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        with path.open("rb") as file:  # a device may have no end
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
             raise UnreadableError(f"{path}: is larger than {LARGEST_FILE:,} bytes")
-        text = path.read_bytes().decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

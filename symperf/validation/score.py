@@ -79,7 +79,7 @@ def all_tables(folder: Path | None) -> Iterable[list[Row]]:
     if folder is None:
         found = [PACKAGED / name for name in tables.TABLES]
     else:
-        found = [folder / name for name in tables.OWN if (folder / name).exists()]
+        found = tables_of(folder)
         if not found:
             what = "no such folder" if not folder.is_dir() else f"holds none of {', '.join(tables.OWN)}"
             raise UnreadableError(f"{folder}: {what}, expected a folder with at least one of these tables")
@@ -87,6 +87,18 @@ def all_tables(folder: Path | None) -> Iterable[list[Row]]:
         rows = read(path, tables.columns_of(path.name))
         check_ids(rows)
         yield rows
+
+
+def tables_of(folder: Path) -> list[Path]:
+    """The tables that a folder holds.
+
+    Raises:
+        UnreadableError: its path is too long, or may not be looked into.
+    """
+    try:
+        return [folder / name for name in tables.OWN if (folder / name).exists()]
+    except OSError as error:
+        raise UnreadableError(f"data: {shown(str(folder))}: cannot be read: {error.strerror}") from None
 
 
 def expressed_rows(folder: Path | None) -> list[Expressed]:

@@ -25,12 +25,18 @@ def add(verb: Verb) -> None:
     search.add_argument(
         "--devices", required=True, metavar="N", help="how many, all used; several numbers with commas between"
     )
-    search.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
-    search.add_argument("--sequence", type=whole, required=True, help="tokens in a sequence")
+    search.add_argument("--batch", type=whole, help="sequences in the global batch; of inference in a static batch")
+    search.add_argument("--sequence", type=whole, help="tokens in a sequence, in training")
     search.add_argument("--top", type=whole, default=10, metavar="K", help="plans to list (default 10)")
-    search.add_argument("--by", default="time", metavar="WHAT", help="time (default) or tokens-per-dollar")
+    search.add_argument(
+        "--by",
+        default="time",
+        metavar="WHAT",
+        help="time (default) or tokens-per-dollar; in inference latency (default with --batch) or throughput",
+    )
     search.add_argument("--pareto", action="store_true", help="the plans best in time, memory or devices instead")
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
+    _inference(search)
     _extras(search)
     group = search.add_argument_group("constraints")
     group.add_argument(
@@ -48,6 +54,17 @@ def add(verb: Verb) -> None:
     group.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="the value of any symbol; may be repeated"
     )
+
+
+def _inference(search: Parser) -> None:
+    group = search.add_argument_group("inference")
+    group.add_argument("--prompt", type=whole, help="tokens of each prompt: search for inference")
+    group.add_argument("--generate", type=whole, help="tokens generated for each")
+    group.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
+    group.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
+    group.add_argument("--disaggregate", action="store_true", help="also prefill and decode on devices of their own")
+    group.add_argument("--stack", metavar="NAME", help="a serving software (see: symperf list stacks), or a path")
+    group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")
 
 
 def _extras(search: Parser) -> None:

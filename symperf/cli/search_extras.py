@@ -1,0 +1,208 @@
+"""What `symperf search` adds on demand: scaling, a time limit, whole trainings, a plan explained, a plan emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..analysis import Unreachable
+from ..emission.emit import FRAMEWORKS, emit
+from ..errors import InputError, nearest, shown
+from ..plan import Plan
+from ..searching.failures import fail
+from ..searching.scaling import strong, training, weak
+from ..searching.search import answer
+from ..searching.versus import versus
+from .flags import numeral
+from .output import write, write_error
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from ..emission.emit import Emission
+    from ..model import Model
+    from ..searching.scaling import Point, Scaling
+    from ..searching.search import Answer
+    from ..searching.versus import Versus
+    from ..system import System
+
+SERVERS = ("vllm", "trtllm")
+"""Frameworks that serve: the batch of a training step is none of their business."""
+SILENT = ("deepspeed",)
+"""Frameworks whose text has no comments: notes go to standard error."""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What was asked for; None where it was not.
+
+    Attributes:
+        answer: of the search; of the largest cluster where the batch grows.
+        scaling: over the numbers of devices, where there are several.
+        chosen: the best plan's number of devices, or the fewest within the time.
+        tokens: of a training.
+        within: seconds of a step.
+        explained: a plan against the best.
+        emitted: the chosen plan in the words of a framework.
+    """
+
+    answer: Answer
+    scaling: Scaling | None
+    chosen: Point | None
+    tokens: float | None
+    within: float | None
+    explained: Versus | None
+    emitted: Emission | None
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse flags that do not go together, before the search.
+
+    Raises:
+        InputError: naming them.
+    """
+    if options.emit is not None and options.emit not in FRAMEWORKS:
+        expected = " or ".join(FRAMEWORKS)
+        raise InputError(f"--emit: found {shown(options.emit)}, expected {expected}{nearest(options.emit, FRAMEWORKS)}")
+    for name in ("within", "tokens"):
+        value = getattr(options, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"--{name}: found {value}, expected a number above 0")
+    if options.explain is not None:
+        pairs(options.explain)
+    extra = [f"--{name}" for name in ("emit", "explain", "weak", "within", "tokens") if getattr(options, name)]
+    if options.csv and extra:
+        raise InputError(f"search: found --csv and {extra[0]}, expected one of them")
+    if options.emit and not options.json and len(extra) > 1 and "--explain" in extra:
+        raise InputError("search: found --emit and --explain, expected one of them, or --json")
+
+
+def searched(
+    model: Model, system: System, options: argparse.Namespace, devices: list[int], question: Mapping[str, Any]
+) -> tuple[Answer, Scaling]:
+    """The search; where the batch grows with the devices, that of the largest cluster that has a plan."""
+    if not options.weak:
+        found = answer(model, system, devices=devices, **question)
+        return found, strong(found)
+    scaling = weak(model, system, devices=devices, **question)
+    last = next((point for point in reversed(scaling.points) if point.feasible), scaling.points[-1])
+    if last.answer.whole and not last.feasible:
+        fail([point.answer.found[0] for point in scaling.points])
+    return last.answer, scaling
+
+
+def extras(model: Model, system: System, options: argparse.Namespace, found: Answer, scaling: Scaling) -> Extras:
+    """Everything that was asked for beside the plans.
+
+    Raises:
+        InputError: a plan that is none.
+        Unreachable: no plan is as fast as asked for.
+    """
+    chosen = _within(scaling, options.within) if options.within else _of(scaling, found)
+    return Extras(
+        found,
+        scaling if len(scaling.points) > 1 else None,
+        chosen,
+        options.tokens,
+        options.within,
+        None if options.explain is None else versus(found, pairs(options.explain)),
+        None if options.emit is None else _emitted(model, system, options.emit, chosen),
+    )
+
+
+def _of(scaling: Scaling, found: Answer) -> Point:
+    """The point of the best plan."""
+    return next(point for point in scaling.points if point.devices == found.best.question.devices)
+
+
+def _within(scaling: Scaling, seconds: float) -> Point:
+    point = scaling.within(seconds)
+    if point is not None:
+        return point
+    fastest = min(scaling.points, key=lambda each: each.time)
+    raise Unreachable(
+        f"within: no step takes at most {seconds:g} s on the devices that were searched; the fastest takes "
+        f"{fastest.time:.4g} s on {fastest.devices}",
+        seconds,
+        fastest.time,
+    )
+
+
+def _emitted(model: Model, system: System, framework: str, chosen: Point) -> Emission:
+    plan = Plan(**{name: chosen.record[name] for name in Plan.names()})
+    if framework in SERVERS:
+        return emit(plan, framework, model=model, system=system)
+    return emit(plan, framework, model=model, system=system, batch=chosen.batch, sequence=chosen.sequence)
+
+
+def as_json(found: Extras) -> dict[str, Any]:
+    """Their keys in the JSON of a search; null where they were not asked for."""
+    from ..report import scaling as report
+    from ..report import versus as against
+
+    point, within = found.chosen, found.within
+    taken = None if found.tokens is None or point is None else training(point, found.tokens)
+    return {
+        "scaling": None if found.scaling is None else report.as_json(found.scaling, found.tokens),
+        "within": None if within is None or point is None else report.within_json(point, within),
+        "training": None if taken is None else report.training_json(taken),
+        "explained": None if found.explained is None else against.as_json(found.explained),
+        "emitted": None if found.emitted is None else found.emitted.as_json(),
+    }
+
+
+def show(found: Extras, console: Console) -> None:
+    """Print them under the plans."""
+    from ..report import scaling as report
+    from ..report import versus as against
+
+    if found.scaling is not None:
+        report.show(found.scaling, console, found.tokens)
+    point = found.chosen
+    if found.within is not None and point is not None:
+        console.print(f"\n{point.devices} devices are the fewest searched with a step of at most {found.within:g} s")
+    if found.tokens is not None and point is not None:
+        report.show_training(training(point, found.tokens), console)
+    if found.explained is not None:
+        against.show(found.explained, console)
+
+
+def write_emitted(found: Emission) -> None:
+    """The text alone on standard output; notes on standard error where the text cannot hold them."""
+    write(found.text)
+    if found.framework in SILENT:
+        for line in found.warnings:
+            write_error(line)
+
+
+def pairs(text: str) -> dict[str, Any]:
+    """The fields of a plan as users write them.
+
+    Raises:
+        InputError: something without `=`, or a field given twice.
+
+    >>> pairs("tp=8 pp=4 recompute=full sequence-parallel=true")
+    {'tp': 8, 'pp': 4, 'recompute': 'full', 'sequence_parallel': True}
+    """
+    found: dict[str, Any] = {}
+    for part in text.split():
+        name, equals, value = part.partition("=")
+        name = name.replace("-", "_")
+        if not equals or not name or not value:
+            raise InputError(f"--explain: found {shown(part)}, expected NAME=VALUE, with spaces between")
+        if name in found:
+            raise InputError(f"--explain: {name} is given twice")
+        found[name] = _value(name, value)
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    if text.lower() in ("none", "null") and name != "recompute":
+        return None
+    for kind in (int, float):
+        if (number := numeral(text, kind)) is not None:
+            return number
+    return {"true": True, "false": False}.get(text.lower(), text)

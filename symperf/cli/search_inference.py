@@ -1,0 +1,99 @@
+"""`symperf search` with `--prompt`: plans for inference."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..model import Model
+from ..system import System
+from .output import console, write, write_error, write_json
+from .train import parse_values
+
+if TYPE_CHECKING:
+    import argparse
+
+OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk")
+TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", "max_cp", "max_vpp")
+"""Flags that mean something in one kind of search only."""
+LIMITS = ("tp", "pp", "dp", "ep", "micro_batch", "chunk")
+
+
+def instead(options: argparse.Namespace) -> int | None:
+    """The exit status of a search for inference, or None where one for training is asked for.
+
+    Raises:
+        InputError: neither, or flags of both.
+    """
+    if options.prompt is None and options.generate is None:
+        own = [name for name in OWN if getattr(options, name) is not None] + ["disaggregate"] * options.disaggregate
+        if own:
+            raise InputError(f"search: found {_flag(own[0])} without --prompt and --generate, expected them as well")
+        missing = [name for name in ("batch", "sequence") if getattr(options, name) is None]
+        if missing:
+            raise InputError(f"search: the following arguments are required: {', '.join(map(_flag, missing))}")
+        return None
+    missing = [name for name in ("prompt", "generate") if getattr(options, name) is None]
+    if missing:
+        raise InputError(f"search: the following arguments are required: {', '.join(map(_flag, missing))}")
+    for name in TRAINING:
+        if getattr(options, name, None):
+            raise InputError(f"search: found {_flag(name)} with --prompt, expected it in a search for training only")
+    return run(options)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the best plans."""
+    from ..generation.stack import DEFAULT
+    from ..report import search_inference as report
+    from ..searching.inference import answer_inference
+    from ..searching.inference_space import FIELDS
+    from .search import _bar, _devices, _required
+
+    if options.json and options.csv:
+        raise InputError("search: found --json and --csv, expected one of them")
+    values = parse_values(options.set)
+    require = _required(options.require)
+    require |= {name: [values.pop(name)] for name in list(values) if name in FIELDS}
+    limits = {name: getattr(options, f"max_{name}") for name in LIMITS}
+    model, system = Model.load(options.model), System.load(options.system)
+    started = time.monotonic()
+    with _bar(options.json or options.csv) as progress:
+        found = answer_inference(
+            model,
+            system,
+            devices=_devices(options.devices),
+            prompt=options.prompt,
+            generate=options.generate,
+            ttft=options.ttft,
+            tpot=options.tpot,
+            batch=options.batch,
+            by=None if options.by == "time" else options.by.replace("-", "_"),
+            top=options.top,
+            disaggregate=options.disaggregate,
+            stack=options.stack or DEFAULT,
+            max_memory=options.max_memory,
+            require=require,
+            limits={name: most for name, most in limits.items() if most is not None},
+            values=values,
+            progress=progress,
+        )
+    took = time.monotonic() - started
+    if not found.records:
+        raise KeyboardInterrupt
+    if options.json:
+        write_json(report.as_json(found))
+    elif options.csv:
+        write(report.as_csv(found))
+    else:
+        with console() as out:
+            report.show(found, out, took=took)
+    if not found.whole:
+        write_error("interrupted: this is the best of what was seen")
+        return 130
+    return 0

@@ -1,0 +1,197 @@
+"""A search for inference as JSON, as CSV and as terminal tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..searching.inference import sorted_counts
+from .scaled import gibibytes, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..searching.inference import InferenceAnswer
+    from ..searching.inference_load import Survey
+    from ..searching.inference_records import Record
+
+HEADS = {"precision": "weights", "kv_precision": "cache", "micro_batch": "mb"}
+LIMITS = {"ttft": "TTFT", "tpot": "TPOT", "chunk": "prefill", "kv_cache": "cache"}
+
+
+def as_json(answer: InferenceAnswer) -> dict[str, Any]:
+    """The `search` object of inference; `docs/search.md` lists its keys."""
+    question = answer.questions[0]
+    space: dict[str, dict[Any, None]] = {}
+    for each in answer.questions:
+        for name, values in each.candidates.items():
+            space.setdefault(name, {}).update(dict.fromkeys(values))
+    return {
+        "model": question.model.name,
+        "system": question.system.name,
+        "stack": question.base.stack.name,
+        "prompt": question.prompt,
+        "generate": question.generate,
+        "targets": {"ttft_s": question.ttft, "tpot_s": question.tpot},
+        "by": answer.by,
+        "plans": [record.nested() for record in answer.records],
+        "considered": answer.survey.considered,
+        "feasible": answer.feasible,
+        "rejected": answer.rejected,
+        "pools": answer.pools and {n: _counts(s) for n, s in zip(("prefill", "decode"), answer.pools, strict=True)},
+        "whole": answer.whole,
+        "space": {name: list(values) for name, values in space.items()},
+        "shares": answer.winner.shares(),
+        "alternatives": [
+            {"field": name, "value": each.fields[name], "behind": behind(answer, each), "plan": each.nested()}
+            for name, each in _alternatives(answer)
+        ],
+    }
+
+
+def _counts(survey: Survey) -> dict[str, Any]:
+    return {"considered": survey.considered, "feasible": survey.feasible, "rejected": sorted_counts(survey)}
+
+
+def _alternatives(answer: InferenceAnswer) -> list[tuple[str, Record]]:
+    """None of a search that was interrupted, which is to end soon."""
+    return answer.alternatives if answer.whole else []
+
+
+def behind(answer: InferenceAnswer, other: Record) -> float:
+    """How much slower another plan is, or how much less it serves, as a fraction of the best."""
+    return abs(other.score / answer.winner.score - 1)
+
+
+def as_csv(answer: InferenceAnswer) -> str:
+    """The plans, a line each, under a line of names; nothing where there is no value."""
+    records = [record.flat() for record in answer.records]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
+    """Print the counts, the plans, what binds the best, the alternatives and the reasons of the others."""
+    from rich.text import Text
+
+    question = answer.questions[0]
+    devices = ", ".join(str(each.devices) for each in answer.questions)
+    stack = question.base.stack.title
+    console.print(
+        Text.assemble((question.model.name, "bold"), f" on {devices} x {question.system.title}, {stack}"),
+    )
+    console.print(f"{question.prompt} tokens in, {question.generate} out; {_aim(answer)}")
+    console.print(f"{answer.survey.considered:,} plans considered, {answer.feasible:,} feasible; in {took:.2f} s")
+    for name, survey in zip(("prefill", "decode"), answer.pools or (), strict=False):
+        console.print(f"pools that {name}: {survey.considered:,} plans considered, {survey.feasible:,} feasible")
+    if not answer.whole:
+        console.print(Text("interrupted: the best of what was seen", "yellow"))
+    console.print(plans(answer))
+    shares = ", ".join(f"{name} {percent(part)}" for name, part in answer.winner.shares().items() if part >= 5e-4)
+    what = "decode iterations of the best plan are" if answer.winner.pools else "the best plan's time is"
+    console.print(f"\n{what} due to {shares}")
+    near = _alternatives(answer)
+    if near:
+        console.print("\nthe best plan with another value of one field", style="bold")
+        console.print(_nearest(answer, near))
+    console.print("\nnot among them", style="bold")
+    for survey, where in ((answer.survey, ""), *zip(answer.pools or (), (" (prefill)", " (decode)"), strict=False)):
+        for name, n in sorted_counts(survey).items():
+            console.print(f"  {n:>9,}  {name.replace('_', ' ')}{where}")
+
+
+def _aim(answer: InferenceAnswer) -> str:
+    question = answer.questions[0]
+    limits = [(n, t) for n, t in (("TTFT", question.ttft), ("TPOT", question.tpot)) if t is not None]
+    within = " and ".join(f"{name} at most {seconds(time)}" for name, time in limits)
+    if question.batch:
+        batch = f"static batch of {' or '.join(map(str, question.batch))}, by {answer.by.replace('_', ' ')}"
+        return f"{batch}, {within}" if within else batch
+    return f"the largest load with {within} in the mean"
+
+
+def plans(answer: InferenceAnswer) -> Table:
+    """One row a plan; where there are pools, each has a line of its own, and the plan is in words."""
+    from rich.table import Table
+
+    records, question = answer.records, answer.questions[0]
+    pools = any(record.pools for record in records)
+    words = ("tp", "pp", "dp", "ep", "chunk") if pools else () if _deals(records) else ("ep",)
+    names = [name for name in question.candidates if name not in words]
+    names = [name for name in names if name != "batch" or len(question.batch) > 1]
+    columns: dict[str, Callable[[Record], str]] = {
+        "time" if question.batch else "request/s": lambda r: (
+            _time(r.measures["time_s"]) if question.batch else f"{r.measures['requests_per_s']:.4g}"
+        ),
+        "token/s/device": lambda r: f"{r.measures['output_tokens_per_s_per_device']:.4g}",
+        "TTFT": lambda r: _time(r.measures["ttft_s"]),
+        "TPOT": lambda r: _time(r.measures["tpot_s"]),
+    }
+    if not pools:
+        columns["memory"] = lambda r: gibibytes(r.measures["memory_bytes"])
+    if not pools and not question.batch:
+        columns["limit"] = lambda r: LIMITS[r.measures["limit"]]
+    if len(answer.questions) > 1:
+        columns["devices"] = lambda r: str(r.measures["devices"])
+    columns |= {HEADS.get(name, name): partial(_field, name) for name in names}
+    if records[0].measures["tokens_per_dollar"] is not None:
+        columns["token/$"] = lambda r: f"{r.measures['tokens_per_dollar']:.4g}"
+    if pools:
+        columns["plan"] = _plan
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in columns:
+        table.add_column(head, justify="left" if head in ("limit", "plan") else "right", no_wrap=True)
+    for record in records:
+        table.add_row(*(cell(record) for cell in columns.values()))
+    return table
+
+
+def _field(name: str, record: Record) -> str:
+    return str(record.fields[name])
+
+
+def _deals(records: list[Record]) -> bool:
+    return any(fields.get("ep", 1) > 1 for record in records for fields in (record.fields, *record.pools.values()))
+
+
+def _time(value: float | None) -> str:
+    return "" if value is None else seconds(value)
+
+
+def _plan(record: Record) -> str:
+    """A plan in words, or both of two pools, a line each; degrees of 1 are left out."""
+    found = []
+    for name, fields in (record.pools or {"": record.fields}).items():
+        degrees = [f"{key}={fields[key]}" for key in ("tp", "pp", "dp", "ep") if fields[key] > 1]
+        degrees += [f"chunk={fields['chunk']}"] if fields["chunk"] else []
+        found.append(" ".join([f"{fields['devices']} {name}:", *degrees] if name else degrees))
+    return "\n".join(found)
+
+
+def _nearest(answer: InferenceAnswer, near: list[tuple[str, Record]]) -> Table:
+    """One row an alternative: how far behind it is, and what it has in place of what."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("slower" if answer.by == "latency" else "serves less", "with", "in place of"):
+        table.add_column(head, justify="left" if "with" in head or "place" in head else "right")
+    best, seen = answer.winner.fields, list[dict[str, Any]]()
+    for _, each in near:
+        if each.fields in seen:  # the same plan is the best with another value of several fields
+            continue
+        seen.append(each.fields)
+        changed = [name for name, value in each.fields.items() if value != best[name]]
+        table.add_row(
+            percent(behind(answer, each)),
+            " ".join(f"{name}={each.fields[name]}" for name in changed),
+            " ".join(f"{name}={best[name]}" for name in changed),
+        )
+    return table
