@@ -18,9 +18,10 @@ import shlex
 import sys
 from pathlib import Path
 
-import accuracy_page
-
 from symperf.cli import main as symperf
+
+sys.path.insert(0, str(Path(__file__).parent))
+import accuracy_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/derive.md")

@@ -223,14 +223,15 @@ def expected_expert_rows(tokens: Any, num_experts_per_token: Any, num_experts: A
 
     The equation: T x / (1 - (1 - x)^T) with x = k_e / E.
 
-    Assumes: k_e <= E; uniform routing; the rows of all experts are the T k_e choices.
+    Assumes: k_e <= E; uniform routing; the rows of all experts are the T k_e choices; T of at least 1, below which the
+    rows of one token are counted (the quotient would no longer rise with k_e).
 
     Source: derivation, as `expected_experts`.
 
     >>> expected_expert_rows(1, 2, 8), expected_expert_rows(2, 2, 8)
     (1, 8/7)
     """
-    return chosen_load(Min(1, num_experts_per_token / num_experts), tokens)
+    return chosen_load(Min(1, num_experts_per_token / num_experts), Max(1, tokens))
 
 
 @formula(

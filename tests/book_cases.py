@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from oracle import MEANING
 
 from symperf.book.notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from symperf.book.layout import Line
 
 Value = Any
+CALLED = {"v": "law_voltage", "s": "law_speed"}
+"""Functions that equations call by a letter."""
 
 
 class Data(Notation):
@@ -82,6 +85,8 @@ def value(lines: list[Line], values: dict[str, Value]) -> Value:
     def of_glyph(glyph: str) -> Value:
         if glyph[:1].isdigit():
             return float(glyph)
+        if glyph == "e":
+            return np.exp(np.longdouble(1))
         if glyph not in known:
             known[glyph] = of_line(definitions[glyph])
         return known[glyph]
@@ -98,6 +103,9 @@ def value(lines: list[Line], values: dict[str, Value]) -> Value:
             return inner
         if kind == "series":
             return of_series(*inner)
+        if kind == "call":
+            (_, function), *arguments = inner
+            return MEANING[CALLED[function]](*(of(one) for one in arguments))
         args = [of(one) for one in inner]
         if kind == "sum":
             return sum(sign * arg for sign, arg in zip(more[0], args, strict=True))

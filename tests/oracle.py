@@ -42,6 +42,12 @@ def triangular(expected: Any) -> Any:
     return np.where(expected == 0, 1.0, (-np.expm1(-inside) / inside) ** 2)
 
 
+def load_of_chosen(share: Any, draws: Any) -> Any:
+    """n x / (1 - (1 - x)^n), where the power of a small share loses nothing; a share of 1 leaves none."""
+    with np.errstate(divide="ignore"):
+        return draws * share / -np.expm1(draws * np.log1p(-share))
+
+
 def least(count: Any, start: Any, *lines: Any) -> Any:
     """The sum, term by term, of the smaller of two maxima of two lines each."""
     count, start, *lines = np.broadcast_arrays(count, start, *lines)
@@ -56,7 +62,7 @@ MEANING = {
     "least_sum": least,
     "exceeding": lambda count, limit: np.maximum(count - limit, 0.0),
     "place_in_chunk": lambda token, chunk: token - chunk * (np.ceil(token / chunk) - 1),
-    "chosen_load": lambda share, draws: draws * share / (1 - (1 - share) ** draws),
+    "chosen_load": load_of_chosen,
     "law_voltage": power_law_voltage,
     "law_speed": lambda level, floor: level / np.maximum(floor, power_law_voltage(level)) ** 2,
     "floor_div": lambda amount, size: np.floor(amount / size),

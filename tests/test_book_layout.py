@@ -16,6 +16,7 @@ from symperf.book.equation import GLYPH, PAGE, latex_blocks, latex_line, unicode
 from symperf.book.layout import Spacing, lay_out
 from symperf.book.unicode import columns
 from symperf.formulas.atoms import Max, Min
+from symperf.formulas.cost import triangular_part
 from symperf.formulas.fractions import geometric_sum
 from symperf.formulas.registry import load
 from symperf.formulas.symbols import FRACTION, SYMBOLS, strip_units
@@ -57,8 +58,11 @@ def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spac
         points = {
             s: np.minimum(array, 0.99) if SYMBOLS[str(s)].domain == FRACTION else array for s, array in points.items()
         }
+    if expr.has(triangular_part):  # whose quotient has no value at 0
+        points = {s: np.maximum(array, 1e-3) for s, array in points.items()}
     with np.errstate(all="ignore"):
-        found = value(lines, {str(symbol): points[symbol] for symbol in points})
+        # Extended precision: a text may subtract what the evaluator does not.
+        found = value(lines, {str(symbol): np.asarray(array, np.longdouble) for symbol, array in points.items()})
         expected = evaluate(expr, points) if known(expr) else exactly(expr, points)
     assert np.allclose(found, expected, rtol=1e-9, equal_nan=True)
 

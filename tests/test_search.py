@@ -139,6 +139,16 @@ def test_ranked_by_cost() -> None:
     assert math.isclose(worth[0], 32 * 1024 / (first["time_s"] * first["devices"] * 6e-4), rel_tol=1e-12)
 
 
+def test_ranked_by_energy() -> None:
+    """Tokens per joule at board power: the same order as by cost, with watts for the price."""
+    watts = sf.System.load("a100-80gb-sxm").value("power")
+    frugal = gpt(devices=[8, 16], by="tokens_per_joule")
+    worth = [record["tokens_per_joule"] for record in frugal.records]
+    assert worth == sorted(worth, reverse=True)
+    first = frugal.records[0]
+    assert math.isclose(worth[0], 32 * 1024 / (first["time_s"] * first["devices"] * watts), rel_tol=1e-12)
+
+
 def test_in_python() -> None:
     """A table, best first, with the counts in its attributes."""
     model, system = sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm")
@@ -199,7 +209,7 @@ BAD = [
     (["--require", "zero=9"], "expected 0, 1, 2 or 3"),
     (["--require", "zero"], "expected NAME=VALUE"),
     (["--require", "zero=1", "--require", "zero=2"], "zero is given twice"),
-    (["--by", "beauty"], "expected time or tokens_per_dollar"),
+    (["--by", "beauty"], "expected time or tokens_per_dollar or tokens_per_joule"),
     (["--max-memory", "70"], "no unit"),
     (["--max-memory", "70 s"], "max_memory"),
     (["--top", "0"], "top: found 0"),

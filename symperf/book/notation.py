@@ -119,7 +119,7 @@ class Notation(ABC):
         """Atoms of chips: a quotient rounded down, laws of voltage and clock, parts of dies without a defect."""
         one = (1, self.number(1))
         if operation == "floor_div":
-            return self.call(self.word("floor"), [self.fraction(*boxes)])
+            return self.sum([(-1, self.ceiling(self.sum([(-1, self.fraction(*boxes))])))])
         if operation == "clustered_part":
             base = self._sum_of([one, (1, self.fraction(*boxes))])
             return self.power(self.grouped(base, WHOLE), self.sum([(-1, boxes[1])]))

@@ -38,7 +38,7 @@ def search(
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
         top: plans to return.
-        by: "time", or "tokens_per_dollar".
+        by: "time", "tokens_per_dollar" or "tokens_per_joule" (at each device's board power).
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field of the plan may take, one or a list, by field.
         pareto: return the plans that no other is as good as in time, memory and devices, and not the `top`.

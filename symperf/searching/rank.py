@@ -44,9 +44,15 @@ def _tokens_per_dollar(question: Question, time: float) -> float:
     return question.batch * question.sequence / (time * question.devices * price)
 
 
+def _tokens_per_joule(question: Question, time: float) -> float:
+    power = question.base.system.value("power")  # watts of a device at its limit: energy is at most this
+    return question.batch * question.sequence / (time * question.devices * power)
+
+
 CRITERIA = {
     "time": Criterion("time_s", _time, largest=False),
     "tokens_per_dollar": Criterion("tokens_per_dollar", _tokens_per_dollar, largest=True, needs="price_per_hour"),
+    "tokens_per_joule": Criterion("tokens_per_joule", _tokens_per_joule, largest=True, needs="power"),
 }
 
 

@@ -32,7 +32,8 @@ def add(verb: Verb) -> None:
         "--by",
         default="time",
         metavar="WHAT",
-        help="time (default) or tokens-per-dollar; in inference latency (default with --batch) or throughput",
+        help="time (default), tokens-per-dollar or tokens-per-joule; in inference latency (default with --batch) or "
+        "throughput",
     )
     search.add_argument("--pareto", action="store_true", help="the plans best in time, memory or devices instead")
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
