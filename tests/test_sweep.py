@@ -205,7 +205,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tp": [1, 2], "where": {"two words": "fits"}}, "expected a plain name"),
     ({"tp": [1, 2], "where": {"time": "fits"}}, "where time: is the name of an output or of another reason"),
     ({"tp": [1, 2], "where": {"choices_do_not_go_together": "fits"}}, "expected a new one"),
-    ({"tp": [1, 2], "precision": ["bf16", "fp8"]}, "axis precision"),
+    ({"tp": [1, 2], "precision": ["bf16", "fp7"]}, "axis precision"),
     ({"tp": [1, 2], "dp": "64 / tpp"}, "derived dp: unknown name 'tpp'"),
     ({"tp": [1, 2], "dp": "time / 2"}, "derived dp: unknown name 'time'"),
     ({"tp": [1, 2], "dp": "tp < 3"}, "expected a number"),

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from ..run import Run
 
+LISTED_STAGES = 4096
+"""Pipelines of more stages than anyone has are told of as a whole only."""
 CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
 
 

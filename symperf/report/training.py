@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .scaled import gibibytes, percent, quantity, seconds
-from .stages import stages_json, stages_table
+from .stages import LISTED_STAGES, stages_json, stages_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "hfu": run.value("hfu"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
-        **({"stages": stages_json(run)} if run.plan.pp > 1 else {}),
+        **({"stages": stages_json(run)} if 1 < run.plan.pp <= LISTED_STAGES else {}),
         **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
@@ -139,7 +139,7 @@ def show(run: Run, console: Console) -> None:
         facts.add_row("host memory", host)
     console.print(facts)
     console.print(breakdown(run))
-    if run.plan.pp > 1:
+    if 1 < run.plan.pp <= LISTED_STAGES:
         console.print("\nmemory by stage", style="bold")
         console.print(stages_table(run))
     console.print("\nefficiencies and overheads", style="bold")
