@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .errors import InputError, nearest, shown
 from .frozen import Frozen
+from .profiles import locate, names_in
 from .system import parse_file, quantity_of, text_of
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
 if TYPE_CHECKING:
+    import os
+
     from .system import System
 
 CATALOGUE: Final = Path(__file__).parent / "catalogue" / "stacks" / "training"
@@ -84,7 +86,7 @@ class Software:
         >>> Software.load("flash-attention-2").shares[0].efficiency
         'attention_efficiency'
         """
-        return _read(_locate(source))
+        return _read(locate(source, CATALOGUE))
 
     def on(self, system: System) -> System:
         """The system with the efficiencies that this software reaches on it."""
@@ -97,7 +99,7 @@ class Software:
 
 def names() -> list[str]:
     """The profiles that come with symperf, sorted."""
-    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+    return names_in(CATALOGUE)
 
 
 def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
@@ -111,18 +113,6 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
     value = quantity.value * share.value
     source = f"{share.value:.3g} of {quantity.value:.3g} under {name} ({share.source}); {quantity.source}"
     return Quantity(value, source, end("low"), min(end("high"), 1.0))
-
-
-def _locate(source: object) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"stack: found {shown(source)}, expected {' or '.join(names())}, or the path of a .toml file")
-    text = os.fspath(source)
-    if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
-        return Path(text)
-    key = text.strip().casefold()
-    if key not in names():
-        raise InputError(f"stack: found {shown(text)}, expected {' or '.join(names())}{nearest(key, names())}")
-    return CATALOGUE / f"{key}.toml"
 
 
 def _read(path: Path) -> Software:

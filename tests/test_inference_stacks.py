@@ -240,7 +240,7 @@ def test_every_profile_says_where_its_kernels_are_read() -> None:
     for name in stacks.names():
         stack = Stack.load(name)
         assert stack.group_reads.source
-        assert "[collectives]\nlibrary = " in (stacks.CATALOGUE / f"{name}.toml").read_text(encoding="utf-8")
+        assert "[collectives]\ncalled = " in (stacks.CATALOGUE / f"{name}.toml").read_text(encoding="utf-8")
         assert set(stack.quantities) == set(stacks.LIMITS)
         assert all(quantity.source for quantity in stack.quantities.values())
 
@@ -252,7 +252,7 @@ def test_a_profile_that_says_nothing_shares_reads_and_calls_no_library(tmp_path:
     path.write_text("\n\n".join(tables), encoding="utf-8")
     stack = Stack.load(path)
     assert stack.group_reads == GroupReads()
-    assert not stack.library_collectives
+    assert not stack.called_collectives
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_a_profile_that_says_nothing_shares_reads_and_calls_no_library(tmp_path:
         ("head_sizes = [128]", "head_size = [128]", "unknown key 'head_size'; did you mean head_sizes?"),
         ("groups = [8]", "groups = [8]\ncut = 1", "group_reads.cut: found 1, expected true or false"),
         ("[group_reads]", "[group_read]", "unknown key 'group_read'; did you mean group_reads"),
-        ("library = false", "library = 0", "collectives.library: found 0, expected true or false"),
-        ("library = false", "libary = false", "collectives: unknown key 'libary'; did you mean library?"),
+        ("called = false", "called = 0", "collectives.called: found 0, expected true or false"),
+        ("called = false", "caled = false", "collectives: unknown key 'caled'; did you mean called?"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, before: str, after: str, says: str) -> None:

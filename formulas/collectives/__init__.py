@@ -39,6 +39,7 @@ from .broadcast import (
     simple_broadcast_time,
     tree_broadcast_time,
 )
+from .called import called_collective_time
 from .gather import (
     all_gather_time,
     hierarchical_all_gather_time,
@@ -59,7 +60,6 @@ from .in_network import (
     multimem_all_reduce_time,
     scale_up_multimem_all_reduce_time,
 )
-from .library import called_collective_time
 from .pipelined import (
     group_all_gather_time,
     group_reduce_scatter_time,

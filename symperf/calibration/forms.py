@@ -226,7 +226,7 @@ def _time(form: Form, system: System) -> Any:
         l2="l2" in system.levels,
         tiers=len(system.tiers),
         mixed_rates=False,
-        library_collectives=False,
+        called_collectives=False,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)
     match form.formula:

@@ -76,7 +76,7 @@ class InferenceKernels(Kernels):
 
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
-        self.mixed_rates, self.library_collectives = structure.mixed_rates, structure.library_collectives
+        self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
 
     def matmul(
         self,
@@ -107,7 +107,7 @@ class InferenceKernels(Kernels):
 
     def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
         op = super()._collective(path, message, group, one_tier, two_tiers)
-        if op is None or not self.library_collectives:
+        if op is None or not self.called_collectives:
             return op
         return replace(op, time=collectives.called_collective_time(op.time, group.ranks))
 

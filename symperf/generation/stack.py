@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError, nearest, shown
+from ..profiles import locate, names_in
 from ..system_symbols import Limits, Quantity
 from ..units import COUNT, FRACTION, TIME
 from .group_reads import GroupReads
@@ -15,6 +15,7 @@ from .group_reads import read as read_groups
 from .structure import Fusion
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
@@ -40,7 +41,7 @@ class Stack:
         fusion: which kernels are joined.
         quantities: value and source of each symbol of `LIMITS`.
         group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
-        library_collectives: small messages too are summed by calls of the vendor's library of collectives.
+        called_collectives: small messages too are summed by calls of the vendor's library of collectives.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Stack:
     fusion: Fusion
     quantities: Mapping[str, Quantity]
     group_reads: GroupReads
-    library_collectives: bool
+    called_collectives: bool
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Stack:
@@ -61,24 +62,12 @@ class Stack:
         >>> Stack.load("vllm").quantities["kv_block"].value
         16.0
         """
-        return _read(_locate(source))
+        return _read(locate(source, CATALOGUE))
 
 
 def names() -> list[str]:
     """The profiles that come with symperf, sorted."""
-    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
-
-
-def _locate(source: object) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"stack: found {shown(source)}, expected {' or '.join(names())}, or the path of a .toml file")
-    text = os.fspath(source)
-    if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
-        return Path(text)
-    key = text.strip().casefold()
-    if key not in names():
-        raise InputError(f"stack: found {shown(text)}, expected {' or '.join(names())}{nearest(key, names())}")
-    return CATALOGUE / f"{key}.toml"
+    return names_in(CATALOGUE)
 
 
 def _read(path: Path) -> Stack:
@@ -97,26 +86,26 @@ def _read(path: Path) -> Stack:
     name = text_of(table, "name", label)
     title = text_of(table, "title", label) or name
     reads = read_groups(table.get("group_reads", {}), label)
-    library = _library(table.get("collectives", {}), label)
+    called = _called(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
-    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, library)
+    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called)
 
 
-def _library(table: object, label: str) -> bool:
+def _called(table: object, label: str) -> bool:
     """Whether collectives are calls of the vendor's library; not unless the file says so."""
     from ..system import text_of
 
-    known = ("library", "source")
+    known = ("called", "source")
     if not isinstance(table, dict):
         raise InputError(f"{label}: collectives: found {shown(table)}, expected a table of {', '.join(known)}")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: collectives: unknown key {shown(key)}{nearest(key, known)}")
-    library = table.get("library", False)
-    if not isinstance(library, bool):
-        raise InputError(f"{label}: collectives.library: found {shown(library)}, expected true or false")
+    called = table.get("called", False)
+    if not isinstance(called, bool):
+        raise InputError(f"{label}: collectives.called: found {shown(called)}, expected true or false")
     text_of(table, "source", f"{label}: collectives")
-    return library
+    return called
 
 
 def _fusion(table: object, label: str) -> Fusion:

@@ -48,7 +48,7 @@ class InferenceStructure:
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
-        library_collectives: collectives are calls of a library, which take at least its time.
+        called_collectives: collectives are calls of a library, which take at least its time.
     """
 
     architecture: Architecture
@@ -59,7 +59,7 @@ class InferenceStructure:
     experts_dealt: bool = False
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
-    library_collectives: bool = False
+    called_collectives: bool = False
 
     sequence_parallel = False
 
@@ -85,5 +85,5 @@ def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> Infe
         experts_dealt=plan.ep > 1,
         mixed_rates=format_of(plan, system)[2] not in ("bf16", "fp16"),
         read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
-        library_collectives=stack.library_collectives,
+        called_collectives=stack.called_collectives,
     )
