@@ -13,9 +13,6 @@ from .verbs import derives, looks, measures, runs, searches, sweeps, technologie
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-LATER: tuple[str, ...] = ()
-"""Flags of the public contract whose physics is not modelled yet."""
-
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, with the nearest valid name."""
@@ -84,8 +81,6 @@ def _check_flag(argument: str, verb: str | None, known: list[str]) -> None:
     if flag not in known:
         if verb is None:
             raise InputError(f"command line: found {shown(flag)} before the verb, expected {' or '.join(known)}")
-        if flag in LATER:
-            raise InputError(f"{verb}: {flag} is not modelled yet")
         raise InputError(f"{verb}: unknown argument {shown(flag)}{nearest(flag, known)}")
     if value == "--":  # argparse of Python 3.11 would drop it
         raise InputError(f"{verb or 'command line'}: argument {flag}: found '--', expected a value")
