@@ -49,9 +49,9 @@ AFTER_ERRORS = (
         "MaxText's `remat_policy`; praxis: `checkpoint_policy` is `SAVE_NOTHING`",
     ),
     (
-        "12 chunks in eight rows of Nemotron-340B that print NA",
+        "the chunks of eight rows of Nemotron-340B that print NA are those of the layout rule (12)",
         "not noted",
-        "the releases of the same recipe before and after",
+        "the releases of the same recipe before and after have 12 too",
     ),
     (
         "tokens sent once to a node (DeepEP) in Megatron-Bridge",

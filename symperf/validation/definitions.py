@@ -211,12 +211,7 @@ FAMILIES: Mapping[str, Family] = {
         "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report)",
         tokens=15360 * 4096,
     ),
-    "DGXC": Family(
-        "DGX Cloud benchmarking recipes: no dropout; the 340B model has 12 chunks a stage in the releases before and "
-        "after the one that prints NA",
-        plan={"dropout": False},
-        by_model={"Nemotron-4-340B": {"vpp": 12}},
-    ),
+    "DGXC": Family("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
     "MCOREH100": Family("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
     "MCOREMOE": Family(
         "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
