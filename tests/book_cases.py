@@ -85,7 +85,7 @@ def value(lines: list[Line], values: dict[str, Value]) -> Value:
     def of_glyph(glyph: str) -> Value:
         if glyph[:1].isdigit():
             return float(glyph)
-        if glyph == "e":
+        if glyph == "e" and glyph not in known:
             return np.exp(np.longdouble(1))
         if glyph not in known:
             known[glyph] = of_line(definitions[glyph])
