@@ -112,7 +112,6 @@ def delta_solve_flops(
     source=DELTANET,
     increasing="activation_bytes linear_key_head_dim linear_num_value_heads linear_value_head_dim micro_batch "
     "sequence state_bytes",
-    decreasing="ssm_chunk_size",
 )
 def delta_rule_bytes(
     micro_batch: Any,
@@ -124,18 +123,24 @@ def delta_rule_bytes(
     activation_bytes: Any,
     state_bytes: Any,
 ) -> Any:
-    """Bytes of a chunked gated delta rule, forward: queries, keys, values, results; and the chunks' states.
+    """Bytes of a chunked gated delta rule, forward: what its six kernels read and write, each tensor once a kernel.
 
-    The equation: b a_lv (s w (2 d_lk + 2 d_lv) + 2 ceil(s / c) d_lk d_lv w_st).
+    The equation: b a_lv (s (w (7 d_lk + 6 d_lv + 2 c + 2) + w_st (2 c + 6)) + 2 ceil(s / c) d_lk d_lv w).
 
-    Assumes: one state a chunk is written and read once; the chunk's own matrices stay on chip.
+    Sums of decays: in and out. Key scores: keys in, c a token out in w_st. Inverse: in, and out in w. Solved keys and
+    values: keys, values and inverse in, both out. States: keys, solved keys and values in, new values and states out.
+    Results: queries, keys, new values and states in, results out. Rates twice in w, sums of decays six times in w_st.
 
-    Source: counted from Yang et al. 2024 section 3.3.
+    Assumes: queries and keys repeated for every value head; states between kernels in the format of activations.
+
+    Source: counted from flash-linear-attention (gated_delta_rule/chunk.py, chunk_gated_delta_rule_fwd, and the kernels
+    that it calls); the algorithm is that of Yang et al. 2024 section 3.3.
 
     >>> from sympy import symbols
     >>> delta_rule_bytes(1, 64, 64, *symbols("a k v w f"))
-    a*(2*f*k*v + 64*w*(2*k + 2*v))
+    a*(8576*f + 2*k*v*w + 64*w*(7*k + 6*v + 130))
     """
-    width = 2 * linear_key_head_dim + 2 * linear_value_head_dim
-    states = 2 * ceil_div(sequence, ssm_chunk_size) * linear_key_head_dim * linear_value_head_dim
-    return micro_batch * linear_num_value_heads * (sequence * activation_bytes * width + states * state_bytes)
+    keys, values = linear_key_head_dim, linear_value_head_dim
+    token = activation_bytes * (7 * keys + 6 * values + 2 * ssm_chunk_size + 2) + state_bytes * (2 * ssm_chunk_size + 6)
+    states = 2 * ceil_div(sequence, ssm_chunk_size) * keys * values * activation_bytes
+    return micro_batch * linear_num_value_heads * (sequence * token + states)

@@ -14,6 +14,7 @@ import sympy
 from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, FLOP, ONE, SECOND
 from .formula import formula
+from .roofline import ridge_time
 from .sources import CUTLASS, KUNDU, NARAYANAN, NVIDIA_GEMM, SMITH
 from .symbols import (
     compute_units,
@@ -212,12 +213,13 @@ def smooth_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any
     source=KUNDU,
     increasing="columns element_bytes flop groups inner launch_latency rows traffic_bytes",
     decreasing="l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate memory_bandwidth "
-    "memory_efficiency",
+    "memory_efficiency ridge_efficiency",
 )
 def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_bytes: Any, traffic_bytes: Any) -> Any:
     """Time of a product on a device with tiles and an L2 cache: the slowest level, for the best tile, plus a launch.
 
-    max(compulsory or re-read bytes / memory, min over tiles of max(compute, L2 bytes / L2 bandwidth)) + launch.
+    min over tiles of max(`ridge_time` of compute and compulsory or re-read bytes / memory, L2 bytes / L2 bandwidth)
+    + launch.
 
     Assumes: `traffic_bytes` are the compulsory bytes, `element_bytes` the size of either factor's element.
 
@@ -227,18 +229,19 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
     >>> str(tiled_matmul_time(*symbols("m n k g w Q", positive=True)))[:15]
     'launch_latency '
     """
+    moved = Max(traffic_bytes, matmul_reread_bytes(rows, columns, inner, groups, element_bytes))
+    device = moved / (memory_bandwidth * memory_efficiency)
     best = Min(
         *(
             Max(
-                tiled_compute_time(rows, columns, inner, groups, high, wide),
+                ridge_time(tiled_compute_time(rows, columns, inner, groups, high, wide), device),
                 matmul_l2_bytes(rows, columns, inner, groups, element_bytes, element_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in TILE_SHAPES
         )
     )
-    moved = Max(traffic_bytes, matmul_reread_bytes(rows, columns, inner, groups, element_bytes))
-    return Max(moved / (memory_bandwidth * memory_efficiency), best) + launch_latency
+    return best + launch_latency
 
 
 @formula(
@@ -246,7 +249,7 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
     dimension=SECOND,
     source=KUNDU,
     increasing="columns flop groups inner launch_latency rows traffic_bytes",
-    decreasing="matrix_efficiency matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def quantised_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
     """Time of a product on a device with tiles whose L2 cache is not described: memory or compute, plus a launch.
@@ -260,7 +263,7 @@ def quantised_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traf
     'launch_latency '
     """
     best = Min(*(tiled_compute_time(rows, columns, inner, groups, high, wide) for high, wide in TILE_SHAPES))
-    return Max(traffic_bytes / (memory_bandwidth * memory_efficiency), best) + launch_latency
+    return ridge_time(best, traffic_bytes / (memory_bandwidth * memory_efficiency)) + launch_latency
 
 
 @formula(
@@ -268,7 +271,7 @@ def quantised_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traf
     dimension=SECOND,
     source=KUNDU,
     increasing="columns flop groups inner launch_latency rows traffic_bytes",
-    decreasing="matrix_efficiency matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
     curvature="convex",
 )
 def smooth_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
@@ -283,7 +286,7 @@ def smooth_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     True
     """
     compute = smooth_compute_time(rows, columns, inner, groups)
-    return Max(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + launch_latency
+    return ridge_time(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + launch_latency
 
 
 @formula(

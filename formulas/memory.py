@@ -10,7 +10,7 @@ from typing import Any
 
 from .dimension import BYTE
 from .formula import formula
-from .sources import AINSLIE, DAO, KORTHIKANTI, RAJBHANDARI, SHAZEER
+from .sources import AINSLIE, DAO, KORTHIKANTI, MAMBA, RAJBHANDARI, SHAZEER
 from .symbols import activation_bytes, mask_bytes, statistic_bytes
 
 
@@ -118,6 +118,27 @@ def input_kept_bytes(tokens: Any, width: Any) -> Any:
     T*activation_bytes*w
     """
     return tokens * width * activation_bytes
+
+
+@formula(
+    glyph="A_{inw}",
+    dimension=BYTE,
+    source=MAMBA,
+    increasing="stream_bytes tokens width",
+    curvature="affine",
+)
+def wide_input_kept_bytes(tokens: Any, width: Any, stream_bytes: Any) -> Any:
+    """Bytes kept of an input from a wide residual stream, T omega w_res.
+
+    Assumes: as `input_kept_bytes`; the stream has w_res bytes an element.
+
+    Source: counted from mamba_ssm (residual_in_fp32), which keeps the stream of Gu and Dao 2023 in FP32.
+
+    >>> from sympy import symbols
+    >>> wide_input_kept_bytes(*symbols("T w w_res"))
+    T*w*w_res
+    """
+    return tokens * width * stream_bytes
 
 
 @formula(

@@ -133,7 +133,6 @@ def state_passing_flops(
     dimension=BYTE,
     source=MAMBA2,
     increasing="activation_bytes micro_batch sequence ssm_groups ssm_head_dim ssm_num_heads ssm_state_size state_bytes",
-    decreasing="ssm_chunk_size",
 )
 def ssd_bytes(
     micro_batch: Any,
@@ -146,24 +145,31 @@ def ssd_bytes(
     activation_bytes: Any,
     state_bytes: Any,
 ) -> Any:
-    """Bytes of Mamba-2's scan, forward: channels in and out, B and C, time steps, and the chunks' states.
+    """Bytes of Mamba-2's scan, forward: what its five kernels read and write, each tensor once a kernel.
 
-    The equation: b s w (2 a_s d_s + 2 g_s n_s) + b s a_s w_st + 4 b ceil(s / c) a_s d_s n_s w_st.
+    The equation: b s (w (3 a_s d_s + 4 g_s n_s) + a_s (w + 6 w_st))
+    + b ceil(s / c) (2 a_s d_s n_s (w + w_st) + 2 c^2 g_s w_st).
 
-    Assumes: states are written by the chunks, read and written again where they are passed on, and read once more;
-    scores stay on chip.
+    Decays: time steps in; they and their sums out, in w_st. States: channels, B, time steps and sums in; states out.
+    Passing: states in; out again in w. Scores: B and C in; a matrix a chunk and group out, in w_st. Results: scores,
+    channels, C, time steps, sums and passed states in; results out. So channels move three times, B and C four times,
+    states 2 (w + w_st), scores 2 w_st, and a time step w + 6 w_st.
 
-    Source: counted from the kernels of Dao and Gu 2024 (mamba_ssm: chunk state, state passing, chunk scan).
+    Assumes: what a kernel's other blocks read again comes from L2; the gate is another kernel's; the last chunk's
+    scores are padded, its time steps are not.
+
+    Source: counted from the kernels of Dao and Gu 2024 (mamba_ssm, ssd_combined.py, _mamba_chunk_scan_combined_fwd).
 
     >>> from sympy import symbols
     >>> ssd_bytes(1, 256, 256, *symbols("g a d n w f"))
-    4*a*d*f*n + 256*a*f + 256*w*(2*a*d + 2*g*n)
+    a*d*n*(2*f + 2*w) + 256*a*(6*f + w) + 131072*f*g + 256*w*(3*a*d + 4*g*n)
     """
-    tokens = micro_batch * sequence
-    inner = ssm_num_heads * ssm_head_dim
-    streams = tokens * activation_bytes * (2 * inner + 2 * ssm_groups * ssm_state_size)
-    states = 4 * micro_batch * ceil_div(sequence, ssm_chunk_size) * inner * ssm_state_size
-    return streams + tokens * ssm_num_heads * state_bytes + states * state_bytes
+    tokens, chunks = micro_batch * sequence, micro_batch * ceil_div(sequence, ssm_chunk_size)
+    inner, shared = ssm_num_heads * ssm_head_dim, ssm_groups * ssm_state_size
+    streams = tokens * activation_bytes * (3 * inner + 4 * shared)
+    time_steps = tokens * ssm_num_heads * (activation_bytes + 6 * state_bytes)
+    states = chunks * inner * ssm_state_size * (2 * activation_bytes + 2 * state_bytes)
+    return streams + time_steps + states + 2 * chunks * ssm_chunk_size**2 * ssm_groups * state_bytes
 
 
 @formula(
@@ -217,19 +223,21 @@ def state_update_flops(tokens: Any, width: Any, ssm_state_size: Any) -> Any:
     curvature="convex",
 )
 def selective_scan_bytes(tokens: Any, ssm_inner_size: Any, ssm_state_size: Any, activation_bytes: Any) -> Any:
-    """Bytes of Mamba-1's fused scan, forward: channels, time steps and gate in, results out, B and C.
+    """Bytes of Mamba-1's fused scan, forward: channels, time steps and gate in, results before and after the gate out.
 
-    The equation: T w (4 h_s + 2 n_s).
+    The equation: T w (5 h_s + 2 n_s).
 
-    Assumes: the state stays on chip.
+    Assumes: the state stays on chip, but for one of each 2048 tokens, which is left out; every channel's block reads B
+    and C, but for the first from L2.
 
-    Source: Gu and Dao 2023 section 3.3.2: O(BLD + DN) reads and writes.
+    Source: Gu and Dao 2023 section 3.3.2: O(BLD + DN) reads and writes; operands counted from mamba_ssm
+    (selective_scan_fwd_kernel.cuh: out and out_z).
 
     >>> from sympy import symbols
     >>> selective_scan_bytes(*symbols("T i n w"))
-    T*w*(4*i + 2*n)
+    T*w*(5*i + 2*n)
     """
-    return tokens * activation_bytes * (4 * ssm_inner_size + 2 * ssm_state_size)
+    return tokens * activation_bytes * (5 * ssm_inner_size + 2 * ssm_state_size)
 
 
 @formula(

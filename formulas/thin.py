@@ -13,6 +13,7 @@ from .atoms import Max, Min, ceil_div, complement, less_one
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .matmul import TILE_SHAPES, matmul_flops, matmul_l2_bytes, matmul_reread_bytes, matmul_waves
+from .roofline import ridge_time
 from .sources import CUTLASS, KUNDU, NVIDIA_GEMM, SPECTOR
 from .symbols import (
     compute_units,
@@ -155,7 +156,7 @@ def cached_traffic_bytes(
     source=KUNDU,
     increasing="columns flop gap_latency groups inner launch_latency left_bytes right_bytes rows traffic_bytes",
     decreasing="graph_removal l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate "
-    "memory_bandwidth memory_efficiency",
+    "memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def thin_matmul_time(
     rows: Any, columns: Any, inner: Any, groups: Any, left_bytes: Any, right_bytes: Any, traffic_bytes: Any
@@ -174,18 +175,19 @@ def thin_matmul_time(
     >>> str(thin_matmul_time(*symbols("m n k g w_l w_r Q", positive=True)))[:11]
     'gap_latency'
     """
+    moved = cached_traffic_bytes(rows, columns, inner, groups, left_bytes, traffic_bytes)
+    device = moved / (memory_bandwidth * memory_efficiency)
     best = Min(
         *(
             Max(
-                split_compute_time(rows, columns, inner, groups, high, wide),
+                ridge_time(split_compute_time(rows, columns, inner, groups, high, wide), device),
                 matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in SHAPES
         )
     )
-    moved = cached_traffic_bytes(rows, columns, inner, groups, left_bytes, traffic_bytes)
-    return Max(moved / (memory_bandwidth * memory_efficiency), best) + kernel_start_time()
+    return best + kernel_start_time()
 
 
 @formula(
@@ -193,7 +195,7 @@ def thin_matmul_time(
     dimension=SECOND,
     source=KUNDU,
     increasing="columns flop gap_latency groups inner launch_latency rows traffic_bytes",
-    decreasing="graph_removal matrix_efficiency matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="graph_removal matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def quantised_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
     """As `thin_matmul_time`, on a device whose L2 cache is not described.
@@ -207,7 +209,7 @@ def quantised_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any,
     'gap_latency'
     """
     best = Min(*(split_compute_time(rows, columns, inner, groups, high, wide) for high, wide in SHAPES))
-    return Max(traffic_bytes / (memory_bandwidth * memory_efficiency), best) + kernel_start_time()
+    return ridge_time(best, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()
 
 
 @formula(
@@ -215,7 +217,7 @@ def quantised_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any,
     dimension=SECOND,
     source=KUNDU,
     increasing="columns flop gap_latency groups inner launch_latency rows traffic_bytes",
-    decreasing="graph_removal matrix_efficiency matrix_rate memory_bandwidth memory_efficiency",
+    decreasing="graph_removal matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def smooth_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
     """As `thin_matmul_time`, on a device without stated units: memory or work over rate, plus the start.
@@ -229,4 +231,4 @@ def smooth_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, tr
     True
     """
     compute = matmul_flops(rows, columns, inner, groups) / (matrix_rate * matrix_efficiency)
-    return Max(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()
+    return ridge_time(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()

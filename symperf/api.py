@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import os
+from .errors import InputError, shown
 
+if TYPE_CHECKING:
     from .batching.run import Serving
     from .generation.run import InferenceRun
     from .model import Model
@@ -15,9 +16,39 @@ if TYPE_CHECKING:
     from .system import System
 
 
+def loaded_model(model: Model | str | os.PathLike[str]) -> Model:
+    """A model, or the one of a name or a path.
+
+    Raises:
+        InputError: there is none, or it is something else.
+    """
+    from .model import Model as _Model
+
+    if isinstance(model, _Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return _Model.load(model)
+    raise InputError(f"model: found {shown(model)}, expected a Model, a name of the catalogue or a path")
+
+
+def loaded_system(system: System | str | os.PathLike[str]) -> System:
+    """A system, or the one of a name or a path.
+
+    Raises:
+        InputError: there is none, or it is something else.
+    """
+    from .system import System as _System
+
+    if isinstance(system, _System):
+        return system
+    if isinstance(system, str | os.PathLike):
+        return _System.load(system)
+    raise InputError(f"system: found {shown(system)}, expected a System, a name of the catalogue or a path")
+
+
 def training(
-    model: Model,
-    system: System,
+    model: Model | str | os.PathLike[str],
+    system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
     batch: int,
@@ -28,8 +59,8 @@ def training(
     """Cost of a training step of `batch` sequences of `sequence` tokens.
 
     Args:
-        model: what to train.
-        system: what to train on.
+        model: what to train, or the name or path that `Model.load` takes.
+        system: what to train on, or the name or path that `System.load` takes.
         plan: how the work is laid out; by default one device.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
@@ -46,16 +77,17 @@ def training(
     from .plan import Plan as _Plan
     from .run import Run as _Run
 
+    loaded = loaded_system(system)
     if stack is not None:
         from .software import Software
 
-        system = Software.load(stack).on(system)
-    return _Run(model, system, plan or _Plan(), batch=batch, sequence=sequence, values=values)
+        loaded = Software.load(stack).on(loaded)
+    return _Run(loaded_model(model), loaded, plan or _Plan(), batch=batch, sequence=sequence, values=values)
 
 
 def inference(
-    model: Model,
-    system: System,
+    model: Model | str | os.PathLike[str],
+    system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
     batch: int,
@@ -68,8 +100,8 @@ def inference(
     """Cost of `batch` prompts of `prompt` tokens, and of `generate` tokens generated for each.
 
     Args:
-        model: what runs.
-        system: what it runs on.
+        model: what runs, or the name or path that `Model.load` takes.
+        system: what it runs on, or the name or path that `System.load` takes.
         plan: how the work is laid out; by default one device.
         batch: sequences, over all replicas.
         prompt: tokens of each prompt.
@@ -89,8 +121,8 @@ def inference(
     from .plan import Plan as _Plan
 
     return _Run(
-        model,
-        system,
+        loaded_model(model),
+        loaded_system(system),
         plan or _Plan(),
         batch=batch,
         prompt=prompt,
@@ -102,8 +134,8 @@ def inference(
 
 
 def serving(
-    model: Model,
-    system: System,
+    model: Model | str | os.PathLike[str],
+    system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
     prompt: int,
@@ -112,7 +144,7 @@ def serving(
     tpot: float | None = None,
     load: float | None = None,
     chunk: int | None = None,
-    draft: Model | None = None,
+    draft: Model | str | os.PathLike[str] | None = None,
     acceptance: float | None = None,
     draft_length: int | None = None,
     stack: str | os.PathLike[str] | None = None,
@@ -122,8 +154,8 @@ def serving(
     """Continuous batching of requests that arrive at random, in a steady state.
 
     Args:
-        model: what runs.
-        system: what it runs on.
+        model: what runs, or the name or path that `Model.load` takes.
+        system: what it runs on, or the name or path that `System.load` takes.
         plan: how a replica is laid out, and how many there are (`dp`); by default one device.
         prompt: tokens of each prompt.
         generate: tokens generated for each.
@@ -131,7 +163,7 @@ def serving(
         tpot: longest mean time of each later token, in seconds.
         load: requests a second, at all replicas; without it the largest within the targets is the answer.
         chunk: prompt tokens that an iteration may process.
-        draft: a draft model for speculative decoding, on the same devices.
+        draft: a draft model for speculative decoding, on the same devices; as `model`.
         acceptance: probability that a drafted token is accepted, between 0 and 1.
         draft_length: tokens drafted for each step; by default the best for a request alone.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
@@ -151,11 +183,11 @@ def serving(
 
     asked = Asked(prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length)
     return _Serving(
-        model,
-        system,
+        loaded_model(model),
+        loaded_system(system),
         plan or _Plan(),
         asked,
-        draft=draft,
+        draft=None if draft is None else loaded_model(draft),
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

@@ -90,6 +90,7 @@ class Architecture:
             for every query and key channel (`full_width`).
         embedding_norm: A norm follows the token table (BLOOM, BERT, BART).
         final_norm: A norm precedes the output projection, or ends the encoder.
+        wide_stream: In training the residual stream stays in FP32 (Mamba).
         dropout: Training drops out: some dropout probability is above zero.
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
@@ -148,6 +149,7 @@ class Architecture:
     ssm_projection_bias: bool = False
     ssm_convolution_bias: bool = False
     ssm_norms: bool = False
+    wide_stream: bool = False
     multi_token_head: bool = False
     token_types: bool = False
     patches: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .formulas import elementwise as ew
-from .formulas.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp
+from .formulas.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
 from .groups import Group, tensor_group
 from .kernels import Kernels
 from .schedule import Node, Op, Overlap, Sequence, sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Blocks:
     """Building blocks of one structure, for one micro-batch on one device.
 
+    A residual stream in FP32 is wider in its additions, in what norms read of it, and between stages.
+
     Args:
         structure: what gives them their form.
         kind: of the layers, for their sizes; by default those of the decoder at large.
@@ -31,6 +33,12 @@ class Blocks:
         self.shapes = Shapes.of(structure, kind)
         self.group: Group = tensor_group()
         self.stream_message = self.shapes.tokens * hidden_size * activation_bytes
+
+    @property
+    def stage_message(self) -> Any:
+        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        width = statistic_bytes if self.architecture.wide_stream else activation_bytes
+        return self.shapes.tokens * hidden_size * width
 
     # --- tensor-parallel collectives
 
@@ -60,11 +68,19 @@ class Blocks:
 
     def norm(self, path: str, phase: str) -> Op:
         """A norm over the residual stream."""
-        return self.norm_of(f"{path}/{phase}", self.stream_elements)
+        n = self.stream_elements
+        if not self.architecture.wide_stream:
+            return self.norm_of(f"{path}/{phase}", n)
+        traffic = ew.wide_norm_bytes(n, activation_bytes, statistic_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["norm"])
 
     def norm_backward(self, path: str) -> Op:
         """Its gradients."""
-        return self.norm_gradient_of(f"{path}/backward", self.stream_elements)
+        n = self.stream_elements
+        if not self.architecture.wide_stream:
+            return self.norm_gradient_of(f"{path}/backward", n)
+        traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+        return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""
@@ -92,14 +108,19 @@ class Blocks:
             traffic = ew.dropout_residual_bytes(n, activation_bytes, mask_bytes)
             work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
-        traffic = ew.residual_bytes(n, activation_bytes)
-        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["residual"])
+        return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
+
+    def added(self, elements: Any) -> Any:
+        """Bytes of an addition to the stream, or to its gradient."""
+        if self.architecture.wide_stream:
+            return ew.wide_residual_bytes(elements, activation_bytes, statistic_bytes)
+        return ew.residual_bytes(elements, activation_bytes)
 
     def residual_backward(self, path: str) -> Sequence:
         """The dropout's gradient, and the sum of the gradients of the two branches."""
         n = self.stream_elements
         dropped = ew.dropout_bytes(n, activation_bytes, mask_bytes)
-        summed = ew.residual_bytes(n, activation_bytes)
+        summed = self.added(n)
         return sequence(
             self.kernels.stream(f"{path}/backward_dropout", dropped, n, FLOPS_PER_ELEMENT["dropout"])
             if self.structure.dropout

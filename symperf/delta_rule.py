@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 
 
 class DeltaRule(Recurrent):
-    """A gated delta rule: products and a triangular solve in every chunk, and three products with the state."""
+    """A gated delta rule: products and a triangular solve in every chunk, and three products with the state.
 
+    Forward six kernels: decays, key scores, inverse, solved keys and values, states, results. Backward seven: solved
+    keys and values and states again, values inside chunks, passing back, queries and keys, the solved form, decays; and
+    three sums of PyTorch (flash-linear-attention, gated_delta_rule/chunk.py).
+    """
+
+    launches = 6, 10
     name = "linear_attention"
 
     def __init__(self, layer: Decoder) -> None:

@@ -31,13 +31,13 @@ DEALT = {
     size: size / tp
     for size in (
         sym.ssm_num_heads,
-        sym.ssm_groups,
         sym.ssm_inner_size,
         sym.linear_num_key_heads,
         sym.linear_num_value_heads,
     )
-}
-"""Sizes of recurrent mixers of which every device has its share."""
+} | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
+"""Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
+more devices than groups, inference copies them)."""
 
 
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:

@@ -27,9 +27,9 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     shapes, architecture = Shapes.of(structure, kind), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
     if structure.recompute == "full":
-        return mem.input_kept_bytes(stream, hidden_size)
+        return stream_kept(structure, stream)
     blocks, norms = _blocks(architecture, kind)
-    kept = norms * mem.input_kept_bytes(stream, hidden_size) + blocks * read_kept(structure, stream, hidden_size)
+    kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += _mixer_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
@@ -42,6 +42,13 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     if kind.cross:
         kept += _cross_kept(structure, shapes)
     return kept
+
+
+def stream_kept(structure: Structure, tokens: Any) -> Any:
+    """Bytes kept of the residual stream, which a norm or a whole layer reads."""
+    if structure.architecture.wide_stream:
+        return mem.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
+    return mem.input_kept_bytes(tokens, hidden_size)
 
 
 def read_kept(structure: Structure, tokens: Any, width: Any) -> Any:
@@ -182,7 +189,7 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that the head keeps: inputs of its norms and products, and the logits."""
     architecture, stream = structure.architecture, shapes.stream_tokens
     each = mem.input_kept_bytes(stream, hidden_size)
-    norm = each if architecture.final_norm else ZERO
+    norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
     match architecture.head:
         case "none":
             return norm

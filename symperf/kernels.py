@@ -74,9 +74,12 @@ class Kernels:
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group, known to all its ranks; nothing on a system without a network."""
-        return self._collective(
-            path, message, group, collectives.scale_up_all_reduce_time, collectives.group_all_reduce_time
-        )
+        if self.structure.in_switch:
+            one_tier: Any = collectives.scale_up_switched_all_reduce_time
+            two_tiers: Any = collectives.group_switched_all_reduce_time
+        else:
+            one_tier, two_tiers = collectives.scale_up_all_reduce_time, collectives.group_all_reduce_time
+        return self._collective(path, message, group, one_tier, two_tiers)
 
     def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
         """The shards of a message of `message` bytes, gathered by every rank."""
@@ -104,9 +107,7 @@ class Kernels:
         """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
         if self.structure.tiers < 2:
             return self.all_to_all(path, message, group)
-        inner = collectives.inner_ranks_of(group.ranks, group.stride)
-        outer = collectives.outer_ranks_of(group.ranks, group.stride)
-        time = expert_parallel.node_limited_dispatch_time(*count, node_limit, inner, outer)
+        time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
         return Op(path, time, Demand(message_bytes=message))
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
@@ -125,7 +126,5 @@ class Kernels:
         if self.structure.tiers == 1:
             time = one_tier(message, group.ranks)
         else:
-            inner = collectives.inner_ranks_of(group.ranks, group.stride)
-            outer = collectives.outer_ranks_of(group.ranks, group.stride)
-            time = two_tiers(message, inner, outer)
+            time = two_tiers(message, group.inner, group.outer)
         return Op(path, time, Demand(message_bytes=message))

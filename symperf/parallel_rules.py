@@ -55,6 +55,27 @@ PARALLEL_RULES = (
         "{tp} x {cp} x {dp} / ({ep} x {expert_tp})",
     ),
     Rule(
+        "experts_lie_across_pipelines",
+        "pipeline_inside == 0 or routed == 0 or tp * cp % (ep * expert_tp) == 0 or "
+        "(pp == 1 and ep * expert_tp % (tp * cp) == 0)",
+        "rank_order: with tp-cp-pp-dp the devices of an expert's layer are those of one stage, and ep x expert_tp = "
+        "{ep} x {expert_tp} does not divide tp x cp = {tp} x {cp}; expected tp-cp-dp-pp",
+    ),
+    Rule(
+        "stages_straddle_domains",
+        "pipeline_inside == 0 or tiers < 2 or (cp == 1 and routed == 0 and dual_pipe == 0) or "
+        "tp * cp >= scale_up_size or scale_up_size % (tp * cp * (1 + dual_pipe)) == 0",
+        "rank_order: with tp-cp-pp-dp the tp x cp = {tp} x {cp} ranks of a stage (two stages under dualpipe) must "
+        "divide the {scale_up_size} devices of a scale-up domain; expected tp-cp-dp-pp",
+    ),
+    Rule(
+        "shards_lie_across_pipelines",
+        "pipeline_inside == 0 or hybrid == 0 or (zero_shards % (cp * (1 + dual_pipe)) == 0 and (routed == 0 or "
+        "zero_shards % (max(tp * cp // (ep * expert_tp), 1) * (1 + dual_pipe)) == 0))",
+        "rank_order: with tp-cp-pp-dp the ranks of one stage share the state first, and zero_shards = {zero_shards} is "
+        "no multiple of them (cp = {cp}, or of experts tp x cp / (ep x expert_tp)); expected tp-cp-dp-pp",
+    ),
+    Rule(
         "zero_bubble_needs_micro_batches",
         "zero_bubble == 0 or batch // (dp * micro_batch) >= pp",
         "schedule: {schedule} needs at least pp micro-batches, found batch / (dp x micro_batch) = {micro_batches} and "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from .combinations import check_combination, check_host
 from .errors import InputError, nearest, shown
-from .structure import OFFLOADS, Attention, Context, Optimizer, Recompute, Schedule
+from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _CHOICES = {
     "precision": PRECISIONS,
     "cp_kind": CONTEXT_KINDS,
     "optimizer": get_args(Optimizer),
+    "rank_order": get_args(RankOrder),
 }
 _LATER = ("int8",)
 """Values of the public contract whose physics is not modelled yet."""
@@ -82,6 +83,8 @@ class Plan:
         optimizer: "adam", "adam-8bit", "adafactor", "sgd-momentum" or "muon".
         recompute_layers: layers of each stage that full recomputation computes again; by default all.
         offload: what the host keeps: "activations", "optimizer", "weights", or several with commas between.
+        rank_order: how ranks are numbered, innermost first: "tp-cp-dp-pp", or "tp-cp-pp-dp" (a whole pipeline
+            inside a replica, as Megatron-LM's --use-tp-pp-dp-mapping has it).
 
     Raises:
         InputError: a value out of range, naming it.
@@ -116,6 +119,7 @@ class Plan:
     optimizer: str = "adam"
     recompute_layers: int | None = None
     offload: str | None = None
+    rank_order: str = "tp-cp-dp-pp"
 
     def __post_init__(self) -> None:
         for name in _DEGREES:
@@ -123,7 +127,7 @@ class Plan:
                 object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            if value is not None or name in ("recompute", "cp_kind", "optimizer"):
+            if value is not None or name in ("recompute", "cp_kind", "optimizer", "rank_order"):
                 _choice(name, value, choices)
         for name in ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep", "overlap_parameters"):
             _fraction(name, getattr(self, name))

@@ -48,6 +48,7 @@ class Recurrent:
     output_width: Any
     projected: Any
     channels: Any
+    launches: tuple[int, int]
 
     def __init__(self, layer: Decoder) -> None:
         self.layer, self.kernels, self.tokens = layer, layer.kernels, layer.shapes.tokens
@@ -87,7 +88,7 @@ class Recurrent:
     def chunked(self, path: str, work: Any, traffic: Any, *, backward: bool = False) -> Op:
         """A scan in chunks, whose products run on the matrix units."""
         time = scan.chunked_scan_backward_time if backward else scan.chunked_scan_time
-        return self.kernels.fused(self.path(path), time(work, traffic), work, traffic)
+        return self.kernels.fused(self.path(path), time(work, traffic, self.launches[backward]), work, traffic)
 
     def convolution(self, phase: str) -> Op:
         """The causal convolution, with its activation."""
@@ -105,7 +106,15 @@ class Recurrent:
 
 
 class Mamba2(Recurrent):
-    """Mamba-2: a scan in chunks (SSD)."""
+    """Mamba-2: a scan in chunks (SSD).
+
+    Forward five kernels: decays, states of chunks, their passing on, scores, results. Backward fourteen: four of these
+    again, gradients of states, of their passing, of channels, B, C, scores, B and C through them, decays, time steps;
+    and seventeen operations of PyTorch between them: a copy, fills, sums over splits, reversed and running sums
+    (mamba_ssm, ssd_combined.py).
+    """
+
+    launches = 5, 31
 
     def __init__(self, layer: Decoder) -> None:
         super().__init__(layer)

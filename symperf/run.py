@@ -174,6 +174,8 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         products=plan.precision if plan.precision in LOW_PRECISIONS else "half",  # type: ignore[arg-type]
         some_layers=plan.recompute_layers is not None,
         offload=plan.offloads,
+        in_switch=system.in_switch,
+        rank_order=plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp",  # type: ignore[arg-type]
     )
 
 

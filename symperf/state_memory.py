@@ -75,7 +75,7 @@ def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -
         case "adafactor":
             found = held(structure, place.share)
             factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
-            factors["ends"] = _end_factors(structure)
+            factors["ends"] = end_factors(structure)
             modules = held_modules(structure, place.modules)
             factors["multi_token"] = modules.factors(routed=False)
             factors["multi_token_experts"] = modules.factors(routed=True)
@@ -95,7 +95,7 @@ def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -
             return {name: mem.optimizer_memory(count, optimizer_bytes) for name, count in parameters.items()}
 
 
-def _end_factors(structure: Structure) -> Any:
+def end_factors(structure: Structure) -> Any:
     """Row and column statistics of the tables and the head; of learned positions too, and of vectors all elements."""
     architecture = structure.architecture
     table = more.factored_elements(ceil_div(vocab_size, tp), hidden_size)

@@ -204,7 +204,7 @@ class TrainingStep:
     def transfer(self, phase: str) -> Sequence:
         """An activation, or its gradient, to the next stage."""
         if phase not in self.transfers:
-            message = self.decoder.stream_message
+            message = self.decoder.stage_message
             self.transfers[phase] = in_sequence(
                 self.kernels.send(f"pipeline/send/{phase}", message / tp, pipeline_group(self.structure)),
                 None if self.structure.sequence_parallel else self.pipeline_gather(phase, message),

@@ -15,6 +15,7 @@ Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero
 Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
 Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
+RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "none")
@@ -44,6 +45,7 @@ class Structure:
         quantised: matrix products pay for whole tiles and waves.
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        in_switch: the switch of a scale-up domain can add.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
         node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
@@ -53,6 +55,7 @@ class Structure:
         some_layers: full recomputation is of a given number of layers of each stage only.
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
+        rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
     """
 
     architecture: Architecture
@@ -75,6 +78,8 @@ class Structure:
     some_layers: bool = False
     offload: tuple[str, ...] = ()
     overheads: bool = False
+    rank_order: RankOrder = "tp-cp-dp-pp"
+    in_switch: bool = False
 
     @property
     def splits(self) -> bool:

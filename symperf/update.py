@@ -32,6 +32,7 @@ from .matrices import held, held_modules
 from .multi_token_counts import ANY, modules_on_fullest
 from .schedule import Demand, Node, Op, Overlap, Repeat, Sequence
 from .schedule import sequence as in_sequence
+from .state_memory import end_factors
 from .transfers import host_transfer
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ class Update:
         return block_scale_bytes / optimizer_block
 
     def factors(self) -> Any:
-        """Elements of Adafactor's factored moments on the device."""
-        return self.held.factors(routed=False) + self.held.factors(routed=True)
+        """Elements of Adafactor's factored moments on the device, those of tables, head and last norm among them."""
+        return self.held.factors(routed=False) + self.held.factors(routed=True) + end_factors(self.structure)
 
     def cast(self) -> Op | None:
         """The low-precision copies of the weights of linear layers, made anew."""

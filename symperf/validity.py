@@ -154,6 +154,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "zb_2p": int(plan.schedule == "zero-bubble-2p"),
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
+        "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
     }
 
 

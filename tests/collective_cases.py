@@ -69,6 +69,7 @@ TWO_TIERS = (
     c.flat_tree_all_reduce_time,
     c.pipelined_all_reduce_time,
     c.group_all_reduce_time,
+    c.group_switched_all_reduce_time,
 )
 
 IN_NETWORK = (

@@ -16,6 +16,7 @@ MEGATRON: dict[str, Any] = {
     "--expert-model-parallel-size": int,
     "--expert-tensor-parallel-size": int,
     "--moe-token-dispatcher-type": ["allgather", "alltoall", "flex"],
+    "--use-tp-pp-dp-mapping": bool,
     "--sequence-parallel": bool,
     "--micro-batch-size": int,
     "--global-batch-size": int,
@@ -104,5 +105,5 @@ DEEPSPEED: dict[str, Any] = {
     "expert_parallel": {"enabled": bool, "autoep_size": int},
     "activation_checkpointing": {"cpu_checkpointing": bool},
 }
-GROUPS = ("model", "train", "optimizer", "ddp", "dataset", "checkpoint")
+GROUPS = ("model", "train", "optimizer", "ddp", "dataset", "checkpoint", "dist")
 """Groups of Megatron Bridge's configuration."""

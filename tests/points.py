@@ -115,6 +115,7 @@ def points(seed: int, regime: str = "even", size: int = SIZE, *, interleaved: bo
     found: Batch = {name: draw.real(*limits) for name, limits in RANGES.items()}
     for name in ("matrix", "vector", "memory", "l2", "attention", "attention_backward", "scale_up", "scale_out"):
         found[f"{name}_efficiency"] = draw.random.uniform(0.2, 1.0, size)
+    found["ridge_efficiency"] = draw.random.uniform(0.5, 1.0, size)
     tp, pp, dp = draw.powers(4), draw.powers(5), draw.powers(6)
     vpp = np.where(pp > 1, draw.powers(2), 1.0) if interleaved else np.ones(size)
     groups = tp * draw.whole(1, 4)

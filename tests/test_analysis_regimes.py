@@ -246,7 +246,7 @@ def test_what_follows_the_batch_moves_with_it() -> None:
     run_ = sf.inference(
         sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm"), sf.Plan(), batch=1, prompt=64, generate=16
     )
-    found = run_.regimes("batch", 1, 512, of="decode")
+    found = run_.regimes("batch", 1, 2048, of="decode")
     assert found.intervals[0].bound == "memory"
     assert any(c.bound and c.bound[1] == "compute" for c in found.crossovers)
     for interval in found.intervals:

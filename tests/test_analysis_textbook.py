@@ -49,6 +49,7 @@ DEVICE = {
     "matrix_efficiency": 0.7,
     "memory_bandwidth": 2.0e12,
     "memory_efficiency": 0.8,
+    "ridge_efficiency": 0.75,
     "launch_latency": 4e-6,
     "scale_up_bandwidth": 300e9,
 }
@@ -56,10 +57,10 @@ RESOURCES = {"matrix_rate": "compute", "memory_bandwidth": "memory", "launch_lat
 
 
 def only(expr: Any, symbol: str, low: float, high: float, values: dict[str, float], **resources: str) -> Crossover:
-    """The one crossover of a formula along a symbol."""
-    found = regimes_of(subject_of_formula(expr, values, resources), symbol, low, high)
-    assert len(found.crossovers) == 1
-    return found.crossovers[0]
+    """The one crossover of a formula along a symbol; where its bound changes, the one at which it does."""
+    crossovers = regimes_of(subject_of_formula(expr, values, resources), symbol, low, high).crossovers
+    (only_one,) = [crossover for crossover in crossovers if crossover.bound] or crossovers
+    return only_one
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -89,8 +90,26 @@ def test_tokens_at_which_a_whole_product_becomes_compute_bound() -> None:
     assert found.x == pytest.approx(2 * n * k / (2 * n * k * bandwidth / rate - 2 * (n + k)), rel=1e-12)
     assert found.x > 2 * rate / (2 * bandwidth)
     assert {s.name for s in found.closed_form().free_symbols} == set(values) - {"rows", "launch_latency"} - {
-        "scale_up_bandwidth"
+        "scale_up_bandwidth",
+        "ridge_efficiency",
     }
+
+
+def test_where_a_product_meets_the_rounded_corner_and_where_its_bound_changes() -> None:
+    """The corner holds between the ratios 2 eta - 1 and its inverse; the bound changes where both are equal, inside."""
+    traffic = inner * columns * weight_bytes
+    time = matmul.smooth_matmul_time(rows, columns, inner, 1, traffic)
+    values = DEVICE | {"columns": 12288, "inner": 12288, "weight_bytes": 2, "rows": 1, "ridge_efficiency": 0.75}
+    found = regimes_of(subject_of_formula(time, values, RESOURCES), "rows", 1, 1e6)
+    ridge = 2 * 312e12 * 0.7 / (2 * 2.0e12 * 0.8)
+    assert [crossover.x for crossover in found.crossovers] == pytest.approx(
+        [ridge * 0.5, ridge, ridge / 0.5], rel=1e-12
+    )
+    assert [crossover.bound for crossover in found.crossovers] == [
+        None,
+        ("memory", "compute"),
+        None,
+    ]
 
 
 def test_tensor_parallel_degree_at_which_a_layer_becomes_network_bound() -> None:

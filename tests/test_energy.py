@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from run_cases import make
 
 import symperf as sf
 from symperf.cli import main
+from symperf.schedule import Op, terms
 from symperf.technology import Technology
 
 ENERGIES: dict[str, Any] = {
@@ -41,12 +43,24 @@ def test_matrix_work_is_what_the_step_executes(plan: dict[str, Any]) -> None:
     assert run.resource_work()["matrix"] == pytest.approx(run.value("hardware_flops"), rel=1e-9)
 
 
-def test_memory_bytes_are_those_of_the_breakdown() -> None:
-    """On one device the bytes of device memory are the sum over the breakdown's terms."""
-    run = make("gpt-j-6b", "h100-sxm", 2, micro_batch=2)
-    paths = [term.path for term in run.compiled.terms if not term.idle]
-    moved = sum(run.value(f"term/{path}/count") * run.value(f"term/{path}/bytes") for path in paths)
-    assert run.resource_work()["memory"] == pytest.approx(moved, rel=1e-9)
+@pytest.mark.parametrize("cache", [None, 2e6, 2e5])
+def test_memory_bytes_are_those_of_the_breakdown(cache: float | None) -> None:
+    """On one device the bytes of device memory are the sum over the breakdown's terms, with what outgrows L2 again."""
+    model, system = sf.Model.load("gpt-j-6b"), sf.System.load("h100-sxm")
+    system = system.with_values({} if cache is None else {"l2_capacity": cache}, "bf16")
+    run = sf.training(model, system, sf.Plan(micro_batch=2), batch=2, sequence=2048)
+    cached = run.bound["l2_capacity"][0]
+    products = {path for path, op in terms(run.schedule_tree()).items() if isinstance(op, Op) and op.shape is not None}
+    moved = {"compulsory": 0.0, "all": 0.0}
+    for term in run.compiled.terms:
+        if not term.idle:
+            count, own, flops = (run.value(f"term/{term.path}/{what}") for what in ("count", "bytes", "flops"))
+            # Smith et al. 2019: 2 m n k words through a cache of S words, over its root.
+            again = flops * 2 * math.sqrt(2 / cached) if term.path in products else 0.0
+            moved["compulsory"] += count * own
+            moved["all"] += count * max(own, again)
+    assert run.resource_work()["memory"] == pytest.approx(moved["all"], rel=1e-9)
+    assert (moved["all"] > 1.2 * moved["compulsory"]) == (cache is not None)
     assert "scale_up" not in run.resource_work()
 
 
@@ -152,7 +166,7 @@ def test_bytes_through_one_resource_have_a_closed_form() -> None:
     from symperf.spending.forms import LINKS, bytes_through
 
     n = sympy.Symbol("message_bytes", positive=True)
-    sent = bytes_through(scale_up_all_reduce_time(n, 8), "scale_up") * LINKS["scale_up"]
+    sent = bytes_through(scale_up_all_reduce_time(n, 8), LINKS["scale_up"]) * LINKS["scale_up"]
     at = dict.fromkeys(sent.free_symbols, 0.5) | {n: 8e6}
     assert Values(at)(sent) == pytest.approx(14e6)
 

@@ -341,3 +341,13 @@ def test_what_cannot_run_says_why(name: str, how: dict[str, Any], message: str) 
 def test_encoders_are_not_served(name: str) -> None:
     with pytest.raises(sf.InputError, match=f"{name}: has an encoder, expected a decoder"):
         sf.serving(load(name), sf.System.load("h100-sxm"), prompt=64, generate=8)
+
+
+def test_groups_of_b_and_c_are_whole_where_there_are_fewer_than_devices() -> None:
+    """Eight devices hold eight copies of the one group's columns, taps and their biases, and of the layers' norms."""
+    one, eight = (make("mamba2-2.7b", tp=tp) for tp in (1, 8))
+    sizes = one.model.sizes
+    h, copied = sizes["hidden_size"], 2 * sizes["ssm_groups"] * sizes["ssm_state_size"]
+    assert sizes["ssm_groups"] == 1
+    more = 8 * eight.memory_terms()["weights/layers"] - one.memory_terms()["weights/layers"]
+    assert more == 7 * 2 * sizes["num_layers"] * (copied * (h + sizes["conv_kernel"] + 1) + h)

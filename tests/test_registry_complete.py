@@ -81,10 +81,14 @@ UNDECIDED: dict[tuple[str, str], str] = {
         (name, "ssm_chunk_size"): "longer chunks cost more inside and pad more, but are fewer"
         for name in (
             "ssd_flops",
+            "ssd_bytes",
             "ssd_backward_flops",
+            "ssd_backward_bytes",
             "delta_rule_flops",
+            "delta_rule_bytes",
             "delta_solve_flops",
             "delta_rule_backward_flops",
+            "delta_rule_backward_bytes",
         )
     },
     ("window_pairs", "sliding_window"): "a wider window makes longer rows, but fewer of them are whole",
@@ -104,6 +108,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("hybrid_reduction_time", "inner_ranks"): MORE_ADAPTERS,
     ("multimem_all_reduce_time", "ranks"): ONE_RANK,
     ("scale_up_multimem_all_reduce_time", "ranks"): ONE_RANK,
+    ("scale_up_switched_all_reduce_time", "ranks"): ONE_RANK,
+    ("group_switched_all_reduce_time", "inner_ranks"): ONE_RANK,
     ("padded_group_rows", "groups"): TILES,
     ("padded_group_rows", "tile_rows"): TILES,
     ("interleaved_stage_in_flight", "vpp"): "more chunks are smaller, but their number in flight grows with them",

@@ -203,6 +203,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "optimizer": ("adam-8bit", "adafactor", "sgd-momentum", "muon"),
     "recompute_layers": (2,),
     "offload": ("activations", "optimizer", "weights", "activations,optimizer,weights"),
+    "rank_order": ("tp-cp-pp-dp",),
 }
 
 

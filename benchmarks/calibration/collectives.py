@@ -6,6 +6,8 @@ Times are those of `symperf.formulas.collectives` itself, evaluated in NumPy, so
 The procedure, fixed before any fit:
 
 * the share of the link is the measured plateau: messages of 1 GiB and more, or rings with in-switch reduction off;
+* the share that the switch sustains (`switch_efficiency`) is the plateau of rows with in-switch reduction, over the
+  bytes that `multimem_all_reduce_time` counts; those rows are fitted with the faster of end points and switch;
 * half and latency minimise the mean absolute log error, every source and rank count weighing the same;
 * of that weight messages under 1 MB have one half. The VIDUR times of one size there jump between two values (10 and
   55 us, say), so each of its rank counts has one datum there: the lower quartile of its times at the middle size;
@@ -39,6 +41,7 @@ ONE_TIER = [SYMBOLS[x].symbol for x in ("message_bytes", "ranks", "link_bandwidt
 TIERS = [f"{tier}_{what}" for tier in ("scale_up", "scale_out") for what in ("bandwidth", "latency", "half_bytes")]
 TWO_TIERS = [SYMBOLS[x].symbol for x in ("message_bytes", "inner_ranks", "outer_ranks", *TIERS)]
 n, q, b, a, h = ONE_TIER
+eta = SYMBOLS["switch_efficiency"].symbol
 FORMS = {
     "ring or tree (before)": Min(c.ring_all_reduce_time(n, q, b, a, h), c.tree_all_reduce_time(n, q, b, a, h)),
     "ring, tree or LL": Min(
@@ -50,6 +53,7 @@ FORMS = {
     "all_reduce_time (after)": c.all_reduce_time(n, q, b, a, h),
 }
 AFTER = "all_reduce_time (after)"
+SWITCHED = "the faster of it and the switch"
 
 
 @cache
@@ -172,12 +176,32 @@ def rings(part: str, bandwidth: float) -> tuple[float, float, float]:
 
 
 A100 = {"STAS-001..020": pick("STAS", "A100", 1, 20), "VIDUR A100, one node": pick("VIDUR", "A100-80GB-SXM4")}
+IN_SWITCH = ("H200", "B200")
+"""Parts whose rows were measured with in-switch reduction: above 1 GiB they are faster than any ring."""
 PARTS: dict[str, tuple[dict[str, np.ndarray], float, tuple[float, float, float]]] = {
     "A100": (A100, 300e9, plateau(A100["STAS-001..020"], 300e9)),
     "H100": ({"VIDUR H100, one node": pick("VIDUR", "H100-80GB-SXM5")}, 450e9, rings("H100-80GB-SXM5", 450e9)),
     "H200": ({"STAS-021..040 (NVLS)": pick("STAS", "H200", 21, 40)}, 450e9, rings("H200-SXM5", 450e9)),
     "B200": ({"STAS-041..079 (default)": pick("STAS", "B200", 41, 80)}, 900e9, rings("B200-SXM", 900e9)),
 }
+
+
+def switch_share(rows: np.ndarray, attainable: float) -> tuple[float, float, float]:
+    """Median, least and greatest part of the attainable rate at which the switch adds: messages of 1 GiB and more."""
+    size, ranks, time = rows[:, rows[0] >= 2**30]
+    share = size * (1 + 1 / ranks) / time / attainable
+    return float(np.median(share)), float(share.min()), float(share.max())
+
+
+def switched(share: float) -> sympy.Expr:
+    """The faster of `all_reduce_time` and a switch that adds at a share of the attainable rate."""
+    return Min(FORMS[AFTER], c.multimem_all_reduce_time(n, q, b, a, h, share))
+
+
+def maintainers_peak(attainable: float) -> float:
+    """The share by the peak that NCCL's maintainers tell for eight H100 with in-switch reduction (NCCLISSUE-004)."""
+    row = next(r for r in ALL if r["id"] == "NCCLISSUE-004")
+    return float(row["busbw_GB_per_s"]) * 1e9 * (8 + 1) / (2 * (8 - 1)) / attainable
 
 
 def scale_up() -> dict[str, tuple[float, float, float]]:
@@ -187,12 +211,19 @@ def scale_up() -> dict[str, tuple[float, float, float]]:
         print(f"{part}: share of the link {share[0]:.3f} ({share[1]:.3f} to {share[2]:.3f})")
         parts = [cell for name, rows in sets.items() for cell in cells(rows, name.startswith("VIDUR"))]
         attainable = link * share[0]
-        for form, expr in FORMS.items():
+        forms = dict(FORMS)
+        if part in IN_SWITCH:
+            middle, low, high = switch_share(np.hstack(list(sets.values())), attainable)
+            print(f"   switch_efficiency {middle:.3f} ({low:.3f} to {high:.3f})")
+            forms[SWITCHED] = switched(middle)
+        elif part == "H100":
+            print(f"   switch_efficiency by the maintainers' peak {maintainers_peak(attainable):.3f}")
+        for form, expr in forms.items():
             found = fit(partial(one_tier, expr, attainable), parts)
             print(f"   {form:24s} {found}")
             for name, rows in sets.items():
                 report(name, rows, one_tier(expr, attainable, rows, found.half, found.latency))
-            if form == AFTER:
+            if form == (SWITCHED if part in IN_SWITCH else AFTER):
                 result[part] = attainable, found.half, found.latency
     return result
 

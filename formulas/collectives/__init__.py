@@ -71,6 +71,7 @@ from .send import (
     scale_up_send_time,
     send_time,
 )
+from .switched import group_switched_all_reduce_time, scale_up_switched_all_reduce_time
 from .tiers import (
     inner_ranks_of,
     outer_ranks_of,
@@ -90,6 +91,7 @@ __all__ = [
     "group_all_reduce_time",
     "group_reduce_scatter_time",
     "group_send_time",
+    "group_switched_all_reduce_time",
     "hierarchical_all_gather_time",
     "hierarchical_all_reduce_time",
     "hierarchical_all_to_all_time",
@@ -122,6 +124,7 @@ __all__ = [
     "scale_up_multimem_all_reduce_time",
     "scale_up_reduce_scatter_time",
     "scale_up_send_time",
+    "scale_up_switched_all_reduce_time",
     "send_time",
     "simple_all_gather_time",
     "simple_all_reduce_time",

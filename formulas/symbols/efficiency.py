@@ -8,6 +8,13 @@ from .entry import POSITIVE, ZERO_UP, add
 matrix_efficiency = add(
     "efficiency", "matrix_efficiency", r"\eta", "Sustained part of the matrix peak.", domain=POSITIVE
 )
+ridge_efficiency = add(
+    "efficiency",
+    "ridge_efficiency",
+    r"\eta_{\wedge}",
+    "Part of its peaks that a product attains at the ridge, where work and traffic take equally long; 1/2 is in turn.",
+    domain=POSITIVE,
+)
 fp8_efficiency = add(
     "efficiency",
     "fp8_efficiency",
@@ -55,6 +62,13 @@ scale_out_efficiency = add(
     "scale_out_efficiency",
     r"\eta_o",
     "Sustained part of the scale-out bandwidth.",
+    domain=POSITIVE,
+)
+switch_efficiency = add(
+    "efficiency",
+    "switch_efficiency",
+    r"\eta_s",
+    "Part of a link's sustained rate at which the switch of a scale-up domain adds and multicasts.",
     domain=POSITIVE,
 )
 scale_up_half_bytes = add(

@@ -93,6 +93,14 @@ transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SEC
 overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
 step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
 model_flops = add("formal", "model_flops", "M_f", "FLOPs of the model for one step, all devices.", FLOP, POSITIVE)
+stream_bytes = add(
+    "formal",
+    "stream_bytes",
+    "w_{res}",
+    "Bytes of an element of a residual stream wider than activations.",
+    BYTE,
+    POSITIVE,
+)
 kernels = add("formal", "kernels", "K", "Kernels launched one after the other.")
 devices = add("formal", "devices", r"D", "Devices in use.")
 layer_bytes = add(
@@ -133,14 +141,6 @@ scatter_time = add(
     ZERO_UP,
 )
 collective_time = add("formal", "collective_time", "T_{coll}", "Measured time of a collective.", SECOND, POSITIVE)
-switch_efficiency = add(
-    "formal",
-    "switch_efficiency",
-    r"\eta_s",
-    "Part of a link's rate at which a switch reduces and multicasts.",
-    domain=POSITIVE,
-)
-
 flop = add(
     "unit",
     "flop",

@@ -18,6 +18,11 @@ optimizer_bytes = add(
 )
 mask_bytes = add("format", "mask_bytes", "w_m", "Bytes of an element of a dropout mask.", BYTE, POSITIVE)
 statistic_bytes = add(
-    "format", "statistic_bytes", "w_s", "Bytes of a softmax statistic, a logit of the loss.", BYTE, POSITIVE
+    "format",
+    "statistic_bytes",
+    "w_s",
+    "Bytes of a softmax statistic, a logit of the loss, a stream in FP32.",
+    BYTE,
+    POSITIVE,
 )
 index_bytes = add("format", "index_bytes", "w_i", "Bytes of a token index.", BYTE, POSITIVE)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 OVERLAP = "overlap_"
 """How the name of a fraction that lets transfers run beside work begins."""
 
+RIDGE, IN_TURN = "ridge_efficiency", 0.5
+"""What work and traffic of a product attain where they are equally long, and its value where they run in turn."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -66,6 +69,8 @@ def bounds(of_run: BoundRun) -> Bounds:
 def serial(subject: Subject) -> float:
     """The output with sums in place of maxima over different resources, and no overlap."""
     inputs = subject.values | {name: 0.0 for name in subject.values if name.startswith(OVERLAP)}
+    if RIDGE in inputs:
+        inputs[RIDGE] = IN_TURN
     arithmetic = floats()
     values: list[Any] = []
     uses: list[frozenset[str]] = []

@@ -62,7 +62,8 @@ def sides_at(subject: Subject, values: list[float]) -> dict[int, int]:
 def crossing(crossover: Crossover) -> Any:
     """The value of the symbol at a crossover as an expression in the others, or nothing.
 
-    It is the zero of the difference of the two branches of a maximum or minimum that switches there.
+    It is the zero of the difference of the two branches of a maximum or minimum that switches there, or, where none
+    does, of the difference of the shares of the two resources of which each is the largest on one side.
     """
     subject, x = crossover.cell.numbers.subject, crossover.x
     inputs = subject.values | {crossover.symbol: x}
@@ -83,7 +84,31 @@ def crossing(crossover: Crossover) -> Any:
         root = zero(difference, inputs, x)
         if root is not None:
             return root
-    return None
+    if crossover.bound is None or found[subject.position] is None:
+        return None
+    return zero(shares_apart(subject, crossover.symbol, found[subject.position], crossover.bound), inputs, x)
+
+
+def shares_apart(subject: Subject, symbol: str, total: Powers, bound: tuple[str | None, str | None]) -> Powers:
+    """What the output is due to one resource less what it is due to another, as a sum of powers of a symbol.
+
+    What it is due to a resource is its derivative with respect to the logarithms of the resource's latencies and
+    reciprocal rates (the breakdown of a run, for one regime).
+    """
+    found: Powers = {}
+    for exponent, coefficient in total.items():
+        if coefficient.count_ops() > MOST_OPERATIONS:
+            return {}
+        due = sympy.S.Zero
+        for name, resource in subject.resources.items():
+            if resource in bound:
+                rate = symbol_of(name)
+                power = sympy.Rational(exponent.numerator, exponent.denominator)
+                moved = power * coefficient if name == symbol else rate * sympy.diff(coefficient, rate)
+                due += (1 if resource == bound[0] else -1) * subject.degree(name) * moved
+        if due != 0:
+            found[exponent] = due
+    return found
 
 
 def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:

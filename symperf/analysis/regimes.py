@@ -107,7 +107,7 @@ class Crossover:
     cell: Cell = field(repr=False, compare=False)
 
     def closed_form(self) -> Any:
-        """`x` as a SymPy expression in the symbols, where two branches cross in a low degree; else nothing."""
+        """`x` as a SymPy expression in the symbols, where branches or shares cross in a low degree; else nothing."""
         from .closed import crossing
 
         return crossing(self)

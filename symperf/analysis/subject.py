@@ -135,7 +135,7 @@ def subject_of(run: BoundRun, of: str, where: str) -> Subject:
     position = program.outputs.get(key, program.lets.get(key))
     if position is None:
         known = [*ALIASES, *program.outputs, *program.lets]
-        raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(of, known)}")
+        raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(of, dict.fromkeys(known))}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     alone = live(Program(program.instructions, program.inputs, program.lets, {key: position}), [position])

@@ -33,7 +33,7 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
     ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
     stage = sequence(
         *(Repeat(layer.tree(), count / pp) for layer, count in layers(structure, kind)),
-        ends.kernels.send(ends.path("pipeline/send"), ends.stream_message / tp, pipeline_group()),
+        ends.kernels.send(ends.path("pipeline/send"), ends.stream_message / tp, pipeline_group(structure)),
     )
     return sequence(Repeat(stage, pp), Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp))
 

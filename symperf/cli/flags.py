@@ -59,6 +59,9 @@ def plan(parser: Parser) -> None:
     group.add_argument(
         "--offload", metavar="LIST", help="what the host keeps: activations, optimizer, weights, or several with commas"
     )
+    group.add_argument(
+        "--rank-order", default="tp-cp-dp-pp", metavar="ORDER", help="tp-cp-dp-pp (default) or tp-cp-pp-dp"
+    )
     group.add_argument("--sequence-parallel", action=argparse.BooleanOptionalAction, default=False)
     group.add_argument("--zero", type=whole, default=0, help="ZeRO stage, 0 to 3 (default 0)")
     group.add_argument("--zero-shards", type=whole, metavar="N", help="hybrid sharding: replicas of a shard group")

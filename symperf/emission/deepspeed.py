@@ -112,6 +112,8 @@ def _pipeline(made: Sheet, asked: Asked) -> None:
         made.cover("schedule")
     else:
         made.note("schedule", f"{plan.effective_schedule} is not in DeepSpeed, which runs 1f1b")
+    if plan.rank_order != "tp-cp-dp-pp":
+        made.note("rank_order", f"{plan.rank_order} needs a topology of your own, which PipelineModule takes in Python")
     if plan.zero > 1:
         made.note("zero", f"DeepSpeed refuses stage {plan.zero} with a pipeline")
 

@@ -1,6 +1,6 @@
 """Plans as flags of Megatron-LM.
 
-Ranks are ordered tensor, context, (expert,) data, pipeline in Megatron-LM as here.
+Both orders of ranks are Megatron-LM's: tensor, context, (expert,) data, pipeline, or by a flag pipeline before data.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--expert-model-parallel-size": Option(int, ARGUMENTS),
     "--expert-tensor-parallel-size": Option(int, ARGUMENTS),
     "--moe-token-dispatcher-type": Option(str, ARGUMENTS, ("allgather", "alltoall", "flex")),
+    "--use-tp-pp-dp-mapping": Option(bool, ARGUMENTS),
     "--sequence-parallel": Option(bool, ARGUMENTS),
     "--micro-batch-size": Option(int, ARGUMENTS),
     "--global-batch-size": Option(int, ARGUMENTS),
@@ -79,7 +80,20 @@ def _degrees(made: Sheet, asked: Asked) -> None:
     made.cover("cp_kind")
     if plan.sequence_parallel:
         made.put("--sequence-parallel", True, "sequence_parallel")
+    _rank_order(made, asked)
     made.note("dp", f"{plan.dp} follows from a world size of {plan.devices} (torchrun's nodes x processes)")
+
+
+def _rank_order(made: Sheet, asked: Asked) -> None:
+    plan = asked.plan
+    if plan.rank_order == "tp-cp-dp-pp":
+        return
+    made.put("--use-tp-pp-dp-mapping", True, "rank_order")
+    routed = asked.model is not None and asked.model.architecture.routed
+    if routed and plan.pp > 1 and plan.ep * plan.effective_expert_tp != plan.tp * plan.cp:
+        made.note(
+            "rank_order", "Megatron-LM wants as many replicas of experts as of the rest: ep x expert_tp = tp x cp"
+        )
 
 
 def _stages(made: Sheet, asked: Asked) -> None:

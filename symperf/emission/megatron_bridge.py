@@ -30,6 +30,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "model.expert_model_parallel_size": Option(int, PARALLEL),
     "model.expert_tensor_parallel_size": Option(int, PARALLEL),
     "model.moe_token_dispatcher_type": Option(str, TABLE, ("alltoall", "flex")),
+    "dist.use_tp_pp_dp_mapping": Option(bool, TABLE),
     "model.sequence_parallel": Option(bool, TABLE),
     "model.seq_length": Option(int, TABLE),
     "dataset.seq_length": Option(int, TABLE),
@@ -58,6 +59,7 @@ SAME: Final[dict[str, tuple[str, ...]]] = {
     "--expert-model-parallel-size": ("model.expert_model_parallel_size",),
     "--expert-tensor-parallel-size": ("model.expert_tensor_parallel_size",),
     "--moe-token-dispatcher-type": ("model.moe_token_dispatcher_type",),
+    "--use-tp-pp-dp-mapping": ("dist.use_tp_pp_dp_mapping",),
     "--sequence-parallel": ("model.sequence_parallel",),
     "--seq-length": ("model.seq_length", "dataset.seq_length"),
     "--recompute-granularity": ("model.recompute_granularity",),
@@ -107,6 +109,10 @@ def sheet(asked: Asked) -> Sheet:
 
 
 def _rest(made: Sheet, source: Sheet, asked: Asked) -> None:
+    if "--use-tp-pp-dp-mapping" in source.settings and asked.plan.zero > 1:
+        made.note(
+            "rank_order", "Megatron Bridge refuses use_tp_pp_dp_mapping with Megatron-FSDP, which zero = 2 and 3 run"
+        )
     precision = asked.precision
     if precision in PRECISIONS:
         made.put("mixed_precision", PRECISIONS[precision], "precision")

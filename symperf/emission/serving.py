@@ -40,6 +40,14 @@ def training_only(made: Sheet, asked: Asked) -> None:
             made.note(name, f"{value} is a choice of training")
 
 
+def replica_by_replica(made: Sheet, asked: Asked, server: str) -> None:
+    """Note an order of ranks that puts replicas before stages: servers number the devices of a replica together."""
+    plan = asked.plan
+    if plan.rank_order != "tp-cp-pp-dp" and plan.pp > 1 and plan.dp > 1:
+        made.note("rank_order", f"{server} numbers the devices of a replica together, as tp-cp-pp-dp does")
+    made.cover("rank_order")
+
+
 def whole_context(made: Sheet, asked: Asked) -> None:
     """Note parts of a sequence, which are modelled in training only."""
     plan = asked.plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .lines import flags as text
-from .serving import training_only, whole_context
+from .serving import replica_by_replica, training_only, whole_context
 from .sheet import Asked, Option, Sheet
 
 __all__ = ["OPTIONS", "sheet", "text"]
@@ -40,6 +40,7 @@ def sheet(asked: Asked) -> Sheet:
         made.note("attention", f"{plan.attention} in the plan; TensorRT-LLM chooses")
     if asked.precision is not None:
         made.note("precision", f"{asked.precision} in the plan; trtllm-serve takes the checkpoint's")
+    replica_by_replica(made, asked, "TensorRT-LLM")
     whole_context(made, asked)
     training_only(made, asked)
     return made

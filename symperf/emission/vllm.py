@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .lines import flags as text
-from .serving import training_only, whole_context
+from .serving import replica_by_replica, training_only, whole_context
 from .sheet import Asked, Option, Sheet
 
 __all__ = ["OPTIONS", "sheet", "text"]
@@ -44,6 +44,7 @@ def sheet(asked: Asked) -> Sheet:
         made.note("micro_batch", f"{plan.micro_batch} in the plan; vLLM fills its pipeline itself")
     if plan.attention is not None:
         made.note("attention", f"{plan.attention} in the plan; vLLM chooses a paged kernel")
+    replica_by_replica(made, asked, "vLLM")
     whole_context(made, asked)
     training_only(made, asked)
     return made

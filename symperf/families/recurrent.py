@@ -29,6 +29,7 @@ PURE_LAYERS: dict[str, object] = (
         "positions": "none",
         "ssm_projection_bias": flag("use_bias", False),
         "ssm_convolution_bias": flag("use_conv_bias", True),
+        "wide_stream": flag("residual_in_fp32", True),
     }
 )
 
@@ -232,6 +233,7 @@ RECURRENT: dict[str, Family] = {
             "mlp_bias": flag("mlp_bias", False),
             "ssm_projection_bias": flag("use_bias", False),
             "ssm_convolution_bias": flag("use_conv_bias", True),
+            "wide_stream": flag("residual_in_fp32", False),
         },
         kinds=nemotron_kinds,
         only={"sliding_window": None, "mamba_proj_bias": False},

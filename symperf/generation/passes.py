@@ -121,5 +121,5 @@ def _stage(ends: ModelEnds, layers: list[tuple[Sequence, Any]]) -> Sequence:
     path = ends.path("pipeline/send")
     return in_sequence(
         *(Repeat(layer, count / pp) for layer, count in layers),
-        ends.kernels.send(path, ends.stream_message / tp, pipeline_group()),
+        ends.kernels.send(path, ends.stream_message / tp, pipeline_group(ends.structure)),
     )

@@ -22,6 +22,7 @@ _APPLY = (
     "ep_does_not_divide_experts",
     "expert_tp_does_not_divide_experts_width",
     "experts_do_not_fill_the_replicas",
+    "experts_lie_across_pipelines",
     "no_network",
     "no_scale_out_network",
 )

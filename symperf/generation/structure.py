@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..configs import Architecture
     from ..model import Model
     from ..plan import Plan
+    from ..structure import RankOrder
     from ..system import System
     from .stack import Stack
 
@@ -45,10 +46,12 @@ class InferenceStructure:
         quantised: matrix products pay for whole tiles and waves.
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        in_switch: the switch of a scale-up domain can add.
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
+        rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
     """
 
     architecture: Architecture
@@ -60,8 +63,11 @@ class InferenceStructure:
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
     called_collectives: bool = False
+    in_switch: bool = False
+    rank_order: RankOrder = "tp-cp-dp-pp"
 
     sequence_parallel = False
+    context = "none"
 
     @property
     def generates(self) -> bool:
@@ -86,4 +92,6 @@ def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> Infe
         mixed_rates=format_of(plan, system)[2] not in ("bf16", "fp16"),
         read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
         called_collectives=stack.called_collectives,
+        in_switch=system.in_switch,
+        rank_order=plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp",  # type: ignore[arg-type]
     )

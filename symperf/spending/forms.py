@@ -1,9 +1,10 @@
 """Closed forms of the work and the energy of a run over all devices, folded from its schedule tree; needs SymPy.
 
-FLOPs and bytes of memory come from the operations' demands. Bytes on links and through L2 come from the operations'
-times: with every other resource infinitely fast, no latency and no half-size, a time is bytes over one bandwidth. So no
-second count of a collective's bytes can disagree with its time. Every device is counted like the one that sets the
-time; operations of the pipeline's ends are counted on the devices of their stage.
+FLOPs and bytes of memory come from the operations' demands. Bytes on links and through L2, and those of memory where a
+product too large for L2 reads its factors again, come from the operations' times: with every other resource infinitely
+fast, no latency and no half-size, a time is bytes over one bandwidth. So no second count of bytes can disagree with the
+time. Every device is counted like the one that sets the time; operations of the pipeline's ends are counted on the
+devices of their stage.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from ..formulas.symbols import (
     facility_overhead,
     grid_intensity,
     l2_bandwidth,
+    l2_capacity,
     l2_efficiency,
     l2_energy,
     lifetime,
     matrix_energy,
     matrix_rate,
+    memory_bandwidth,
+    memory_efficiency,
     memory_energy,
     power,
     power_cap,
@@ -47,6 +51,7 @@ from ..formulas.symbols import (
     scale_up_energy,
     static_power,
     strip_units,
+    switch_efficiency,
     tp,
     vector_energy,
     vector_rate,
@@ -64,6 +69,7 @@ FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
 WAITS = (MICRO_BATCHES + less_one(pp), Max(MICRO_BATCHES, pp))
 """How often a stage is waited for in an inference; it works once for each micro-batch."""
+MEMORY = memory_bandwidth * memory_efficiency
 LINKS = {
     "l2": l2_bandwidth * l2_efficiency,
     "scale_up": scale_up_bandwidth * scale_up_efficiency,
@@ -145,16 +151,26 @@ def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
         unit = next((name for name, rate in PRODUCTS.items() if rate in symbols), None)
         if unit is not None:
             found[unit].append(times * demand.flops)
-        found["memory"].append(times * demand.memory_bytes)
+        found["memory"].append(times * memory_bytes(op))
         for name, bandwidth in LINKS.items():
             if bandwidth.free_symbols & symbols and not op.summed:
-                found[name].append(times * bytes_through(op.time, name) * bandwidth)
+                found[name].append(times * bytes_through(op.time, bandwidth) * bandwidth)
     return {name: strip_units(sympy.Add(*terms)) for name, terms in found.items()}
 
 
-def bytes_through(time: Any, name: str) -> Any:
-    """The time of an operation if all but one resource were infinitely fast; times the bandwidth of that one, bytes."""
-    kept = LINKS[name].free_symbols
+def memory_bytes(op: Op) -> Any:
+    """Bytes of device memory of an operation: compulsory ones, or more of a product whose panels outgrow L2."""
+    if op.shape is None or l2_capacity not in op.time.free_symbols:
+        return op.demand.memory_bytes
+    return bytes_through(op.time, MEMORY) * MEMORY
+
+
+def bytes_through(time: Any, bandwidth: Any) -> Any:
+    """The time of an operation if all resources but one were infinitely fast; times its bandwidth, bytes.
+
+    A switch that adds at less than the links' rate delays bytes, it does not add any.
+    """
+    kept = bandwidth.free_symbols
     none: dict[Any, Any] = {}
     fast: dict[Any, Any] = {}
     for symbol in time.free_symbols:
@@ -162,6 +178,8 @@ def bytes_through(time: Any, name: str) -> Any:
         entry = SYMBOLS.get(label)
         if label.endswith(("_latency", "_half_bytes")):
             none[symbol] = sympy.S.Zero
+        elif symbol == switch_efficiency:
+            none[symbol] = sympy.S.One
         elif symbol not in kept and entry is not None and entry.resource is not None:
             none[1 / symbol] = sympy.S.Zero
             fast[symbol] = FAST
