@@ -176,7 +176,7 @@ def test_the_new_system(found, tmp_path: Path) -> None:
             continue
         assert quantity.value == found.values[name] == found.system.value(name)
         assert quantity.source.startswith("calibrated from noisy.csv (sha256 ")
-        assert found.sha256[:16] in quantity.source
+        assert found.files[0][1][:16] in quantity.source
         assert "2026-01-02" in quantity.source
         if quantity.low is not None and quantity.high is not None:
             assert quantity.low <= quantity.value <= quantity.high

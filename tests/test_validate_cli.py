@@ -97,3 +97,43 @@ def test_other_faults_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "did you mean" in _refused(capsys, "--source", "KORT")
     assert "expected a file that ends in png or svg" in _refused(capsys, "--source", "KORTH", "--plot", "x.pdf")
     assert "worst: found -1" in _refused(capsys, "--worst", "-1")
+
+
+@pytest.mark.parametrize("flag", ["--plot", "--markdown", "--csv"])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("none/out.svg", "No such file"), ("file/out.svg", "Not a directory"), ("d.svg", "directory")]
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flag: str,
+    name: str,
+    reason: str,
+) -> None:
+    """No row is scored first: the run would be lost."""
+
+    def scored(*arguments: object) -> None:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr("symperf.cli.validate.validate", scored)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "d.svg").mkdir()
+    line = _refused(capsys, "--source", "KORTH", flag, str(tmp_path / name))
+    assert "cannot be written" in line
+    assert reason in line
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("selectiv", "did you mean selective?"), ("yes", "recompute: found 'yes', expected none, selective or full")],
+)
+def test_a_recomputation_that_is_not_known_is_left_out_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    """It was once scored as if nothing were computed again."""
+    rows = [TRAINING, TRAINING | {"id": "MINE-2", "recompute": text}]
+    assert main(["validate", "--data", str(folder(tmp_path, rows)), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["rows"]) == 1
+    assert any(reason in why for source in found["sources"] for why in source["left_out"])

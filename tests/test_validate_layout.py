@@ -13,7 +13,7 @@ from symperf.plan import Plan
 from symperf.software import Software
 from symperf.system import System
 from symperf.validation.case import Case, Scored
-from symperf.validation.layout import choices_of, divisors, layout_of
+from symperf.validation.layout import choices_of, divisors, layout_of, recompute_of
 from symperf.validation.models import model_of
 from symperf.validation.rows import Row
 from symperf.validation.runs import fastest, run_of, stack_of
@@ -196,3 +196,22 @@ def test_coverage_counts_rows_with_an_interval() -> None:
     assert coverage(rows) == 0.5
     assert coverage([*rows, Scored("A", "b", "memory_bytes", 1.0, 1.1)]) == 0.5
     assert coverage([Scored("A", "b", "memory_bytes", 1.0, 1.1)]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("", "none"),
+        ("none (config)", "none"),
+        ("None stated (fits without full recompute)", "none"),
+        ("baseline (TP, no recompute)", "none"),
+        ("off", "none"),
+        ("sequence parallelism only", "none"),
+        ("minimal", "none"),
+        ("Full recompute", "full"),
+        ("selective recompute + sequence parallelism", "selective"),
+        ("selective op", "midway"),
+    ],
+)
+def test_texts_of_recomputation(text: str, mode: str) -> None:
+    assert recompute_of(text) == mode

@@ -6,13 +6,14 @@ import datetime
 import math
 import numbers
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError, nearest, shown
 from ..system import System, catalogue_names
-from . import steps
+from . import runs
 from .fit import DEPENDS, LOSSES, NOISE, Fit, Flat, Problem, flattest, solve
 from .forms import families
 from .plausible import SLOW, check_peaks, check_repeated, slow_rows
@@ -22,7 +23,6 @@ from .symbols import chosen_symbols, parsed_priors, priors
 from .table import read
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Sequence
 
     from .forms import Family
@@ -36,7 +36,7 @@ AWAY = 1.0
 
 
 def calibrate(
-    measured: str | os.PathLike[str],
+    measured: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     system: str | os.PathLike[str] | System,
     *,
     fit: Iterable[str] = (),
@@ -45,11 +45,11 @@ def calibrate(
     noise: float = NOISE,
     date: str | None = None,
 ) -> Calibration:
-    """Fit symbols of a system to measured times of its kernels and collectives.
+    """Fit symbols of a system to measured times of its kernels and collectives, and of whole steps and requests.
 
     Args:
-        measured: a CSV file in the columns that `symperf measure` writes, or of steps in those of `training.csv` of
-            `symperf validate`.
+        measured: a CSV file, or several that are fitted together: in the columns that `symperf measure` writes, of
+            steps in those of `training.csv` of `symperf validate`, or of latencies in those of its `inference.csv`.
         system: what was measured: a catalogue name, the path of a TOML file, or a `System` of the catalogue.
         fit: names of symbols; by default the efficiencies and latencies that the rows depend on.
         prior: `NAME=WIDTH`, or `WIDTH` for all: the standard deviation of ln(value) around the system's value.
@@ -76,19 +76,17 @@ def calibrate(
     base = loaded.name if isinstance(system, System) or loaded.name in catalogue_names() else os.fspath(system)
     names = chosen_symbols(fit, loaded)
     believed = priors(names, loaded, parsed_priors(prior))
-    table = read(measured)
-    check_repeated(table.rows, table.name)
+    tables = [read(path) for path in _paths(measured)]
     values = {name: quantity.value for name, quantity in loaded.quantities.items()}
-    known, left, slow = _usable(measured, table, loaded, values)
+    known, left, slow, devices = _usable(tables, loaded, values)
     problem, held = _reduced(known, values, believed, bool(fit), noise, loss)
-    _check_enough(table, known, problem, left)
+    _check_enough(tables, known, problem, left)
     found, flats = _separated(problem, held)
     problem, outcome = found
     everything = symbols_of(problem, outcome, believed, values, held)
     new = loaded.with_values({s.name: s.value for s in everything if not s.why_held}, _any_rate(loaded))
     return Calibration(
-        table.name,
-        table.sha256,
+        tuple((table.name, table.sha256) for table in tables),
         base,
         new,
         date or datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
@@ -98,7 +96,7 @@ def calibrate(
         tuple(correlations_of(problem, outcome)),
         tuple((flat.parts, flat.held) for flat in flats),
         dict(left),
-        tuple(warnings_of(table, problem, outcome, slow)),
+        tuple(warnings_of(devices, problem, outcome, slow)),
     )
 
 
@@ -106,18 +104,49 @@ def _any_rate(system: System) -> str:
     return next(iter(system.matrix_rates))
 
 
+def _paths(measured: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    """The files, of which none may come twice."""
+    paths = [measured] if isinstance(measured, str | os.PathLike) else list(measured)
+    if not paths:
+        raise InputError("measured: found no file, expected at least one")
+    first: dict[str, str] = {}
+    for given in paths:
+        path = os.fspath(given)
+        at = path if "\0" in path else os.path.realpath(path)
+        if at in first:
+            raise InputError(f"measured: {shown(path)} comes twice, expected each file once")
+        first[at] = path
+    return paths
+
+
 def _usable(
-    measured: str | os.PathLike[str], table: Table, system: System, values: dict[str, float]
-) -> tuple[list[Family], Counter[str], list[Row]]:
-    """The rows by form, without those that no formula predicts and those far slower than any prediction."""
-    known, left = steps.families(measured, system) if table.of_steps else families(table.rows, system)
-    check_peaks(known, system, table.name)
-    slow = slow_rows(known, values, table.name)
-    if slow:
-        lines = {row.line for row in slow}
-        known = [part for family in known if (part := family.without(lines))]
-        left[f"rows more than {SLOW:g} times slower than predicted"] += len(slow)
-    return known, left, slow
+    tables: list[Table], system: System, values: dict[str, float]
+) -> tuple[list[Family], Counter[str], list[Row], tuple[str, ...]]:
+    """The rows by form, those that are left out, and the devices.
+
+    Left out are rows that no formula predicts, and those far slower than any prediction.
+    """
+    every: list[Family] = []
+    left: Counter[str] = Counter()
+    slow: list[Row] = []
+    devices: list[str] = []
+    for table in tables:
+        check_repeated(table.rows, table.name)
+        if table.runs:
+            known, unused, named = runs.families(table, system)
+        else:
+            (known, unused), named = families(table.rows, system), table.devices
+        check_peaks(known, system, table.name)
+        found = slow_rows(known, values, table.name)
+        if found:
+            lines = {row.line for row in found}
+            known = [part for family in known if (part := family.without(lines))]
+            left[f"rows more than {SLOW:g} times slower than predicted"] += len(found)
+        every += known
+        left += unused
+        slow += found
+        devices += named
+    return every, left, slow, tuple(dict.fromkeys(devices))
 
 
 def _reduced(
@@ -154,15 +183,14 @@ def _seen(problem: Problem) -> set[str]:
     return found
 
 
-def _check_enough(table: Table, known: list[Family], problem: Problem, left: Counter[str]) -> None:
+def _check_enough(tables: list[Table], known: list[Family], problem: Problem, left: Counter[str]) -> None:
     rows = sum(len(family.rows) for family in known)
     least = max(FEWEST, len(problem.priors) + 1)
     if rows < least:
         reasons = "".join(f"; {count} left out: {why}" for why, count in left.items())
+        names = ", ".join(table.name for table in tables)
         symbols = f" for {len(problem.priors)} symbols" if problem.priors else ""
-        raise InputError(
-            f"{table.name}: found {rows} rows that can be used, expected at least {least}{symbols}{reasons}"
-        )
+        raise InputError(f"{names}: found {rows} rows that can be used, expected at least {least}{symbols}{reasons}")
 
 
 def _separated(problem: Problem, held: dict[str, str]) -> tuple[tuple[Problem, Fit], list[Flat]]:

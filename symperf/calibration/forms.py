@@ -170,23 +170,26 @@ class Family:
 
     def slopes(self, values: dict[str, float], names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Seconds of each row and d ln(seconds) / d ln(symbol) for each of the symbols, exactly."""
-        inputs_of = {symbol: name for name, symbol in self.form.renamed}
-        covered = {name for name, _ in self.form.renamed}
-        wanted = {
-            name: inputs_of.get(name, name)
-            for name in names
-            if inputs_of.get(name, name) in self.program.inputs and (name in inputs_of or name not in covered)
-        }
-        key = tuple(sorted(wanted.values()))
+        wanted = {name: inputs for name in names if (inputs := self.inputs_of(name))}
+        key = tuple(sorted({each for inputs in wanted.values() for each in inputs}))
         if key not in self.partials:
             self.partials[key] = gradient(self.program, "time", key)
         program = self.partials[key]
         found = interpreted(program, self.inputs(values), arrays())
         time = np.broadcast_to(found[program.outputs["time"]], self.seconds.shape)
         return time, {
-            name: np.broadcast_to(found[program.outputs[PREFIX + source]], time.shape) * values[name] / time
-            for name, source in wanted.items()
+            name: sum(np.broadcast_to(found[program.outputs[PREFIX + each]], time.shape) for each in inputs)
+            * values[name]
+            / time
+            for name, inputs in wanted.items()
         }
+
+    def inputs_of(self, symbol: str) -> tuple[str, ...]:
+        """The inputs of the program that take their value from a symbol of the system."""
+        renamed = dict(self.form.renamed)
+        return tuple(
+            name for name in self.program.inputs if renamed.get(name, name) == symbol and name not in self.sizes
+        )
 
 
 def families(rows: Iterable[Row], system: System) -> tuple[list[Family], Counter[str]]:
@@ -227,6 +230,7 @@ def _time(form: Form, system: System) -> Any:
         tiers=len(system.tiers),
         mixed_rates=False,
         called_collectives=False,
+        in_switch=system.in_switch,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)
     match form.formula:

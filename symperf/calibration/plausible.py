@@ -26,6 +26,8 @@ APART = 3.0
 NEAR = 6.0
 SOME, MOST = 0.1, 0.5
 """Parts of a sort of rows that may be slow: if another unit explains the sort, and in any case."""
+TIMES = {"step": "step_time_s", "latency": "value"}
+"""The column of the time in tables of whole runs."""
 SCALES = {
     "seconds": ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
@@ -138,5 +140,6 @@ def _explained(family: Family, values: dict[str, float]) -> str:
             off = abs(float(np.median(np.log(ratio))))
             if off < best:
                 si = "seconds" if column == "seconds" else "bytes"
-                best, text = off, f": is column {column} in {unit} rather than {si}?"
+                told = TIMES.get(family.form.kind, column)
+                best, text = off, f": is column {told} in {unit} rather than {si}?"
     return text

@@ -53,6 +53,7 @@ class Residuals:
     median_absolute: float
     worst: float
     worst_line: int
+    worst_file: str
     before: float
     """Mean absolute residual with the system's own values."""
 
@@ -62,8 +63,7 @@ class Calibration:
     """The outcome.
 
     Attributes:
-        file: of the measurements.
-        sha256: of that file.
+        files: of the measurements, each with its SHA-256.
         base: name or path of the system that was fitted.
         system: the same with the fitted values.
         date: in ISO form.
@@ -75,8 +75,7 @@ class Calibration:
         warnings: what else the user should know.
     """
 
-    file: str
-    sha256: str
+    files: tuple[tuple[str, str], ...]
     base: str
     system: System
     date: str
@@ -93,11 +92,17 @@ class Calibration:
         """The fitted values, by symbol."""
         return {symbol.name: symbol.value for symbol in self.symbols if not symbol.why_held}
 
+    @property
+    def file(self) -> str:
+        """The names of the files."""
+        return ", ".join(name for name, _ in self.files)
+
     def source(self, symbol: Symbol) -> str:
         """Where a fitted value comes from, as its file says it."""
+        files = ", ".join(f"{Path(name).name} (sha256 {sha256[:16]})" for name, sha256 in self.files)
         spread = "; low and high: 10th and 90th percentile of what rows ask for" if symbol.low is not None else ""
         return (
-            f"calibrated from {Path(self.file).name} (sha256 {self.sha256[:16]}, {symbol.rows} rows, {self.date}), "
+            f"calibrated from {files}, {symbol.rows} rows, {self.date}, "
             f"standard error {symbol.error or 0.0:.2%}{spread}"
         )
 
@@ -128,8 +133,8 @@ class Calibration:
     def as_json(self) -> dict[str, Any]:
         """The outcome as plain dictionaries and lists."""
         return {
-            "file": self.file,
-            "sha256": self.sha256,
+            "files": [{"file": name, "sha256": sha256} for name, sha256 in self.files],
+            **({"file": self.files[0][0], "sha256": self.files[0][1]} if len(self.files) == 1 else {}),
             "base": self.base,
             "date": self.date,
             "rows_used": self.used,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .fit import Fit, Problem
     from .symbols import Prior
-    from .table import Row, Table
+    from .table import Row
 
 RULES = 0.5
 """A row is ruled by a symbol if its time goes at least with the root of it."""
@@ -78,6 +78,7 @@ def residuals_of(problem: Problem, outcome: Fit, values: dict[str, float]) -> li
                 float(np.median(np.abs(part))),
                 float(part[worst]),
                 rows[chosen[worst]].line,
+                rows[chosen[worst]].file,
                 float(np.abs(before[chosen]).mean()),
             )
         )
@@ -99,14 +100,15 @@ def correlations_of(problem: Problem, outcome: Fit) -> list[tuple[str, str, floa
     return sorted(pairs, key=lambda pair: -abs(pair[2]))
 
 
-def warnings_of(table: Table, problem: Problem, outcome: Fit, slow: list[Row]) -> list[str]:
+def warnings_of(devices: tuple[str, ...], problem: Problem, outcome: Fit, slow: list[Row]) -> list[str]:
     """What the user should know beside the numbers."""
     found = []
-    if len(table.devices) > 1:
-        found.append(f"rows are of {len(table.devices)} devices: {', '.join(table.devices)}")
-    if slow:
-        lines = ", ".join([*(str(row.line) for row in slow[:8]), *(["..."] if len(slow) > 8 else [])])
-        found.append(f"lines {lines}: more than {SLOW:g} times slower than predicted; left out")
+    if len(devices) > 1:
+        found.append(f"rows are of {len(devices)} devices: {', '.join(devices)}")
+    for file in dict.fromkeys(row.file for row in slow):
+        lines = [str(row.line) for row in slow if row.file == file]
+        listed = ", ".join([*lines[:8], *(["..."] if len(lines) > 8 else [])])
+        found.append(f"{file}: lines {listed}: more than {SLOW:g} times slower than predicted; left out")
     for a, b, value in correlations_of(problem, outcome):
         if abs(value) > CLOSE:
             found.append(f"{a} and {b} are hardly told apart: correlation {value:+.2f}")

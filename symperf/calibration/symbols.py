@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CHOSEN = (
     "matrix_efficiency",
     "fp8_efficiency",
+    "ridge_efficiency",
     "attention_efficiency",
     "attention_backward_efficiency",
     "memory_efficiency",
@@ -26,6 +27,7 @@ CHOSEN = (
     "scale_up_efficiency",
     "scale_up_half_bytes",
     "scale_up_latency",
+    "switch_efficiency",
     "scale_out_efficiency",
     "scale_out_half_bytes",
     "scale_out_latency",

@@ -29,8 +29,8 @@ NEEDED = {
     "step": (),
 }
 """What a row of each kind must say, beside `seconds`."""
-STEPS = "seq_len_tokens"
-"""The column that tells a table of training steps."""
+RUNS = {"seq_len_tokens": "step", "metric": "latency"}
+"""Columns that tell a table of whole runs, where there is no column kind; and of which kind its rows are."""
 ALIASES = {"stream": "copy"}
 USED = ("kind", "name", "dtype", "mode", "note", *COUNTS)
 """What tells rows apart; rows with all of it equal are of the same measurement."""
@@ -38,13 +38,14 @@ USED = ("kind", "name", "dtype", "mode", "note", *COUNTS)
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: its line in the file, its texts, its counts, and its seconds."""
+    """One measurement: its line in the file, its texts, its counts, its seconds, and the file."""
 
     line: int
     kind: str
     texts: dict[str, str]
     counts: dict[str, int]
     seconds: float
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -65,8 +66,8 @@ class Table:
     columns: tuple[str, ...]
     rows: list[Row]
     devices: tuple[str, ...]
-    of_steps: bool = False
-    """Whether it is a table of training steps, whose rows are read elsewhere."""
+    runs: str = ""
+    """Of what whole runs it is a table, whose rows are read elsewhere: "step", "latency" or none."""
 
 
 def read(path: str | os.PathLike[str]) -> Table:
@@ -86,8 +87,9 @@ def read(path: str | os.PathLike[str]) -> Table:
         head = [cell.strip() for cell in next(reader, [])]
         if not any(head):
             raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
-        if STEPS in head and "kind" not in head:
-            return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), of_steps=True)
+        runs = "" if "kind" in head else next((kind for column, kind in RUNS.items() if column in head), "")
+        if runs:
+            return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
         _check_head(head, label)
         rows, devices = [], []
         for cells in reader:
@@ -97,7 +99,7 @@ def read(path: str | os.PathLike[str]) -> Table:
             if len(cells) != len(head):
                 raise InputError(f"{where}: found {len(cells)} values, expected {len(head)} as in the header")
             named = {column: cell.strip() for column, cell in zip(head, cells, strict=True)}
-            rows.append(_row(named, reader.line_num, where))
+            rows.append(_row(named, reader.line_num, label))
             devices.append(named.get("device", ""))
     except csv.Error as error:
         raise InputError(f"{label}: line {reader.line_num}: not valid CSV: {error}") from None
@@ -139,7 +141,8 @@ def _instead(column: str, head: Iterable[str]) -> str:
     return found.replace("did you mean", "is it").rstrip("?") + "?" if found else ""
 
 
-def _row(named: dict[str, str], line: int, where: str) -> Row:
+def _row(named: dict[str, str], line: int, label: str) -> Row:
+    where = f"{label}: line {line}"
     kind = ALIASES.get(named["kind"], named["kind"])
     if kind not in NEEDED:
         raise InputError(f"{where}: kind: found {shown(kind)}, expected {' or '.join(NEEDED)}{nearest(kind, NEEDED)}")
@@ -150,7 +153,7 @@ def _row(named: dict[str, str], line: int, where: str) -> Row:
             raise InputError(f"{where}: {column} is empty, expected a value in a {kind} row")
     counts = {column: _count(named[column], column, where) for column in COUNTS if named.get(column)}
     texts = {column: named.get(column, "") for column in ("name", "dtype", "mode", "note")}
-    return Row(line, kind, texts, counts, _seconds(named["seconds"], where))
+    return Row(line, kind, texts, counts, _seconds(named["seconds"], where), label)
 
 
 def _number(text: str, where: str, column: str) -> float:

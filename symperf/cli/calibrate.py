@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, shown
 from ..system_symbols import SYMBOLS
 from ..units import scaled
-from .output import console, write_file, write_json
+from .output import check_file, console, write_file, write_json
 
 if TYPE_CHECKING:
     import argparse
 
     from ..calibration.result import Calibration, Symbol
+
+TOLD = "calibrate: --output {}: cannot be written"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,8 +23,9 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.output)
     if out.suffix != ".toml":
         raise InputError(f"calibrate: --output: found {shown(options.output)}, expected a .toml file")
-    if _there(out) and any(_same(out, other) for other in (options.system, options.measured)):
+    if _there(out) and any(_same(out, other) for other in (options.system, *options.measured)):
         raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
+    check_file(out, TOLD)
     from ..calibration.calibrate import calibrate
 
     found = calibrate(
@@ -33,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         loss=options.loss,
         noise=options.noise,
     )
-    write_file(out, found.toml(_folder(out)), "calibrate: --output {}: cannot be written")
+    write_file(out, found.toml(_folder(out)), TOLD)
     if options.json:
         write_json(found.as_json() | {"output": str(out)})
     else:
@@ -89,7 +92,8 @@ def _show(printed: Any, found: Calibration, out: Path) -> None:
     for kind in found.residuals:
         absolute = (kind.before, kind.mean_absolute, kind.median_absolute)
         signed = (f"{kind.mean:+.1%}", f"{kind.worst:+.1%}")
-        kinds.add_row(kind.kind, str(kind.rows), *(f"{part:.1%}" for part in absolute), *signed, str(kind.worst_line))
+        line = f"{kind.worst_file}:{kind.worst_line}" if len(found.files) > 1 else str(kind.worst_line)
+        kinds.add_row(kind.kind, str(kind.rows), *(f"{part:.1%}" for part in absolute), *signed, line)
     printed.print(kinds)
     for why, count in found.left_out.items():
         printed.print(f"{count} rows left out: {why}")

@@ -83,6 +83,37 @@ def write(text: str) -> None:
         raise InputError(f"standard output: cannot be written: {error.strerror}") from None
 
 
+def check_file(path: str | os.PathLike[str], told: str) -> None:
+    """Refuse a file that `write_file` could not write, before the work whose result it is to hold.
+
+    Args:
+        path: of the file.
+        told: as in `write_file`.
+
+    Raises:
+        InputError: there is no such folder, it is a folder, or it may not be written.
+    """
+    try:
+        target = Path(path)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not target.exists():
+            target = target.resolve().parent
+            if not target.is_dir():
+                found = errno.ENOTDIR if target.exists() else errno.ENOENT
+                raise OSError(found, os.strerror(found))
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unwritable(path, told, error) from None
+
+
+def _unwritable(path: str | os.PathLike[str], told: str, error: Exception) -> InputError:
+    """The line of a file that cannot be written; null characters and links in a circle are no `OSError`."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputError(f"{told.format(shown(str(path)))}: {reason or error}")
+
+
 def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) -> None:
     """Write a whole file, or leave what is there as it is: it is written beside and put in its place when it is whole.
 
@@ -108,9 +139,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) ->
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _put(target, data)
-    except (OSError, ValueError, RuntimeError) as error:  # a null character in the path; links in a circle
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise InputError(f"{told.format(shown(str(path)))}: {reason or error}") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unwritable(path, told, error) from None
 
 
 def _standard(target: Path) -> BinaryIO | None:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from ..errors import InputError, shown
 from ..validation import report
 from ..validation.score import tables_of, unheard, validate
-from .output import console, write_file, write_json
+from .output import check_file, console, write_file, write_json
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
+
+TOLD = {flag: f"{flag}: {{}} cannot be written" for flag in ("plot", "markdown", "csv")}
+"""What an error line says of each file that can be asked for."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,11 +36,11 @@ def run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from ..validation.plot import draw
 
-        write_file(options.plot, draw(found.scored, options.plot), "plot: {} cannot be written")
+        write_file(options.plot, draw(found.scored, options.plot), TOLD["plot"])
     if options.markdown is not None:
-        write_file(options.markdown, report.markdown(found, options.worst), "markdown: {} cannot be written")
+        write_file(options.markdown, report.markdown(found, options.worst), TOLD["markdown"])
     if options.csv is not None:
-        write_file(options.csv, report.as_csv(found.scored), "csv: {} cannot be written")
+        write_file(options.csv, report.as_csv(found.scored), TOLD["csv"])
     if options.json:
         write_json(report.as_json(found))
     else:
@@ -47,15 +50,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:
-    """Refuse to write over a table that is read, or twice to one file.
+    """Refuse to write over a table that is read, twice to one file, or where nothing can be written.
 
     Raises:
         InputError: that was asked for.
     """
-    for flag in ("plot", "markdown", "csv"):
+    for flag, told in TOLD.items():
         text = getattr(options, flag)
-        if text is None or "\0" in text:  # the latter is told where it is written
+        if text is None:
             continue
+        check_file(text, told)
         for other in taken:
             if os.path.realpath(text) == os.path.realpath(other):
                 raise InputError(f"{flag}: {shown(text)} is read or written already; expected another file")

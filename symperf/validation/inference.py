@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..batching.run import Serving
     from ..bound_run import BoundRun
+    from ..system import System
     from .case import Expressed
     from .inference_definitions import Software
     from .rows import Row
@@ -143,8 +144,8 @@ def plan_of(row: Row, precision: str | None, micro_batch: int | None = None) -> 
     return Plan(**degrees, precision=precision, micro_batch=micro_batch)
 
 
-def run_of(row: Row, software: Software, work: Work) -> InferenceRun:
-    """The run of a row's static batch.
+def run_of(row: Row, software: Software, work: Work, system: System | None = None) -> InferenceRun:
+    """The run of a row's static batch, on the system that it names or on a given one.
 
     A prompt longer than what passes the model at once is as many sequences of that length, one after another: their
     attention to what came before is left out.
@@ -153,7 +154,7 @@ def run_of(row: Row, software: Software, work: Work) -> InferenceRun:
         InputError: the row cannot be expressed.
     """
     family = family_of(row.family)
-    system = system_of(row, family.figures, family.system)
+    system = system or system_of(row, family.figures, family.system)
     formats = formats_of(row, system, family.kv_precision)
     values = dict(formats.values)
     batch, prompt = work.batch, work.prompt

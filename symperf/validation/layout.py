@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
+from ..errors import InputError, nearest, shown
 from ..plan import Plan
 from .definitions import family_of, software_of
 
@@ -29,11 +29,16 @@ RECOMPUTE = (
     ("selective", "selective"),
     ("qkv_proj offloaded", "full"),
     ("minimal", "none"),
+    ("no recompute", "none"),
     ("full", "full"),
+    ("sequence parallel", "none"),
 )
-"""What a text of the column `recompute` begins with or holds -> the mode; the first that fits. "midway": every second
-product (torchtitan's selective op) or every second layer is computed again: the middle of none and full. MaxText's
-"minimal" keeps every product."""
+"""What a text of the column `recompute` holds -> the mode; the first that fits. "midway": every second product
+(torchtitan's selective op) or every second layer is computed again: the middle of none and full. MaxText's "minimal"
+keeps every product."""
+MODES = ("none", "selective", "full")
+NOTHING = ("", "no", "off", "false")
+"""Texts that, like those that begin with "none", say that nothing is computed again."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +214,14 @@ def recompute_of(text: str) -> str:
     """The mode of recomputation that a text means: a mode of the plan, or "midway".
 
     Raises:
-        InputError: the backward pass computes parts of a layer again that no mode has.
+        InputError: the text is not known, or the backward pass computes parts of a layer again that no mode has.
     """
     folded = text.casefold()
-    mode = next((mode for part, mode in RECOMPUTE if part in folded), "none")
+    if folded in NOTHING or folded.startswith("none"):
+        return "none"
+    mode = next((mode for part, mode in RECOMPUTE if part in folded), None)
+    if mode is None:
+        raise InputError(f"recompute: found {shown(text)}, expected none, selective or full{nearest(folded, MODES)}")
     if mode == "modules" or (mode == "selective" and "," in folded):
         raise InputError("recomputation of single modules of a layer is not modelled")
     return mode

@@ -30,7 +30,11 @@ def add(verb: Verb) -> None:
         "symperf calibrate measured.csv -s h100-sxm -o mine.toml",
         "calibrate",
     )
-    calibrate.add_argument("measured", help="a .csv file in the columns of symperf measure")
+    calibrate.add_argument(
+        "measured",
+        nargs="+",
+        help=".csv files in the columns of symperf measure, or of training.csv or inference.csv of symperf validate",
+    )
     flags.system(calibrate)
     calibrate.add_argument("-o", "--output", required=True, metavar="NEW.toml", help="the new system")
     calibrate.add_argument(
