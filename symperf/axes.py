@@ -33,6 +33,10 @@ CHOICES = (
     "precision",
     "attention",
     "dropout",
+    "rank_order",
+    "optimizer",
+    "offload",
+    "recompute_layers",
 )
 """Axes of choices: each value has a structure, or numbers, of its own."""
 DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "batch", "sequence", "encoder_sequence")
@@ -180,11 +184,10 @@ def choice(name: str, value: Any, where: str) -> Any:
             raise InputError(f"found {shown(value)}, expected {' or '.join(TRAINING_PRECISIONS)} in training")
         if name == "schedule" and value == "interleaved":
             Plan(schedule=value, vpp=2, pp=2)
-        else:
-            Plan(**{name: value})
+            return value
+        return getattr(Plan(**{name: value}), name)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return value
 
 
 def label(value: Any) -> Any:

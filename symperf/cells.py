@@ -9,6 +9,7 @@ from .assemble import assemble
 from .axes import DEGREES, FRACTIONS, limits_of
 from .binding import DEFAULTS, LIMITS, bind, precision_of
 from .bound_run import ALIASES
+from .combinations import check_host
 from .compiled import compiled
 from .errors import InputError, nearest, shown
 from .grammar import Node, evaluate, number, predicate
@@ -184,6 +185,7 @@ def _bound(
     if several:
         fields |= {"vpp": 2, "pp": 2}
     plan = Plan(**fields).with_micro_batch(1)
+    check_host(plan, system)
     asked = base.values.get("encoder_sequence", first.get("encoder_sequence"))
     require_modelled(model, None if asked is None else int(asked))
     figures = {n: v for n, v in base.values.items() if n not in (*TRAINED_SIZES, *DEFAULTS, *WORK)}

@@ -1,8 +1,9 @@
-"""The chunks of a sweep computed by an existing Dask cluster; this process writes them."""
+"""Work that an existing Dask cluster computes piece by piece: the chunks of a sweep, which this process writes."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,62 +18,109 @@ if TYPE_CHECKING:
     from .sweep import Sweep
 
 AHEAD = 4
-"""Chunks for each worker thread that are asked for before the first comes back: memory holds no more."""
+"""Pieces for each worker thread that are asked for before the first comes back: memory holds no more."""
 TIMEOUT_S = 10
-_known: dict[str, Sweep] = {}
+_known: dict[str, Any] = {}
+_loading = Lock()
 
 
-def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:
-    """Computes chunks on the cluster of a scheduler, such as `tcp://10.0.0.1:8786`.
+class Cluster:
+    """A Dask cluster; a context that closes the connection to it.
 
-    A chunk whose worker dies is computed by another. Workers must have the same symperf, SymPy, NumPy and Numba: when
-    chunks are computed, one that has not raises an `InputError`.
+    A piece whose worker dies is computed by another. Workers must have the same symperf, SymPy, NumPy and Numba: when
+    pieces are computed, one that has not raises an `InputError`.
+
+    Args:
+        address: of the scheduler, such as `tcp://10.0.0.1:8786`.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers.
     """
-    distributed = needed("distributed", "dask", "--dask")
-    try:
-        client = distributed.Client(address, timeout=TIMEOUT_S, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(
-            f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 "
-            f"({type(error).__name__})"
-        ) from None
+
+    def __init__(self, address: str) -> None:
+        self._distributed = distributed = needed("distributed", "dask", "--dask")
+        try:
+            self._client = distributed.Client(address, timeout=TIMEOUT_S, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(
+                f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 "
+                f"({type(error).__name__})"
+            ) from None
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def each(
+        self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any], *, again: str = ""
+    ) -> Iterator[Any]:
+        """What a function makes of every item, in the order in which they come back.
+
+        Args:
+            function: of `shared` and an item; workers import it.
+            shared: sent to the workers, which keep it as long as they are asked nothing else.
+            items: sent one by one.
+            again: what the line says that tells of a lost cluster.
+
+        Raises:
+            InputError: a worker has another symperf; the cluster was lost.
+        """
+        lost = (OSError, self._distributed.CancelledError, self._distributed.scheduler.KilledWorker)
+        try:
+            yield from self._each(function, shared, iter(items))
+        except lost as error:
+            raise InputError(f"--dask: the cluster was lost ({type(error).__name__}){again}") from None
+
+    def _each(self, function: Callable[[Any, Any], Any], shared: Any, items: Iterator[Any]) -> Iterator[Any]:
+        client = self._client
+        _check_workers(client)
+        token, mine = uuid4().hex, software()
+        # As bytes, since a worker on which an argument cannot be read never answers.
+        data = needed("distributed.protocol.pickle", "dask", "--dask").dumps(shared)
+        waiting = self._distributed.as_completed(loop=client.loop)
+        pending = set()
+
+        def ask() -> None:
+            for item in items:
+                key = f"piece-{token}-{uuid4().hex}"
+                future = client.submit(_remote, token, mine, data, function, item, key=key, retries=3)
+                pending.add(future)
+                waiting.add(future)
+                return
+
+        for _ in range(AHEAD * max(1, sum(client.nthreads().values()))):
+            ask()
+        try:
+            for future in waiting:
+                pending.discard(future)
+                yield future.result()
+                future.release()
+                ask()
+        finally:
+            client.cancel(list(pending))
+
+
+def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:
+    """Computes chunks on the cluster of a scheduler.
+
+    Raises:
+        InputError: Dask is not installed, or no scheduler answers.
+    """
+    cluster = Cluster(address)
 
     def compute(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        lost = (OSError, distributed.CancelledError, distributed.scheduler.KilledWorker)
-        with client:
-            try:
-                yield from _ordered(distributed, client, sweep, shape, iter(indices))
-            except lost as error:
-                raise InputError(f"--dask: the cluster was lost ({type(error).__name__}); --resume goes on") from None
+        with cluster:
+            items = ((shape, index) for index in indices)
+            yield from cluster.each(_chunk, sweep, items, again="; --resume goes on")
 
     return compute
 
 
-def _ordered(
-    distributed: Any, client: Any, sweep: Sweep, shape: tuple[int, ...], indices: Iterator[int]
-) -> Iterator[tuple[int, bytes]]:
-    _check_workers(client)
-    token, mine = uuid4().hex, software()
-    # As bytes, since a worker on which an argument cannot be read never answers.
-    data = needed("distributed.protocol.pickle", "dask", "--dask").dumps(sweep)
-    waiting = distributed.as_completed(loop=client.loop)
-
-    def ask() -> None:
-        index = next(indices, None)
-        if index is not None:
-            key = f"chunk-{token}-{index}"
-            waiting.add(client.submit(_remote, token, mine, data, shape, index, key=key, retries=3))
-
-    for _ in range(AHEAD * max(1, sum(client.nthreads().values()))):
-        ask()
-    for future in waiting:
-        index, computed = future.result()
-        yield index, computed
-        future.release()
-        ask()
+def _chunk(sweep: Sweep, item: tuple[tuple[int, ...], int]) -> tuple[int, bytes]:
+    shape, index = item
+    return index, chunk(sweep, shape, index)
 
 
 def _check_workers(client: Any) -> None:
@@ -101,10 +149,12 @@ def _refuse_another(theirs: dict[str, str], mine: dict[str, str], worker: str) -
             raise InputError(f"--dask: {worker} has {which} {label}, expected the same everywhere")
 
 
-def _remote(token: str, expected: dict[str, str], data: bytes, shape: tuple[int, ...], index: int) -> tuple[int, bytes]:
-    """Runs on a worker, which keeps the cells of a sweep from chunk to chunk."""
-    if token not in _known:
-        _refuse_another(software(), expected, "a worker")
-        _known.clear()
-        _known[token] = needed("distributed.protocol.pickle", "dask", "--dask").loads(data)
-    return index, chunk(_known[token], shape, index)
+def _remote(token: str, expected: dict[str, str], data: bytes, function: Callable[[Any, Any], Any], item: Any) -> Any:
+    """Runs on a worker, which keeps what is shared from piece to piece."""
+    with _loading:
+        shared = _known.get(token)
+        if shared is None:
+            _refuse_another(software(), expected, "a worker")
+            _known.clear()
+            shared = _known[token] = needed("distributed.protocol.pickle", "dask", "--dask").loads(data)
+    return function(shared, item)

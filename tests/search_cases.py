@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ WHOLE: dict[str, list[Any]] = {
     "schedule": ["1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"],
     "cp_kind": ["ring", "all-to-all", "all-gather"],
     "uneven_stages": [False, True],
+    "rank_order": ["tp-cp-dp-pp", "tp-cp-pp-dp"],
 }
 
 
@@ -99,7 +101,7 @@ def problem(seed: int) -> Problem:
         values["num_layers"] = draw.choice([2, 4, 6, 12])
     if draw.random() < 0.5:
         values |= {"scale_out_bandwidth": 10 ** draw.uniform(9, 11.5), "scale_up_size": draw.choice([2, 4, 8])}
-    return Problem(
+    made = Problem(
         model=model,
         system=draw.choice(["h100-sxm", "a100-80gb-sxm"]),
         devices=draw.choice([2, 3, 4, 6, 8]),
@@ -110,6 +112,9 @@ def problem(seed: int) -> Problem:
         limits={"tp": 4} if draw.random() < 0.2 else {},
         max_memory=10 ** draw.uniform(9, 11) if draw.random() < 0.2 else None,
     )
+    if made.devices <= values.get("scale_up_size", 8) and seed % 4:  # where no order of ranks moves a group
+        return dataclasses.replace(made, menu={**made.menu, "rank_order": ["tp-cp-dp-pp"]})
+    return made
 
 
 def divisors(n: int) -> list[int]:
@@ -153,6 +158,14 @@ def shards_nothing(of: Problem, fields: dict[str, Any]) -> bool:
     return bool(fields["zero"] and copies == 1 and fields["schedule"] != "dualpipe" and 0 in zeros)
 
 
+def moves_nothing(of: Problem, fields: dict[str, Any]) -> bool:
+    """Whether pipelines lie inside replicas where every group stays in its tier, as with the usual order."""
+    if fields["rank_order"] == "tp-cp-dp-pp" or "tp-cp-dp-pp" not in of.menu.get("rank_order", WHOLE["rank_order"]):
+        return False
+    size = of.values.get("scale_up_size", 8)
+    return fields["pp"] == 1 or fields["dp"] == 1 or of.devices <= size or fields["tp"] * fields["cp"] >= size
+
+
 @dataclass
 class Tried:
     """What trying every plan found: plans that fit with time and memory, in order, and counts."""
@@ -168,7 +181,7 @@ def tried(of: Problem) -> Tried:
     considered = legal = 0
     for fields in every(of):
         considered += 1
-        if shards_nothing(of, fields):
+        if shards_nothing(of, fields) or moves_nothing(of, fields):
             continue
         try:
             run = of.run(**fields)

@@ -13,6 +13,7 @@ import pytest
 
 import symperf as sf
 from symperf.cli import main
+from symperf.errors import InputError
 from symperf.technology import Technology
 
 if TYPE_CHECKING:
@@ -187,3 +188,11 @@ def test_a_warm_chip_imports_nothing_heavy(tmp_path: Path) -> None:
     assert runs[0][0] == runs[1][0]
     assert "sympy" in runs[0][1], "or the test shows nothing"
     assert runs[1][1] == []
+
+
+@pytest.mark.parametrize("name", ["deepflow"])
+def test_a_network_of_lanes_needs_what_a_lane_takes_of_the_die(name: str) -> None:
+    with pytest.raises(
+        InputError, match="does not give network_link_area or network_link_density, expected it for nvlink3"
+    ):
+        Technology.load(name, scale_up="nvlink3").chip()

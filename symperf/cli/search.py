@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
             "pareto": options.pareto,
             "values": values,
             "progress": progress,
+            "dask": options.dask,
         }
         found, scaling = more.searched(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started

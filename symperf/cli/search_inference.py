@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
 OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk")
-TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", "max_cp", "max_vpp")
+TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", "max_cp", "max_vpp", "dask")
 """Flags that mean something in one kind of search only."""
 LIMITS = ("tp", "pp", "dp", "ep", "micro_batch", "chunk")
 

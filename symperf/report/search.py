@@ -28,6 +28,11 @@ SHORT = {
     "cp_kind": "cp kind",
 }
 """Headings of columns that are not the field's name."""
+BASES = {
+    "resources": "joules are those of FLOPs, bytes and static power, by the energies that the system tells",
+    "board": "joules are those of every device at its board power all the time, an upper bound",
+}
+"""What the joules of an answer count."""
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -47,6 +52,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "left_out": LEFT_OUT,
         "shares": winner.shares(),
         "alternatives": [_alternative(each) for each in alternatives(answer)],
+        "energy_basis": answer.criterion.basis,
         "pareto": answer.front,
     }
 
@@ -97,12 +103,14 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
     if pareto:
         console.print("\nno other plan is as good in time, memory and devices", style="bold")
     console.print(plans(answer, records))
+    if answer.criterion.basis is not None:
+        console.print(BASES[answer.criterion.basis])
     shares = ", ".join(f"{name} {percent(share)}" for name, share in winner.shares().items() if share >= 5e-4)
     console.print(f"\nthe best plan's time is due to {shares}")
     near = alternatives(answer)
     if near:
         console.print("\nthe best plan with another value of one field", style="bold")
-        console.print(nearest(near, answer.winner_fields))
+        console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
     for name, n in answer.rejected.items():
         console.print(f"  {n:>15,}  {name.replace('_', ' ')}")
@@ -159,13 +167,17 @@ def _cell(value: Any) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def nearest(near: list[Alternative], best: dict[str, Any]) -> Table:
-    """One row an alternative plan: what it has in place of what, how much slower it is, and what makes it as fast."""
+def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = False) -> Table:
+    """One row an alternative plan: what it has in place of what, how much slower it is, and what makes it as fast.
+
+    By joules, how many more it takes.
+    """
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("slower", "with", "in place of", "as fast with"):
-        table.add_column(head, justify="right" if head == "slower" else "left", no_wrap=head == "slower")
+    first = "more J" if joules else "slower"
+    for head in (first, "with", "in place of", *([] if joules else ["as fast with"])):
+        table.add_column(head, justify="right" if head == first else "left", no_wrap=head == first)
     seen: list[dict[str, Any]] = []
     for each in near:
         if each.fields in seen:  # the same plan is the best with another value of several fields
@@ -177,7 +189,7 @@ def nearest(near: list[Alternative], best: dict[str, Any]) -> Table:
             f"{'' if each.exact else 'about '}{percent(each.slower)}",
             " ".join(f"{name}={_cell(each.fields[name])}" for name in changed),
             " ".join(f"{name}={_cell(best[name])}" for name in changed),
-            needs,
+            *([] if joules else [needs]),
         )
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..api import loaded_model, loaded_system
 from .search import answer, sorted_words
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def search(
-    model: Model,
-    system: System,
+    model: Model | str,
+    system: System | str,
     *,
     devices: int | Sequence[int],
     batch: int,
@@ -27,21 +28,24 @@ def search(
     max_memory: float | str | None = None,
     require: Mapping[str, Any] | None = None,
     pareto: bool = False,
+    dask: str | None = None,
     **words: Any,
 ) -> pd.DataFrame:
     """The best plans for a training step, of all that are legal.
 
     Args:
-        model: what to train.
-        system: what to train on.
+        model: what to train, or its name or file.
+        system: what to train on, or its name or file.
         devices: how many, all of them used; several numbers are searched one after another and ranked together.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
         top: plans to return.
-        by: "time", "tokens_per_dollar" or "tokens_per_joule" (at each device's board power).
+        by: "time", "tokens_per_dollar" or "tokens_per_joule" (of resources where the system tells their energies, else
+            at each device's board power).
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field of the plan may take, one or a list, by field.
         pareto: return the plans that no other is as good as in time, memory and devices, and not the `top`.
+        dask: the address of the scheduler of a Dask cluster that computes the search, such as `tcp://10.0.0.1:8786`.
         words: limits such as `max_tp=8`, required fields such as `zero=1`, values of symbols such as
             `memory_efficiency=0.9`.
 
@@ -58,8 +62,8 @@ def search(
 
     limits, fields, values = sorted_words(words)
     found = answer(
-        model,
-        system,
+        loaded_model(model),
+        loaded_system(system),
         devices=devices,
         batch=batch,
         sequence=sequence,
@@ -70,6 +74,7 @@ def search(
         limits=limits,
         pareto=pareto,
         values=values,
+        dask=dask,
     )
     table = pd.DataFrame(found.front if pareto else found.records)
     table.attrs = {

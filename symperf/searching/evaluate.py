@@ -9,31 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.rows import Rows
 from ..codegen.workers import default_threads
 from ..errors import InputError
 from ..plan import Plan
-from .bounds import ideal_time, lower_bounds, waits
-from .family import families, program_of, structures_of
 from .legal import Table, table
 from .space import combinations
+from .tasks import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from ..codegen.rows import RowProgram
     from ..structure import Structure
     from .space import Combination, Form, Question
     from .tally import Tally
+    from .tasks import Task
 
+    Remote = Callable[[Question, Tally, Sequence[Task], float], Iterator[tuple[Tally, int]]]
+    """Computes tasks of a question within a limit, and tells of each a tally like the one given, and plans seen."""
     Array = np.ndarray[Any, Any]
 
 Progress = Callable[[int, int], None]
 IMPOSSIBLE = "choices_do_not_go_together"
-MEMORY = "does_not_fit"
-LIMIT = "above_max_memory"
-AT_ONCE = 4_000_000
-"""Plans of a family whose memory is held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +138,11 @@ def _numbers(question: Question, combination: Combination, made: Table, legal: A
         InputError: a single run refuses that plan.
     """
     run = question.run(**{**combination.fields, **made.degrees(int(legal.argmax()))})
-    return {name: value for name, (value, _) in run.bound.items() if name not in question.columns}
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The combinations of a family that share a table."""
-
-    table: int
-    members: list[Member]
-    legal: Array
-    """Of each member (a row) at each row of the table (a column)."""
+    found = {name: value for name, (value, _) in run.bound.items()}
+    if question.by_energy:
+        matrix = found.get("matrix_energy", 0.0)  # of 16 bits
+        found |= {"matrix_energy": matrix * run._narrowing, "attention_energy": matrix, "busy_time": 0.0}
+    return {name: value for name, value in found.items() if name not in question.columns}
 
 
 def evaluate(
@@ -163,6 +153,7 @@ def evaluate(
     memory_only: bool = False,
     progress: Progress | None = None,
     threads: int | None = None,
+    remote: Remote | None = None,
 ) -> bool:
     """Evaluate every legal plan, or prove that it is not among the best.
 
@@ -173,125 +164,47 @@ def evaluate(
         prune: leave out plans that a bound proves to be slower than those of the first family.
         progress: told how many of the legal plans are done.
         threads: how many; by default one for each processor.
+        remote: computes tasks elsewhere.
 
     Returns:
         Whether all was seen; False after a KeyboardInterrupt.
     """
-    rows = [Rows(made.columns) if made.length else None for made in space.tables]
-    work = families(space.members)
+    work = Work(space, memory_only=memory_only)
     total = space.legal
     done = 0
 
-    def one(group: Sequence[Member], limit: float) -> None:
+    def tell(more: int) -> None:
         nonlocal done
-        structures = structures_of(group)
-        program = program_of(structures, space.question.columns, memory_only=memory_only)
-        for part in _parts(group):
-            held = rows[part.table]
-            assert held is not None
-            evaluation = _Evaluation(space, tally, program, structures, part, held)
-            evaluation.run(-np.inf if memory_only else limit if prune else np.inf)
-            with tally.lock:
-                done += int(np.count_nonzero(part.legal))
-                if progress is not None:
-                    progress(done, total)
+        with tally.lock:
+            done += more
+            if progress is not None:
+                progress(done, total)
 
-    try:
-        if work:
-            one(work[0], np.inf)
-        limit = (
-            tally.threshold if tally.front is None else np.inf
-        )  # one for all the others: counts do not depend on luck
-        workers = min(threads or default_threads(), max(len(work) - 1, 1))
+    def spread(families: Sequence[int], limit: float) -> None:
+        tasks = [task for k in families for task in work.tasks(k, cut=remote is not None)]
+        if remote is not None:
+            for part, more in remote(space.question, tally, tasks, limit):
+                tally.merge(part)
+                tell(more)
+            return
+        workers = min(threads or default_threads(), max(len(tasks), 1))
         if workers == 1:
-            for group in work[1:]:
-                one(group, limit)
-            return True
+            for task in tasks:
+                tell(work.run(task, tally, limit))
+            return
         pool = ThreadPoolExecutor(workers)
         try:
-            for future in [pool.submit(one, group, limit) for group in work[1:]]:
+            for future in [pool.submit(lambda one: tell(work.run(one, tally, limit)), task) for task in tasks]:
                 future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+    try:
+        spread(range(len(work.families))[:1], np.inf)
+        # One limit for all the others: counts do not depend on luck.
+        bounded = prune and tally.front is None and not space.question.by_energy
+        limit = tally.threshold if bounded else np.inf
+        spread(range(len(work.families))[1:], limit)
     except KeyboardInterrupt:
         return False
     return True
-
-
-def _parts(group: Sequence[Member]) -> list[_Part]:
-    by_table: dict[int, list[Member]] = {}
-    for member in group:
-        by_table.setdefault(member.table, []).append(member)
-    return [_Part(k, members, np.stack([m.legal for m in members])) for k, members in by_table.items()]
-
-
-class _Evaluation:
-    """One family over one table."""
-
-    def __init__(
-        self,
-        space: Laid,
-        tally: Tally,
-        program: RowProgram,
-        structures: Sequence[Any],
-        part: _Part,
-        rows: Rows,
-    ) -> None:
-        self.space, self.tally, self.program, self.part, self.rows = space, tally, program, part, rows
-        place = {structure: k for k, structure in enumerate(structures)}
-        at = [place[member.structure] for member in part.members]
-        self.memory = [f"memory/{k}" for k in at]
-        self.time = [f"time/{k}" for k in at]
-        self.numbers = np.array([member.number for member in part.members])
-        self.scalars = part.members[0].scalars
-
-    def run(self, limit: float) -> None:
-        """Evaluate the plans, but for those whose bound is above the limit."""
-        some = np.flatnonzero(self.part.legal.any(axis=0))
-        step = max(AT_ONCE // len(self.numbers), 1)
-        for start in range(0, len(some), step):
-            self._slab(some[start : start + step], limit)
-
-    def _slab(self, rows: Array, limit: float) -> None:
-        question = self.space.question
-        legal = self.part.legal[:, rows]
-        memory = np.empty(legal.shape)
-        start = 0
-        for block, found in self.program.run(self.rows, self.scalars, self.memory, rows):
-            memory[:, start : start + len(block)] = found
-            start += len(block)
-        member, row = np.unravel_index(np.where(legal, memory, np.inf).argmin(), memory.shape)
-        self.tally.see(float(memory[member, row]), (int(self.numbers[member]), self.part.table, int(rows[row])))
-        fits = legal & (memory <= question.capacity)
-        too_large = int(np.count_nonzero(legal)) - int(np.count_nonzero(fits))
-        if question.max_memory is not None:
-            fits &= memory <= question.max_memory
-        kept = fits.any(axis=0)
-        if limit < np.inf:
-            kept &= self._bound(rows, fits) <= limit
-        chosen = np.flatnonzero(kept)
-        feasible = int(np.count_nonzero(fits))
-        over = int(np.count_nonzero(legal)) - feasible - too_large
-        pruned = feasible - int(np.count_nonzero(fits[:, chosen]))
-        self.tally.count(feasible, pruned, {MEMORY: too_large, LIMIT: over})
-        if not chosen.size:
-            return
-        start = 0
-        for block, found in self.program.run(self.rows, self.scalars, self.time, rows[chosen]):
-            part = chosen[start : start + len(block)]
-            start += len(block)
-            time = np.where(fits[:, part], found, np.inf)
-            self.tally.add(time, memory[:, part], self.numbers, self.part.table, block)
-
-    def _bound(self, rows: Array, fits: Array) -> Array:
-        """At each row the least bound of those combinations that fit."""
-        question = self.space.question
-        ideal = ideal_time(question, self.part.members[0].structure, self.scalars)
-        columns = {name: column[rows] for name, column in self.space.tables[self.part.table].columns.items()}
-        waiting, other = lower_bounds(question, columns, ideal)
-        whole = np.array([waits(member.structure) for member in self.part.members])
-        found = np.full(len(rows), np.inf)
-        found[fits[whole].any(axis=0)] = waiting[fits[whole].any(axis=0)]
-        split = fits[~whole].any(axis=0)
-        found[split] = other[split]
-        return found

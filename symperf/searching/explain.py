@@ -27,10 +27,11 @@ class Alternative:
         value: its value there.
         fields: of the plan.
         time: seconds of a step.
-        slower: how much longer the step is, as a fraction of the winner's.
+        slower: how much longer the step is, as a fraction of the winner's; where plans are ranked by joules of
+            resources, how many more joules it takes.
         exact: False where a plan with this value that a bound excluded may be faster than this one, though not faster
             than the plans in the list.
-        needs: the figure of the system whose change makes the two equal, if one does.
+        needs: the figure of the system whose change makes the two equally fast, if one does; None by joules.
         factor: by which it has to change.
     """
 
@@ -48,7 +49,7 @@ def alternatives(answer: Answer) -> list[Alternative]:
     """The alternatives, nearest first."""
     found = answer.best
     best = found.space.fields(found.tally.best.place[0])
-    time = float(found.tally.best.time[0])
+    mine = float(found.tally.best.score[0])
     listed = []
     for name, values in found.question.candidates.items():
         if len(set(values)) < 2:
@@ -58,25 +59,28 @@ def alternatives(answer: Answer) -> list[Alternative]:
             continue
         needed, place = other
         fields = found.space.fields(place)
-        symbol, factor = what_it_needs(answer.winner, found.question.run(**fields))
+        run_of_it = found.question.run(**fields)
+        joules = found.question.by_energy
+        time = run_of_it.value("time") if joules else needed
+        symbol, factor = (None, None) if joules else what_it_needs(answer.winner, run_of_it)
         exact = not found.tally.pruned or needed <= found.tally.threshold
-        listed.append(Alternative(name, fields[name], fields, needed, needed / time - 1, exact, symbol, factor))
-    return sorted(listed, key=lambda each: each.time)
+        listed.append(Alternative(name, fields[name], fields, time, needed / mine - 1, exact, symbol, factor))
+    return sorted(listed, key=lambda each: each.slower)
 
 
 def _other(found: Found, name: str, value: Any) -> tuple[float, tuple[int, int, int]] | None:
-    """Time and place of the best plan whose field has another value."""
+    """Score and place of the best plan whose field has another value."""
     tally, space = found.tally, found.space
     times: list[tuple[float, tuple[int, int, int]]] = []
     if name not in space.question.columns or name == "expert_tp":
         for combination in space.combinations:
-            time = float(tally.combination_time[combination.number])
+            time = float(tally.combination_score[combination.number])
             if combination.fields[name] != value and np.isfinite(time):
                 number, table, row = (int(part) for part in tally.combination_place[combination.number])
                 times.append((time, (number, table, row)))
     else:
         for k, made in enumerate(space.tables):
-            time_of_rows = np.where(made.columns[name] != value, tally.row_time[k], np.inf)
+            time_of_rows = np.where(made.columns[name] != value, tally.row_score[k], np.inf)
             if time_of_rows.size and np.isfinite(time_of_rows.min()):
                 row = int(time_of_rows.argmin())
                 times.append((float(time_of_rows[row]), (int(tally.row_combination[k][row]), k, row)))

@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..plan import LARGEST, Plan
 from ..structure import OFFLOADS
 from .evaluate import evaluate, laid
+from .nearest import nearest_devices
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from .search import Found
     from .space import Question
 
-FARTHEST = 1 << 10
-"""How far from the number of devices another is looked for."""
 DOUBLINGS = 8
 """How often the devices are doubled in search of a cluster that is large enough."""
 FINER = 12
@@ -60,21 +59,6 @@ def _unusable(found: Sequence[Found]) -> str:
     near = nearest_devices(question)
     told = f"; the nearest number that one can use is {near}" if near else ""
     return f"devices: no legal plan uses {question.devices} devices ({', '.join(reasons)}){told}"
-
-
-def nearest_devices(question: Question) -> int | None:
-    """The number of devices nearest to the one asked for that a legal plan can use; the smaller of two."""
-    for distance in range(1, FARTHEST):
-        for count in (question.devices - distance, question.devices + distance):
-            if 1 <= count <= LARGEST and laid(_slim(question, count)).legal:
-                return count
-    return None
-
-
-def _slim(question: Question, devices: int) -> Question:
-    """The question for other devices, without choices that no rule reads."""
-    kept = {name: question.candidates[name][:1] for name in ("recompute", "zero")}
-    return dataclasses.replace(question, devices=devices, required={**question.required, **kept})
 
 
 def _fits(question: Question) -> dict[str, Any] | None:

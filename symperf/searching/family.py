@@ -55,6 +55,26 @@ def program_of(structures: tuple[Structure, ...], columns: tuple[str, ...], *, m
     return RowProgram(program, columns)
 
 
+@lru_cache(maxsize=64)
+def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...]) -> RowProgram:
+    """The program of the energies of some structures: `energy/k` is the joules of all devices of the k-th.
+
+    They are those of FLOPs and bytes, and of static power for `busy_time`.
+    """
+    text = "\n".join(repr(structure) for structure in structures)
+
+    def make() -> Program:
+        from ..codegen.lower import lower
+        from ..formulas.formula import remembered
+        from ..spending.forms import spending_forms
+
+        with remembered():
+            forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
+        return lower([], forms, share=True)
+
+    return RowProgram(kept("search energy", text, make, Program.to_json, Program.from_json), columns)
+
+
 def built(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
     """Compile structures together: an operation of equal name and closed form is one, whichever structure runs it."""
     import sympy

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..api import loaded_model, loaded_system
 from ..errors import InputError
 from ..generation.stack import DEFAULT
 from ..plan import positive_integer
 from .inference_asked import check_question, checked_batch, checked_fields, checked_most, checked_order
 from .inference_batch import BatchPlan, tried
 from .inference_load import Survey, add, best
-from .inference_pools import Pair, best_pairs, divisions
+from .inference_pools import Division, Pair, best_pairs, divisions
 from .inference_records import Record, record
 from .inference_space import InferenceQuestion
 from .search import MOST, _counts, _memory
@@ -141,20 +142,19 @@ def searched_inference(
         check_question(question, disaggregate=disaggregate)
     answer = InferenceAnswer(questions, checked_order(by, questions[0]), top)
     pairs: list[Pair] = []
-    spaces: list[Any] = []
+    chosen: list[Any] | None = None
     try:
         _look(answer, progress)
+        chosen = answer._ranked(answer.plans, top)
         if disaggregate:
             answer.pools = Survey(), Survey()
-            for question in questions:
-                spaces += divisions(question, answer.pools, lambda: None)
-        chosen = answer._ranked(answer.plans, top)
-        pairs = best_pairs(spaces, top)
+            best_pairs(_divided(questions, answer.pools, progress), top, pairs)
     except KeyboardInterrupt:
         answer.whole = False
-        known = [plan for plan in answer.plans if isinstance(plan, BatchPlan) or plan.known]
-        likely = known or sorted(answer.plans, key=lambda plan: (-plan.low, -plan.most))[:1]
-        chosen = answer._ranked(likely, top)
+        if chosen is None:
+            known = [plan for plan in answer.plans if isinstance(plan, BatchPlan) or plan.known]
+            likely = known or sorted(answer.plans, key=lambda plan: (-plan.low, -plan.most))[:1]
+            chosen = answer._ranked(likely, top)
     answer.records = sorted((record(each, answer.by) for each in (*chosen, *pairs)), key=lambda each: -each.score)[:top]
     return answer
 
@@ -170,6 +170,22 @@ def _look(answer: InferenceAnswer, progress: Progress | None) -> None:
             answer.plans = answer.survey.plans
         if progress is not None:
             progress(done + 1, len(space))
+
+
+def _divided(
+    questions: Sequence[InferenceQuestion], surveys: tuple[Survey, Survey], progress: Progress | None
+) -> list[Division]:
+    """Every division of the devices of every question."""
+    total = sum(question.devices - 1 for question in questions)
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return [division for question in questions for division in divisions(question, surveys, tell)]
 
 
 def answer_inference(model: Model, system: System, **question: Any) -> InferenceAnswer:
@@ -188,8 +204,8 @@ def answer_inference(model: Model, system: System, **question: Any) -> Inference
 
 
 def search_inference(
-    model: Model,
-    system: System,
+    model: Model | str,
+    system: System | str,
     *,
     devices: int | Sequence[int],
     prompt: int,
@@ -208,8 +224,8 @@ def search_inference(
     """The best plans to serve a model, of all that are legal.
 
     Args:
-        model: what runs.
-        system: what it runs on.
+        model: what runs, or its name or file.
+        system: what it runs on, or its name or file.
         devices: how many, all of them used; several numbers are searched and ranked together, for each device.
         prompt: tokens of each prompt.
         generate: tokens generated for each.
@@ -241,8 +257,8 @@ def search_inference(
     limits = {name.removeprefix("max_"): words.pop(name) for name in list(words) if name.startswith("max_")}
     fields = {name: words.pop(name) for name in list(words) if name in FIELDS}
     found = answer_inference(
-        model,
-        system,
+        loaded_model(model),
+        loaded_system(system),
         devices=devices,
         prompt=prompt,
         generate=generate,

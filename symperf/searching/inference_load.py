@@ -8,16 +8,13 @@ computed as `symperf serve` does. The best plans are found once none of the othe
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batching.limits import Targets, largest_load
-from ..batching.steady import Steady
+from ..batching.limits import Targets
 from ..errors import InputError
 from .tally import rounded
 
@@ -25,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..batching.limits import Largest
-    from ..batching.run import Serving
+    from .inference_shared import SharedSteady
     from .inference_space import InferenceQuestion
+    from .inference_times import SearchedServing
 
 IMPOSSIBLE = "choices_do_not_go_together"
 MEMORY = "does_not_fit"
@@ -61,8 +59,8 @@ class LoadPlan:
     number: int
     question: InferenceQuestion
     fields: dict[str, Any]
-    serving: Serving
-    steady: Steady
+    serving: SearchedServing
+    steady: SharedSteady
     targets: Targets
     steps: float
     low: float
@@ -72,14 +70,19 @@ class LoadPlan:
 
     @classmethod
     def of(
-        cls, number: int, question: InferenceQuestion, fields: dict[str, Any], serving: Serving, *, prefills: bool
+        cls,
+        number: int,
+        question: InferenceQuestion,
+        fields: dict[str, Any],
+        serving: SearchedServing,
+        *,
+        prefills: bool,
     ) -> LoadPlan:
         """A plan of which only the capacity is known; one that only prefills has no later tokens."""
         assert serving.steady is not None
         steady, targets, steps = serving.steady, serving.targets, 1.0
         if prefills:
-            engine = dataclasses.replace(steady.engine, generate=1, steps=0.0)
-            steady, targets, steps = Steady(engine), Targets(ttft=targets.ttft), 0.0
+            steady, targets, steps = steady.prefilling, Targets(ttft=targets.ttft), 0.0
         high = steady.capacity.load * serving.plan.dp
         return cls(number, question, fields, serving, steady, targets, steps, 0.0, high)
 
@@ -93,10 +96,10 @@ class LoadPlan:
         """What a device might serve."""
         return self.high / self.question.devices
 
-    @cached_property
+    @property
     def largest(self) -> Largest:
         """The largest load of a replica, as `symperf serve` finds it."""
-        return largest_load(self.steady, self.targets, self.steps)
+        return self.steady.largest(self.targets, self.steps)
 
     def narrow(self, threshold: float) -> None:
         """Shorten the interval, or find the load where that is not worth while.
@@ -169,9 +172,16 @@ class Survey:
         self.first, self.later = (min((t for t in pair if t is not None), default=None) for pair in known)
 
 
-def look(survey: Survey, question: InferenceQuestion, fields: dict[str, Any]) -> Serving | None:
-    """The serving system of a plan, or None where it cannot run or does not fit, which is counted."""
+def look(
+    survey: Survey, question: InferenceQuestion, fields: dict[str, Any], serving: SearchedServing | None = None
+) -> SearchedServing | None:
+    """The serving system of a plan, or None where it cannot run or does not fit, which is counted.
+
+    One that has been looked at before is counted alone.
+    """
     survey.considered += 1
+    if serving is not None:
+        return serving
     if (rule := question.refusal(fields)) is not None:
         survey.reject(rule)
         return None
@@ -195,7 +205,7 @@ def add(survey: Survey, question: InferenceQuestion, fields: dict[str, Any]) -> 
     if serving is None:
         return
     assert serving.steady is not None
-    alone = serving.steady.at_arrivals(0.0)
+    alone = serving.steady.alone
     survey.see_times(alone.first_token, alone.iteration if question.generate > 1 else None)
     missed = serving.targets.missed(alone, 1.0)
     if missed is not None:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
-from ..batching.pools import _decode_load, _decoding_at, _most_decoding, _token_time
+from ..batching.pools import _decoding_at, _token_time
 from ..errors import InputError
 from .inference_load import MISSED, SLACK, LoadPlan, Survey, look, rounded_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..batching.run import Serving
     from .inference_space import InferenceQuestion
+    from .inference_times import SearchedServing
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class DecodePlan:
 
     question: InferenceQuestion
     fields: dict[str, Any]
-    serving: Serving
+    serving: SearchedServing
     transfer: float
     loads: dict[float, tuple[float, float] | None] = field(default_factory=dict)
 
@@ -46,10 +46,9 @@ class DecodePlan:
         """What it serves where a prompt's cache takes so many seconds."""
         if transfer not in self.loads:
             assert self.serving.steady is not None
-            engine, tpot = self.serving.steady.engine, self.question.tpot
-            target = None if tpot is None else tpot - transfer / (engine.generate - 1)
-            most = _most_decoding(engine, target)
-            self.loads[transfer] = most and (_decode_load(engine, most) * self.serving.plan.dp, most)  # type: ignore[assignment]
+            generate, tpot = self.serving.steady.engine.generate, self.question.tpot
+            found = self.serving.steady.decode_load(None if tpot is None else tpot - transfer / (generate - 1))
+            self.loads[transfer] = found and (found[0] * self.serving.plan.dp, found[1])
         return self.loads[transfer]
 
 
@@ -144,10 +143,13 @@ def divisions(question: InferenceQuestion, surveys: tuple[Survey, Survey], tell:
         chunks = pool.candidates["chunk"]
         for fields in pool.choices():
             key = devices, fields["precision"], fields["kv_precision"]
-            one = _prefill(surveys[0], pool, fields)
-            if one is not None:
+            serving = _connected(surveys[0], pool, fields)
+            if serving is not None and (one := _prefill(surveys[0], pool, fields, serving)) is not None:
                 prefill.setdefault(key, []).append(one)
-            if fields["chunk"] == min(chunks) and (two := _decode(surveys[1], pool, fields)) is not None:
+            if fields["chunk"] != min(chunks):
+                continue
+            again = look(surveys[1], pool, fields, serving)
+            if again is not None and (two := _decode(surveys[1], pool, fields, again)) is not None:
                 decode.setdefault(key, []).append(two)
         tell()
     found: list[Division] = []
@@ -158,12 +160,11 @@ def divisions(question: InferenceQuestion, surveys: tuple[Survey, Survey], tell:
     return found
 
 
-def _prefill(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> LoadPlan | None:
-    serving = _connected(survey, pool, fields)
-    if serving is None:
-        return None
+def _prefill(
+    survey: Survey, pool: InferenceQuestion, fields: dict[str, Any], serving: SearchedServing
+) -> LoadPlan | None:
     plan = LoadPlan.of(survey.considered, pool, fields, serving, prefills=True)
-    alone = plan.steady.at_arrivals(0.0)
+    alone = plan.steady.alone
     survey.see_times(alone.first_token, None)
     if plan.targets.missed(alone, 0.0) is not None:
         survey.reject(MISSED["ttft"])
@@ -172,10 +173,9 @@ def _prefill(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) ->
     return plan
 
 
-def _decode(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> DecodePlan | None:
-    serving = _connected(survey, pool, fields)
-    if serving is None:
-        return None
+def _decode(
+    survey: Survey, pool: InferenceQuestion, fields: dict[str, Any], serving: SearchedServing
+) -> DecodePlan | None:
     assert serving.transfer_s is not None
     assert serving.steady is not None
     engine = serving.steady.engine
@@ -188,7 +188,7 @@ def _decode(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> 
     return plan
 
 
-def _connected(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> Serving | None:
+def _connected(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> SearchedServing | None:
     """A plan that fits, on a system with a network."""
     serving = look(survey, pool, fields)
     if serving is not None and serving.transfer_s is None:
@@ -196,8 +196,11 @@ def _connected(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) 
     return serving
 
 
-def best_pairs(given: list[Division], top: int, tell: Callable[[], None] = lambda: None) -> list[Pair]:
-    """The best pair of each division that is among the best, best first."""
+def best_pairs(given: list[Division], top: int, pairs: list[Pair]) -> None:
+    """Put the best pair of each division that is among the best into a list, best first.
+
+    The list holds those that are found, whenever the search for others is interrupted.
+    """
     heap = [(-pair.most / each.devices, each.number, pair) for each in given if (pair := each.best()) is not None]
     heapq.heapify(heap)
     by_number = {each.number: each for each in given}
@@ -209,11 +212,10 @@ def best_pairs(given: list[Division], top: int, tell: Callable[[], None] = lambd
         if pair.prefill.known or pair.prefill.low >= pair.most:
             heapq.heappop(heap)
             found.append((most, number, pair))
+            found.sort(key=lambda each: (-rounded_number(-each[0]), each[1]))
+            pairs[:] = [each for _, _, each in found[:top]]
             continue
         pair.prefill.narrow(0.0)
         again = by_number[number].best()
         assert again is not None
         heapq.heapreplace(heap, (-again.most / by_number[number].devices, number, again))
-        tell()
-    found.sort(key=lambda each: (-rounded_number(-each[0]), each[1]))
-    return [pair for _, _, pair in found[:top]]

@@ -16,6 +16,7 @@ from ..generation.stack import DEFAULT
 from ..grammar import evaluate
 from ..plan import Plan
 from ..validity import MODEL_RULES, run_values
+from .inference_shared import Shared
 from .inference_times import SearchedServing
 from .space import divisors
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    from ..batching.run import Serving
     from ..model import Model
     from ..system import System
 
@@ -54,6 +54,7 @@ class InferenceQuestion:
         values: of other symbols.
         required: values that a field may take, by field.
         limits: largest values, by field.
+        shared: what is learnt of replicas.
     """
 
     model: Model
@@ -68,6 +69,7 @@ class InferenceQuestion:
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    shared: Shared = dataclasses.field(default_factory=Shared, compare=False, repr=False)
 
     @cached_property
     def base(self) -> InferenceRun:
@@ -119,7 +121,7 @@ class InferenceQuestion:
         rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
         return next((rule.name for rule in rules if not evaluate(rule.tree, values)), None)
 
-    def serving(self, fields: Mapping[str, Any]) -> Serving:
+    def serving(self, fields: Mapping[str, Any]) -> SearchedServing:
         """The serving system of a plan.
 
         Raises:
@@ -127,6 +129,7 @@ class InferenceQuestion:
         """
         chunk = fields.get("chunk", CHUNK)
         return SearchedServing(
+            self.shared,
             self.model,
             self.system,
             self.plan(fields),

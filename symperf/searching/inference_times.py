@@ -6,21 +6,25 @@ The same instructions as those of `batching.engine`, on a block of whole numbers
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..batching.engine import ModelTimes
-from ..batching.program import Evaluator, compiled_iterations
+from ..batching.program import compiled_iterations
 from ..batching.run import Serving
-from ..codegen.interpret import arrays, floats, run
+from ..codegen.interpret import arrays
+from .inference_shared import SharedSteady
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
-    from ..codegen.program import Program
+    from ..batching.program import Evaluator
     from ..generation.run import InferenceRun
+    from .inference_shared import Shared, SharedEvaluator
 
+Held = TypeVar("Held")
 BLOCK = 256
 """Whole numbers of sequences that are computed together."""
 SINGLE = 6
@@ -48,35 +52,48 @@ class BlockTimes(ModelTimes):
         return self.blocks[tokens, number][place]
 
 
-class SharedEvaluator(Evaluator):
-    """An evaluator that finds once for each program what depends on the inputs that change."""
-
-    prepared: ClassVar[dict[int, tuple[Program, set[int], dict[str, Any]]]] = {}
-
-    def __init__(self, program: Program, inputs: Mapping[str, float]) -> None:
-        known = self.prepared.get(id(program))
-        if known is None:
-            super().__init__(program, inputs)
-            self.prepared[id(program)] = program, self.varies, self.plans
-            return
-        self.program, self.inputs = program, dict(inputs)
-        self.arithmetic = floats()
-        self.start = run(program, self.inputs, self.arithmetic)
-        _, self.varies, self.plans = known
-
-
 class SearchedServing(Serving):
-    """A serving system whose iterations are computed by blocks."""
+    """A serving system whose iterations are computed by blocks, and shared with equal replicas."""
 
-    def _evaluator(self, run: InferenceRun) -> Evaluator:
+    def __init__(self, shared: Shared, *arguments: Any, **options: Any) -> None:
+        self.shared = shared
+        super().__init__(*arguments, **options)
+
+    def _evaluator(self, run: InferenceRun) -> SharedEvaluator:
         own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return SharedEvaluator(compiled_iterations(run.structure).program, inputs)
+        return self.shared.evaluator(compiled_iterations(run.structure).program, inputs)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.evaluators[0].key  # type: ignore[attr-defined,no-any-return]
 
     def times(self, length: int) -> ModelTimes:
         """The iterations; a search has no draft model."""
         assert not length
-        return BlockTimes(self.evaluators[0], self.plan.pp)
+        return known(
+            self.shared.times, (*self._key, self.plan.pp), lambda: BlockTimes(self.evaluators[0], self.plan.pp)
+        )
+
+    def memory(self, length: int) -> dict[str, float]:
+        """Bytes on the fullest device, as `Serving` tells them."""
+        return known(self.shared.memories, self._key, lambda: super(SearchedServing, self).memory(length))
+
+    @cached_property
+    def steady(self) -> SharedSteady | None:
+        """The steady states of a replica; None where not one sequence fits."""
+        if not self.fits:
+            return None
+        engine = self.engine(0)
+        numbers = (engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts, engine.groups, engine.limit)
+        return known(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
+
+
+def known(held: dict[Any, Held], key: Any, make: Callable[[], Held]) -> Held:
+    """What is held under a key, made where it is not there yet."""
+    if key not in held:
+        held[key] = make()
+    return held[key]
 
 
 def block(evaluator: Evaluator, output: str, **values: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..plan import Plan
 from ..validity import RULES
 from .space import LARGEST, LAYOUT, layouts
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 NOTHING_TO_SHARD = "nothing_to_shard"
 """ZeRO with one replica: the same plan as without."""
+SAME_PLACES = "rank_order_changes_nothing"
+"""Another order of ranks that moves no group to another tier: as the usual order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,10 @@ def table(question: Question, form: Form, combinations: Sequence[Combination]) -
                 copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
                 counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
                 good &= copies > 1
+            if _reorders(question, combination):
+                moved = _moved(question, columns)
+                counts |= {SAME_PLACES: int(np.count_nonzero(good & ~moved))}
+                good &= moved
             known[key] = good, counts
         legal[k], counts = known[key]
         for name, n in counts.items():
@@ -98,6 +105,24 @@ def _shards(question: Question, combination: Combination) -> bool:
     """Whether a combination shards over replicas what another keeps whole."""
     fields = combination.fields
     return fields["zero"] > 0 and fields["schedule"] != "dualpipe" and 0 in question.candidates["zero"]
+
+
+def _reorders(question: Question, combination: Combination) -> bool:
+    """Whether a combination has another order of ranks than the usual one, which is searched too."""
+    usual = Plan.__dataclass_fields__["rank_order"].default
+    return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
+
+
+def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
+    """Where another order of ranks can move a group to another tier, so that a step may be faster.
+
+    Data and pipeline must both be there. Nothing moves where the whole plan lies in one scale-up domain, nor where
+    tensor and context fill one: then every step of data or pipeline leaves it, whichever comes first.
+    """
+    system = question.base.system
+    size = system.value("scale_up_size") if len(system.tiers) > 1 else math.inf
+    inside = columns["tp"] * columns["cp"]
+    return (columns["pp"] > 1) & (columns["dp"] > 1) & (inside < size) & (question.devices > size)
 
 
 def _grown(

@@ -10,8 +10,9 @@ from ..errors import InputError
 from ..plan import Plan, positive_integer
 from ..system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .asked import checked_limits, checked_required, contradictions
+from .cluster import on_cluster
 from .evaluate import evaluate, laid
-from .rank import criterion
+from .rank import by_energy, criterion
 from .space import Question
 from .tally import Tally
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..run import Run
     from ..system import System
-    from .evaluate import Laid, Progress
+    from .evaluate import Laid, Progress, Remote
     from .rank import Criterion
     from .tally import Kept
 
@@ -77,7 +78,7 @@ class Answer:
     def records(self) -> list[dict[str, Any]]:
         """The plans, best first: fields of the plan, devices, time, throughput, MFU, memory and what they rank by."""
         ranked = [(found, place) for found in self.found for place in range(min(self.top, len(found.tally.best)))]
-        ranked.sort(key=lambda item: self.criterion.score(item[0].question, float(item[0].tally.best.time[item[1]])))
+        ranked.sort(key=lambda item: self.criterion.score(item[0].question, float(item[0].tally.best.score[item[1]])))
         return [self._record(found, found.tally.best, place) for found, place in ranked[: self.top]]
 
     @cached_property
@@ -111,7 +112,7 @@ class Answer:
     @cached_property
     def _best(self) -> tuple[Found, dict[str, Any]]:
         scores = [
-            (self.criterion.score(found.question, float(found.tally.best.time[0])), k)
+            (self.criterion.score(found.question, float(found.tally.best.score[0])), k)
             for k, found in enumerate(self.found)
             if len(found.tally.best)
         ]
@@ -173,7 +174,7 @@ class Answer:
             "tokens_per_s": question.batch * question.sequence / time,
             "mfu": self.winner.value("model_flops") / (time * question.devices * rate),
             "memory_bytes": float(kept.memory[place]),
-            self.criterion.column: self.criterion.value(question, time),
+            self.criterion.column: self.criterion.value(question, float(kept.score[place])),
         }
 
 
@@ -193,6 +194,7 @@ def searched(
     prune: bool = True,
     values: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    dask: str | None = None,
 ) -> Answer:
     """Search the plans; the arguments are those of `symperf.search`.
 
@@ -207,23 +209,25 @@ def searched(
     required, most = checked_required(require or {}), checked_limits(limits or {})
     memory = _memory(max_memory)
     found = []
-    for count in _counts(devices):
-        question = Question(
-            model,
-            system,
-            count,
-            positive_integer("batch", batch),
-            positive_integer("sequence", sequence),
-            dict(values or {}),
-            required,
-            most,
-            memory,
-        )
-        ranking = criterion(by, question)
-        contradictions(question)
-        found.append(_found(question, top, pareto=pareto, prune=prune, progress=progress))
-        if not found[-1].whole:
-            break
+    with on_cluster(dask) as remote:
+        for count in _counts(devices):
+            question = Question(
+                model,
+                system,
+                count,
+                positive_integer("batch", batch),
+                positive_integer("sequence", sequence),
+                dict(values or {}),
+                required,
+                most,
+                memory,
+                by_energy(by, system, values or {}),
+            )
+            ranking = criterion(by, question)
+            contradictions(question)
+            found.append(_found(question, top, pareto=pareto, prune=prune, progress=progress, remote=remote))
+            if not found[-1].whole:
+                break
     return Answer(tuple(found), ranking, top)
 
 
@@ -242,10 +246,12 @@ def answer(model: Model, system: System, **question: Any) -> Answer:
     return answer
 
 
-def _found(question: Question, top: int, *, pareto: bool, prune: bool, progress: Progress | None) -> Found:
+def _found(
+    question: Question, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
+) -> Found:
     space = laid(question)
     tally = Tally(top + SPARE, [made.length for made in space.tables], len(space.combinations), front=pareto)
-    whole = evaluate(space, tally, prune=prune and not pareto, progress=progress)
+    whole = evaluate(space, tally, prune=prune and not pareto, progress=progress, remote=remote)
     return Found(space, tally, whole)
 
 

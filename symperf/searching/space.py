@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..errors import InputError
 from ..plan import Plan, attention_of
 from ..run import Run, structure_of
-from ..structure import Context, Recompute, Schedule
+from ..structure import Context, RankOrder, Recompute, Schedule
 from ..validity import NAMES, run_values
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ STRUCTURAL = (
     "cp_kind",
     "uneven_stages",
     "expert_tp",
+    "rank_order",
 )
 """Choices that change the structure and no number of a run."""
 LEFT_OUT = {
@@ -66,6 +67,7 @@ class Question:
         required: values that a field of the plan may take, by field; the others take all that `candidates` names.
         limits: largest values of degrees and of the micro-batch.
         max_memory: bytes on a device that a plan may use; by default its capacity.
+        by_energy: whether plans are ranked by the joules of resources, and not by time.
     """
 
     model: Model
@@ -77,6 +79,7 @@ class Question:
     required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     max_memory: float | None = None
+    by_energy: bool = False
 
     def run(self, **fields: Any) -> Run:
         """The run of one plan.
@@ -241,6 +244,7 @@ def _choices(question: Question) -> dict[str, tuple[Any, ...]]:
         "attention": tuple(dict.fromkeys((usual, "flash"))),
         "cp_kind": get_args(Context)[1:],
         "uneven_stages": (False, True),
+        "rank_order": get_args(RankOrder) if len(question.base.system.tiers) > 1 else get_args(RankOrder)[:1],
     }
 
 
@@ -258,7 +262,12 @@ def layouts(question: Question) -> Iterator[tuple[int, ...]]:
     """Every way to use all devices: degrees in the order of `LAYOUT`."""
     tp, pp, cp, dp = (sorted(set(question.candidates[name])) for name in LAYOUT)
     known = set(dp)
-    for first, second, third in product(tp, pp, cp):
-        rest, left = divmod(question.devices, first * second * third)
-        if not left and rest in known:
-            yield first, second, third, rest
+    for first in tp:
+        for second in pp:
+            share, left = divmod(question.devices, first * second)
+            if left:
+                continue
+            for third in cp:
+                rest, left = divmod(share, third)
+                if not left and rest in known:
+                    yield first, second, third, rest

@@ -203,6 +203,14 @@ def check(technology: Technology, budget: Mapping[str, Quantity], where: str) ->
         raise InputError(
             f"{where}: package_area: found {package:.4g} mm2 for a die of {die:.4g} mm2, expected room for memory"
         )
+    link = technology.scale_up
+    if link is not None and not link.has_law:
+        unknown = [name for name in ("network_link_area", "network_link_density") if name not in technology.quantities]
+        if unknown:
+            raise InputError(
+                f"{where}: {technology.name} does not give {' or '.join(unknown)}, expected it for {link.name}: set it "
+                "as a value of the technology, or take no scale-up network"
+            )
     memory = technology.memory
     if "area" not in memory.quantities and "stacks" not in budget:
         raise InputError(f"{where}: {memory.name} has no area on a package: give the number of chips, stacks")

@@ -37,6 +37,7 @@ def add(verb: Verb) -> None:
     )
     search.add_argument("--pareto", action="store_true", help="the plans best in time, memory or devices instead")
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
+    search.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
     _inference(search)
     _extras(search)
     group = search.add_argument_group("constraints")
