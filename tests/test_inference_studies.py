@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import itertools
 import sys
@@ -11,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from study_pages import module, rows
 
 from symperf import InputError, memories
 from symperf.memories import Memory
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+study, page, studies, runner = (module(name) for name in ("inference", "inference_page", "study", "run"))
+PRODUCTS = ("qkv", "output", "gate, up", "down")
 
 
 def _loaded(path: Path) -> Any:
@@ -27,54 +29,22 @@ def _loaded(path: Path) -> Any:
     return module
 
 
-study = _loaded(DOCS / "studies" / "inference.py")
-
-
-def _published(name: str) -> list[dict[str, str]]:
-    with (DOCS / "studies" / f"inference_{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _as_read(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
-    return list(csv.DictReader(study.as_csv(rows).splitlines()))
+@pytest.fixture(scope="module", name="tables")
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    return study.study(False).tables  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module", name="bounds")
-def _bounds() -> list[dict[str, Any]]:
-    return study.bounds()  # type: ignore[no-any-return]
+def _bounds(tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return tables["bounds"]
 
 
-def test_page_and_files_are_what_the_script_writes() -> None:
-    assert study.main(["--check"]) == 0
-
-
-def test_a_coarse_grid_gives_the_rows_of_the_files() -> None:
-    """A part of each study, asked alone, is that part of the whole one."""
-    parts = {
-        "bounds": study.bounds({"llama-2-13b": 1}, ("h100-sxm",), ("none",)),
-        "scaling": study.scaling(["hbm2", "hbm4"], [("a100-80gb-sxm", 8)]),
-        "crossovers": study.crossovers([("h100-sxm", 1)]),
-        "limits": study.limits({"llama-2-70b": 4}, ("b200-sxm",)),
-    }
-    for name, rows in parts.items():
-        assert rows
-        published = _published(name)
-        assert all(row in published for row in _as_read(rows)), name
-
-
-def test_a_stale_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page whose tables say something else is reported and, without --check, put right."""
-    page = tmp_path / "inference.md"
-    text = study.PAGE.read_text(encoding="utf-8")
-    page.write_text(text.replace("C C C M", "C C C C"), encoding="utf-8")
-    blocks = study.blocks()
-    monkeypatch.setattr(study, "PAGE", page)
-    monkeypatch.setattr(study, "HERE", tmp_path)
-    monkeypatch.setattr(study, "blocks", lambda: blocks)
-    monkeypatch.setattr(study, "draw", lambda _: None)
-    assert study.main(["--check"]) == 1
-    assert study.main([]) == 0
-    assert page.read_text(encoding="utf-8") == text
+def test_files_are_what_the_whole_study_gives(tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Not only the coarse rows: all of them, in their order."""
+    for name, found in studies.as_read(tables).items():
+        kept = rows(f"inference_{name}")
+        assert len(kept) == len(found)
+        assert all(not studies.missing([one], [two]) for one, two in zip(found, kept, strict=True)), name
 
 
 def test_the_page_of_inference_quotes_what_is_printed() -> None:
@@ -83,13 +53,26 @@ def test_the_page_of_inference_quotes_what_is_printed() -> None:
     assert refresh.refreshed(text) == text
 
 
+def test_other_models_and_layouts_can_be_asked() -> None:
+    """Each question takes the model and the layout: here of a mixture of experts, dealt out."""
+    layout = {"tp": 1, "dp": 8, "ep": 8, "precision": "bf16"}
+    operations = {"up": ("layer/experts/up",), "dispatch": ("layer/experts/dispatch",), "none": ("layer/nothing",)}
+    found = study.bounds({"mixtral-8x7b": layout}, ("h100-sxm",), ("none",), operations, ((8, 200),))
+    assert {(row["phase"], row["operation"]) for row in found} == {
+        (phase, name) for phase in ("prefill", "decode") for name in ("up", "dispatch")
+    }
+    (row,) = study.scaling(("hbm3",), [("h100-sxm", layout)], "mixtral-8x7b", (8, 200))
+    assert row["model"] == "mixtral-8x7b"
+    assert row["alone_network"] > 0
+
+
 # --- what binds each product
 
 
 def test_long_prompts_in_batches_are_bound_by_compute(bounds: list[dict[str, Any]]) -> None:
     layers = ("qkv", "attention", "output", "gate, up", "down")
     found = [r for r in bounds if r["phase"] == "prefill" and r["batch"] == 16 and r["operation"] in layers]
-    assert len(found) == 2 * 3 * 4 * len(layers)
+    assert len(found) == 2 * 3 * len(study.SYSTEMS) * len(layers)
     assert {row["bound"] for row in found} == {"compute"}
 
 
@@ -107,7 +90,7 @@ def test_short_prompts_turn_to_memory_on_faster_devices_as_published(bounds: lis
             row["bound"] == "memory"
             for row in bounds
             if (row["phase"], row["batch"], row["stack"], row["system"]) == ("prefill", 1, "none", system)
-            and row["operation"] in ("qkv", "output", "gate, up", "down")
+            and row["operation"] in PRODUCTS
         )
         for system in study.SYSTEMS
     }
@@ -118,7 +101,7 @@ def test_short_prompts_turn_to_memory_on_faster_devices_as_published(bounds: lis
 def test_only_models_on_several_devices_use_the_network(bounds: list[dict[str, Any]]) -> None:
     for row in bounds:
         if row["operation"] == "all-reduce":
-            assert row["bound"] == ("scale_up" if row["tp"] > 1 else "")
+            assert row["bound"] == ("scale_up" if row["tp"] > 1 else None)
             assert (row["each_us"] > 0) is (row["tp"] > 1)
 
 
@@ -131,8 +114,35 @@ def test_gaps_of_software_only_add_time(bounds: list[dict[str, Any]]) -> None:
 
     ideal, real = times("none"), times("tensorrt-llm")
     common = ideal.keys() & real.keys()
-    assert len(common) == 4 * 3 * 4 * 4
-    assert all(real[key] == pytest.approx(ideal[key] + 2.1, rel=2e-4) for key in common)
+    assert len(common) == 4 * 3 * len(study.SYSTEMS) * 4
+    assert all(real[key] == pytest.approx(ideal[key] + 2.1, rel=1e-12) for key in common)
+
+
+def test_work_and_bytes_of_a_product_are_those_of_its_shape(bounds: list[dict[str, Any]]) -> None:
+    """2 m n k FLOP; in 16 bits 2 (m k + k n + m n) bytes, of fused gate and up half of the result."""
+    found = [row for row in bounds if row["n"] is not None and row["operation"] in ("qkv", "output", "down")]
+    assert found
+    for row in found:
+        m, n, k = row["m"], row["n"], row["k"]
+        assert row["flops"] == 2 * m * n * k
+        assert row["bytes"] == 2 * (m * k + k * n + m * n)
+
+
+def test_the_ridge_is_where_a_roofline_bends(tables: dict[str, list[dict[str, Any]]]) -> None:
+    for row in tables["ridges"]:
+        assert row["ridge"] == pytest.approx(row["attained_TFLOP_s"] / row["attained_TB_s"])
+        assert row["attained_TFLOP_s"] < row["peak_TFLOP_s"]
+        limit = next(line for line in tables["limits"] if line["system"] == row["system"])
+        assert row["ridge"] == pytest.approx(limit["b_1"]), "one weight of 2 bytes is worth 2 FLOP a sequence"
+
+
+def test_no_product_exceeds_its_roofline(tables: dict[str, list[dict[str, Any]]]) -> None:
+    ridge = {row["system"]: row for row in tables["ridges"]}
+    for row in tables["bounds"]:
+        if row["operation"] in PRODUCTS:
+            system = ridge[row["system"]]
+            roof = min(system["attained_TFLOP_s"], system["attained_TB_s"] * row["flops_per_byte"])
+            assert row["flops"] / row["each_us"] / 1e6 <= roof * (1 + 1e-12)
 
 
 # --- memory technologies
@@ -192,17 +202,17 @@ def test_an_unknown_technology_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("case", study.SCALED, ids=str)
 def test_faster_memory_never_slows_and_saturates(case: tuple[str, int]) -> None:
-    rows = study.scaling(cases=[case])
+    found = study.scaling(cases=[case])
     for key in ("alone_token_ms", "alone_prefill_ms", "tensorrt-llm_token_ms"):
-        times = [row[key] for row in rows]
+        times = [row[key] for row in found]
         assert times == sorted(times, reverse=True)
     for label in ("alone", "tensorrt-llm"):
-        shares = [row[f"{label}_memory"] for row in rows]
+        shares = [row[f"{label}_memory"] for row in found]
         assert shares == sorted(shares, reverse=True)
-        assert rows[-1][f"{label}_bound"] != "memory"
-    for row in rows:
+        assert found[-1][f"{label}_bound"] != "memory"
+    for row in found:
         parts = ("memory", "compute", "l2", "launch", "network")
-        assert sum(row[f"alone_{part}"] for part in parts) == pytest.approx(1, abs=3e-4)
+        assert sum(row[f"alone_{part}"] for part in parts) == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("setting", ["alone", "tensorrt-llm"])
@@ -237,8 +247,8 @@ def test_the_crossover_of_a_product_is_that_of_a_bisection(path: str) -> None:
     low, high = study.RANGE
 
     def bound(bandwidth: float) -> str | None:
-        rows = run.bind(memory_bandwidth=bandwidth).table()
-        return next(row.bound for row in rows if row.name == path)
+        table = run.bind(memory_bandwidth=bandwidth).table()
+        return next(row.bound for row in table if row.name == path)
 
     assert (before, bound(low), bound(high)) == ("memory", "memory", after)
     while high - low > 1e-13 * high:
@@ -262,13 +272,14 @@ def test_the_numbers_need_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert study.limits({"llama-2-7b": 1}, ("h100-sxm",))
     with pytest.raises(ImportError):
-        study.draw(Path("never.svg"))
+        runner.picture(lambda _: None)
 
 
-def test_the_figure_shows_every_technology_and_device(tmp_path: Path) -> None:
+def test_figures_show_every_technology_and_device(tables: dict[str, list[dict[str, Any]]]) -> None:
     pytest.importorskip("matplotlib")
-    study.draw(tmp_path / "figure.svg")
-    text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    ridges = runner.picture(lambda figure: page.draw_bounds(figure, tables["bounds"], tables["ridges"]))
+    assert all(f"<!-- {row['system']}, ridge {row['ridge']:.0f} -->" in ridges for row in tables["ridges"])
+    text = runner.picture(lambda figure: page.draw_scaling(figure, tables["scaling"], study.curves()))
     for label in (*memories.names(), *(f"{system}, TP {tp}" for system, tp in study.SCALED)):
         assert f"<!-- {label} -->" in text
     assert (DOCS / "studies" / "inference_scaling.svg").stat().st_size > 10_000
