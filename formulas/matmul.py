@@ -14,7 +14,7 @@ import sympy
 from .atoms import Max, Min, ceil_div
 from .dimension import BYTE, FLOP, ONE, SECOND
 from .formula import formula
-from .roofline import ridge_time
+from .roofline import corner, ridge_time
 from .sources import CUTLASS, KUNDU, NARAYANAN, NVIDIA_GEMM, SMITH
 from .symbols import (
     compute_units,
@@ -234,14 +234,15 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
     best = Min(
         *(
             Max(
-                ridge_time(tiled_compute_time(rows, columns, inner, groups, high, wide), device),
+                tiled_compute_time(rows, columns, inner, groups, high, wide),
+                corner(tiled_compute_time(rows, columns, inner, groups, high, wide), device),
                 matmul_l2_bytes(rows, columns, inner, groups, element_bytes, element_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in TILE_SHAPES
         )
     )
-    return best + launch_latency
+    return Max(device, best) + launch_latency
 
 
 @formula(

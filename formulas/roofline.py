@@ -128,6 +128,11 @@ def ridge_intensity(rate: Any, bandwidth: Any) -> Any:
     return rate / bandwidth
 
 
+def corner(work_time: Any, transfer_time: Any) -> Any:
+    """The side of `ridge_time` that cuts its corner, where the two maxima beside it are taken elsewhere."""
+    return (work_time + transfer_time) / (2 * ridge_efficiency)
+
+
 @formula(
     glyph=r"T_{\wedge}",
     dimension=SECOND,
@@ -152,7 +157,7 @@ def ridge_time(work_time: Any, transfer_time: Any) -> Any:
     >>> ridge_time(*symbols("T_w T_c"))
     Max(T_c, T_w, (T_c + T_w)/(2*ridge_efficiency))
     """
-    return Max(work_time, transfer_time, (work_time + transfer_time) / (2 * ridge_efficiency))
+    return Max(work_time, transfer_time, corner(work_time, transfer_time))
 
 
 @formula(

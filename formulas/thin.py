@@ -13,7 +13,7 @@ from .atoms import Max, Min, ceil_div, complement, less_one
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .matmul import TILE_SHAPES, matmul_flops, matmul_l2_bytes, matmul_reread_bytes, matmul_waves
-from .roofline import ridge_time
+from .roofline import corner, ridge_time
 from .sources import CUTLASS, KUNDU, NVIDIA_GEMM, SPECTOR
 from .symbols import (
     compute_units,
@@ -180,14 +180,15 @@ def thin_matmul_time(
     best = Min(
         *(
             Max(
-                ridge_time(split_compute_time(rows, columns, inner, groups, high, wide), device),
+                split_compute_time(rows, columns, inner, groups, high, wide),
+                corner(split_compute_time(rows, columns, inner, groups, high, wide), device),
                 matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, high, wide)
                 / (l2_bandwidth * l2_efficiency),
             )
             for high, wide in SHAPES
         )
     )
-    return best + kernel_start_time()
+    return Max(device, best) + kernel_start_time()
 
 
 @formula(

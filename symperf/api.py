@@ -46,6 +46,21 @@ def loaded_system(system: System | str | os.PathLike[str]) -> System:
     raise InputError(f"system: found {shown(system)}, expected a System, a name of the catalogue or a path")
 
 
+def loaded_plan(plan: Plan | None) -> Plan:
+    """A plan, or where there is none that of one device.
+
+    Raises:
+        InputError: it is something else.
+    """
+    from .plan import Plan as _Plan
+
+    if plan is None:
+        return _Plan()
+    if isinstance(plan, _Plan):
+        return plan
+    raise InputError(f"plan: found {shown(plan)}, expected a Plan, such as Plan(tp=8, dp=2)")
+
+
 def training(
     model: Model | str | os.PathLike[str],
     system: System | str | os.PathLike[str],
@@ -74,7 +89,6 @@ def training(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown symbol.
     """
-    from .plan import Plan as _Plan
     from .run import Run as _Run
 
     loaded = loaded_system(system)
@@ -82,7 +96,7 @@ def training(
         from .software import Software
 
         loaded = Software.load(stack).on(loaded)
-    return _Run(loaded_model(model), loaded, plan or _Plan(), batch=batch, sequence=sequence, values=values)
+    return _Run(loaded_model(model), loaded, loaded_plan(plan), batch=batch, sequence=sequence, values=values)
 
 
 def inference(
@@ -118,12 +132,11 @@ def inference(
     """
     from .generation.run import InferenceRun as _Run
     from .generation.stack import DEFAULT
-    from .plan import Plan as _Plan
 
     return _Run(
         loaded_model(model),
         loaded_system(system),
-        plan or _Plan(),
+        loaded_plan(plan),
         batch=batch,
         prompt=prompt,
         generate=generate,
@@ -179,13 +192,12 @@ def serving(
     from .batching.asked import CHUNK, Asked
     from .batching.run import Serving as _Serving
     from .generation.stack import DEFAULT
-    from .plan import Plan as _Plan
 
     asked = Asked(prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length)
     return _Serving(
         loaded_model(model),
         loaded_system(system),
-        plan or _Plan(),
+        loaded_plan(plan),
         asked,
         draft=None if draft is None else loaded_model(draft),
         stack=stack or DEFAULT,

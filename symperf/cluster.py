@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -38,14 +38,16 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
-        self._distributed = distributed = needed("distributed", "dask", "--dask")
-        try:
-            self._client = distributed.Client(address, timeout=TIMEOUT_S, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
+        if not isinstance(address, str):
+            raise InputError(f"--dask: found {shown(address)}, expected an address such as tcp://10.0.0.1:8786")
+        self._distributed = needed("distributed", "dask", "--dask")
+        found = _connected(self._distributed, address)
+        if isinstance(found, Exception):
             raise InputError(
                 f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 "
-                f"({type(error).__name__})"
-            ) from None
+                f"({type(found).__name__})"
+            )
+        self._client = found
 
     def __enter__(self) -> Cluster:
         return self
@@ -100,6 +102,25 @@ class Cluster:
                 ask()
         finally:
             client.cancel(list(pending))
+
+
+def _connected(distributed: Any, address: str) -> Any:
+    """A client of a scheduler, or why there is none: protocols that need keys or packages raise all kinds of errors.
+
+    A thread waits for the answer, so that an interrupt need not.
+    """
+    found: list[Any] = []
+
+    def connect() -> None:
+        try:
+            found.append(distributed.Client(address, timeout=TIMEOUT_S, set_as_default=False))
+        except Exception as error:
+            found.append(error)
+
+    thread = Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:

@@ -195,6 +195,9 @@ def _sorted_values(
         elif name in DEFAULTS:
             defaults[name] = checked_number(value, LIMITS[name], f"set: {name}")
         else:
+            if name in Plan.names() or name in WORK:
+                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
+                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
             known = [*TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS, *Plan.names(), *WORK]
             hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
             raise InputError(f"set: unknown symbol {shown(name)}{hint}")

@@ -111,6 +111,7 @@ def _sweep(table: dict[str, Any], folder: Path) -> Sweep:
     for name, value in parts["set"].items():
         if name in Plan.names() or name in ("batch", "sequence", *CHOICES) or name not in NUMERIC:
             where = " (it belongs under [plan])" if name in Plan.names() else ""
+            where = where or (" (it belongs above all tables)" if name in ("batch", "sequence") else "")
             hint = where or nearest(name, [n for n in NUMERIC if n not in Plan.names()])
             raise InputError(f"set: unknown symbol {shown(name)}{hint}")
         values[name] = one(name, value, f"set: {name}")

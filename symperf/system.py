@@ -35,10 +35,10 @@ _MAX_BYTES: Final = 1_000_000
 class System:
     """A device, its memory levels, its network and the attainable share of each; immutable, SI units.
 
-    `levels`, `quantised`, `tiers` and `in_switch` are structural: they decide which terms the cost formulas have.
-    `levels` ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so
-    that matrix products pay for whole waves of tiles; `tiers` holds the network tiers that are
-    given, "scale_up" before "scale_out".
+    `levels`, `quantised`, `tiers` and `in_switch` are structural: they decide which terms the formulas have. `levels`
+    ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that matrix
+    products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" before
+    "scale_out".
     """
 
     name: str

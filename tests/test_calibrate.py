@@ -88,16 +88,18 @@ def test_a_calculation_by_hand(tmp_path: Path) -> None:
     """On a system without tiles and caches the times are written down here, not taken from the package."""
     system = tmp_path / "sketch.toml"
     system.write_text(SMOOTH, encoding="utf-8")
-    rate, bandwidth, launch = 300e12 * 0.61, 2e12 * 0.83, 6e-6
+    rate, bandwidth, launch, ridge = 300e12 * 0.61, 2e12 * 0.83, 6e-6, 0.7
     rows = []
-    for m, n, k in itertools.product((512, 2048, 8192), (1024, 4096), (1024, 4096)):
+    for m, n, k in itertools.product((64, 128, 512, 2048, 8192), (1024, 4096), (1024, 4096)):
         traffic = 2 * (m * k + k * n + m * n)
-        seconds = max(2 * m * n * k / rate, traffic / bandwidth) + launch
+        work, moved = 2 * m * n * k / rate, traffic / bandwidth
+        seconds = max(work, moved, (work + moved) / (2 * ridge)) + launch
         rows.append({"kind": "gemm", "dtype": "bf16", "m": m, "n": n, "k": k, "bytes": "", "seconds": seconds})
     rows += [{"kind": "copy", "bytes": 10**power, "seconds": 10**power / bandwidth + launch} for power in range(5, 10)]
     found = sf.calibrate(write(tmp_path / "hand.csv", rows), system, prior=["100"])
     assert found.values == pytest.approx(
-        {"matrix_efficiency": 0.61, "memory_efficiency": 0.83, "launch_latency": 6e-6}, rel=1e-3
+        {"matrix_efficiency": 0.61, "ridge_efficiency": ridge, "memory_efficiency": 0.83, "launch_latency": 6e-6},
+        rel=1e-3,
     )
 
 

@@ -23,6 +23,7 @@ class Branch:
         resource: that sets the operand; nothing where it is no time.
         text: the operand in symbols and terms.
         side: 0 for the first operand, 1 for the second.
+        bearers: every resource that the operand is due to, the largest first.
     """
 
     position: int
@@ -31,6 +32,7 @@ class Branch:
     resource: str | None
     text: str
     side: int
+    bearers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Cell:
         winner = operands[side]
         while position in self.nests and winner in self.sides:
             winner = subject.program.instructions[winner][1 + self.sides[winner]]
-        resource = self.numbers.bound(winner, self.point)
-        return Branch(position, operation, terms, resource, formula(subject.program, winner, self.sides), side)
+        resource, bearers = self.numbers.bound(winner, self.point), self.numbers.bearers(winner, self.point)
+        text = formula(subject.program, winner, self.sides)
+        return Branch(position, operation, terms, resource, text, side, bearers)
 
     def differs(self, other: Cell, position: int) -> bool:
         """Whether a maximum, minimum or step is taken in another way in another cell."""

@@ -56,6 +56,14 @@ class Numbers:
         largest = int(column.argmax())
         return self.subject.names[largest] if column[largest] > 0 else None
 
+    def bearers(self, position: int, point: int) -> tuple[str, ...]:
+        """Every resource that an instruction is due to at one point, the largest first."""
+        parts = self.parts[position]
+        if parts is None:
+            return ()
+        column = parts[:, point if parts.shape[1] > 1 else 0]
+        return tuple(self.subject.names[at] for at in np.argsort(-column, kind="stable") if column[at] > 0)
+
     def shares(self, point: int) -> dict[str, float]:
         """Of the output, by resource, at one point; empty where it is no time."""
         parts = self.parts[self.subject.position]

@@ -62,6 +62,10 @@ class Regime:
         }
 
 
+FEW = 3
+"""Resources that the side of a change is named by, at most; else it is written out."""
+
+
 @dataclass(frozen=True)
 class Change:
     """A maximum or minimum that takes another branch, or a step."""
@@ -75,7 +79,9 @@ class Change:
             where += f" and {len(self.before.terms) - 1} more"
         names = [branch.resource or branch.text for branch in (self.before, self.after)]
         if names[0] == names[1]:
-            names = [self.before.text, self.after.text]
+            bearers = [branch.bearers for branch in (self.before, self.after)]
+            apart = bearers[0] != bearers[1] and max(map(len, bearers)) <= FEW
+            names = [" and ".join(each) for each in bearers] if apart else [self.before.text, self.after.text]
         return f"{where}: {names[0]} -> {names[1]}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,11 +59,12 @@ def run(options: argparse.Namespace) -> int:
         }
         found, scaling = more.searched(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started
-    if not found.whole and not any(len(each.tally.best) for each in found.found):
+    whole = found.whole and all(point.answer.whole for point in scaling.points)
+    if not whole and not any(len(each.tally.best) for each in found.found):
         raise KeyboardInterrupt
     extras = more.extras(model, system, options, found, scaling)
     if options.json:
-        write_json(report.as_json(found) | more.as_json(extras))
+        write_json(report.as_json(found) | {"whole": whole} | more.as_json(extras))
     elif extras.emitted is not None:
         more.write_emitted(extras.emitted)
     elif options.csv:
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         with console() as out:
             report.show(found, out, took=took, pareto=options.pareto)
             more.show(extras, out)
-    if not found.whole:
+    if not whole:
         write_error("interrupted: this is the best of what was seen")
         return 130
     return 0

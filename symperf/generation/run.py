@@ -205,6 +205,9 @@ def _sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
         elif name in INFERENCE_LIMITS:
             own[name] = checked_number(value, INFERENCE_LIMITS[name], f"set: {name}")
         else:
+            if name in Plan.names() or name in WORK:
+                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
+                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
             known = [*MODEL_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *INFERENCE_LIMITS, *Plan.names(), *WORK, *OPTIONS]
             hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
             raise InputError(f"set: unknown symbol {shown(name)}{hint}")

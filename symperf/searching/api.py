@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..api import loaded_model, loaded_system
+from .asked import checked_mapping
 from .search import answer, sorted_words
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def search(
     Raises:
         InputError: bad input; constraints that contradict each other; devices that no plan can use.
         Unreachable: no plan fits; the message names what would.
+        KeyboardInterrupt: the search was interrupted.
     """
     import pandas as pd
 
@@ -70,12 +72,14 @@ def search(
         top=top,
         by=by,
         max_memory=max_memory,
-        require={**(require or {}), **fields},
+        require={**checked_mapping("require", require or {}), **fields},
         limits=limits,
         pareto=pareto,
         values=values,
         dask=dask,
     )
+    if not found.whole:
+        raise KeyboardInterrupt  # a table does not show that it is of a part
     table = pd.DataFrame(found.front if pareto else found.records)
     table.attrs = {
         "considered": found.considered,

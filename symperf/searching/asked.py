@@ -14,6 +14,29 @@ if TYPE_CHECKING:
     from .space import Question
 
 
+def checked_mapping(where: str, given: Any) -> Mapping[Any, Any]:
+    """What gives values by name, as it is.
+
+    Raises:
+        InputError: it is something else, such as a list.
+    """
+    if not hasattr(given, "items"):
+        raise InputError(f"{where}: found {shown(given)}, expected values by name, such as {{NAME: VALUE}}")
+    return given  # type: ignore[no-any-return]
+
+
+def checked_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by symbol; which symbols there are is known where they are set.
+
+    Raises:
+        InputError: no mapping, or a name that is no text.
+    """
+    for name in checked_mapping("values", given):
+        if not isinstance(name, str):
+            raise InputError(f"values: found {shown(name)}, expected the name of a symbol")
+    return dict(given)
+
+
 def checked_required(given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Values by field of the plan, each checked as a plan would.
 
@@ -21,7 +44,7 @@ def checked_required(given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         InputError: an unknown field, with the nearest, no value, or a value that no plan has.
     """
     found = {}
-    for name, value in given.items():
+    for name, value in checked_mapping("require", given).items():
         if name not in Plan.names():
             raise InputError(f"require: no field {shown(name)} in a plan{nearest(name, Plan.names())}")
         values = list(value) if _several(value) else [value]
@@ -52,7 +75,7 @@ def checked_limits(given: Mapping[str, Any]) -> dict[str, int]:
     Raises:
         InputError: of something that is no degree, or no whole number from 1.
     """
-    for name in given:
+    for name in checked_mapping("limits", given):
         if name not in DEGREES:
             raise InputError(f"max_{name}: no such limit{nearest(f'max_{name}', [f'max_{d}' for d in DEGREES])}")
     return {name: positive_integer(f"max_{name}", value) for name, value in given.items()}

@@ -65,7 +65,8 @@ def _fits(question: Question) -> dict[str, Any] | None:
     """A plan that fits: that of least memory."""
     space = laid(question)
     tally = Tally(1, [made.length for made in space.tables], len(space.combinations), front=False)
-    evaluate(space, tally, memory_only=True)
+    if not evaluate(space, tally, memory_only=True):
+        raise KeyboardInterrupt  # half a look says nothing
     return space.fields(tally.least[1]) if tally.feasible and tally.least is not None else None
 
 

@@ -11,6 +11,7 @@ from ..api import loaded_model, loaded_system
 from ..errors import InputError
 from ..generation.stack import DEFAULT
 from ..plan import positive_integer
+from .asked import checked_mapping, checked_values
 from .inference_asked import check_question, checked_batch, checked_fields, checked_most, checked_order
 from .inference_batch import BatchPlan, tried
 from .inference_load import Survey, add, best
@@ -129,7 +130,7 @@ def searched_inference(
     required = checked_fields(require or {}, batch=bool(batches or "batch" in (require or {})))
     batches = required.pop("batch", batches)
     most = checked_most(limits or {}, batch=bool(batches))
-    given = dict(values or {})
+    given = checked_values(values or {})
     if (memory := _memory(max_memory)) is not None:
         given["memory_capacity"] = min(memory, system.value("memory_capacity"))
     if positive_integer("top", top) > MOST:
@@ -249,6 +250,7 @@ def search_inference(
     Raises:
         InputError: bad input; constraints that contradict each other; devices that no plan can use.
         Unreachable: nothing fits, or no plan is within the limits; the message names what is nearest.
+        KeyboardInterrupt: the search was interrupted.
     """
     import pandas as pd
 
@@ -270,10 +272,12 @@ def search_inference(
         disaggregate=disaggregate,
         stack=stack,
         max_memory=max_memory,
-        require={**(require or {}), **fields},
+        require={**checked_mapping("require", require or {}), **fields},
         limits=limits,
         values=words,
     )
+    if not found.whole:
+        raise KeyboardInterrupt  # a table does not show that it is of a part
     table = pd.DataFrame([each.flat() for each in found.records])
     table.attrs = {
         "considered": found.survey.considered,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..batching.asked import Asked
 from ..errors import InputError, nearest, shown
 from ..generation.formats import KV_BYTES
 from ..generation.rules import require_decoder
 from ..plan import Plan, positive_integer
+from .asked import checked_mapping
 from .inference_space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def checked_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[
         InputError: an unknown field, with the nearest, no value, or one that no plan has.
     """
     found = {}
-    for name, value in given.items():
+    for name, value in checked_mapping("require", given).items():
         _known("require", name, FIELDS, batch=batch)
         several = hasattr(value, "__iter__") and not isinstance(value, str | bytes)
         values = list(value) if several else [value]
@@ -49,7 +51,7 @@ def _checked(name: str, value: Any) -> Any:
     if name in LIMITED:
         return positive_integer(name, value)
     if name == "kv_precision":
-        if value not in KV_BYTES:
+        if not isinstance(value, str) or value not in KV_BYTES:
             raise InputError(f"kv_precision: found {shown(value)}, expected {' or '.join(KV_BYTES)}")
         return value
     assert name in PLAN_FIELDS
@@ -62,7 +64,7 @@ def checked_most(given: Mapping[str, Any], *, batch: bool) -> dict[str, int]:
     Raises:
         InputError: of something that has none, or no whole number from 1.
     """
-    for name in given:
+    for name in checked_mapping("limits", given):
         _known(f"max_{name}", name, LIMITED, batch=batch)
     return {name: positive_integer(f"max_{name}", value) for name, value in given.items()}
 
@@ -103,6 +105,7 @@ def check_question(question: InferenceQuestion, *, disaggregate: bool) -> None:
     Raises:
         InputError: bad figures; constraints that contradict each other.
     """
+    Asked(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
     if not question.batch:
         require_decoder(question.model)
         if question.ttft is None and question.tpot is None:

@@ -80,8 +80,8 @@ def criterion(name: str, question: Question) -> Criterion:
     Raises:
         InputError: an unknown name, or one that needs a figure which the system does not have.
     """
-    if name not in CRITERIA:
-        raise InputError(f"by: found {shown(name)}, expected {' or '.join(CRITERIA)}{nearest(name, CRITERIA)}")
+    if not isinstance(name, str) or name not in CRITERIA:
+        raise InputError(f"by: found {shown(name)}, expected {' or '.join(CRITERIA)}{nearest(str(name), CRITERIA)}")
     found = BY_RESOURCES if question.by_energy else CRITERIA[name]
     if found.needs is not None and found.needs not in question.base.system.quantities:
         raise InputError(f"by: {name} needs {found.needs}, which system {question.system.name} does not have; set it")

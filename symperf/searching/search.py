@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..plan import Plan, positive_integer
 from ..system_symbols import SYMBOLS as SYSTEM_SYMBOLS
-from .asked import checked_limits, checked_required, contradictions
+from .asked import checked_limits, checked_required, checked_values, contradictions
 from .cluster import on_cluster
 from .evaluate import evaluate, laid
 from .rank import by_energy, criterion
@@ -207,7 +207,7 @@ def searched(
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
     required, most = checked_required(require or {}), checked_limits(limits or {})
-    memory = _memory(max_memory)
+    memory, given = _memory(max_memory), checked_values(values or {})
     found = []
     with on_cluster(dask) as remote:
         for count in _counts(devices):
@@ -217,11 +217,11 @@ def searched(
                 count,
                 positive_integer("batch", batch),
                 positive_integer("sequence", sequence),
-                dict(values or {}),
+                given,
                 required,
                 most,
                 memory,
-                by_energy(by, system, values or {}),
+                by_energy(by, system, given),
             )
             ranking = criterion(by, question)
             contradictions(question)
@@ -256,7 +256,8 @@ def _found(
 
 
 def _counts(devices: int | Iterable[int]) -> list[int]:
-    several = list(devices) if not isinstance(devices, int | float | str) else [devices]
+    single = isinstance(devices, str | bytes) or not hasattr(devices, "__iter__")
+    several = [devices] if single else list(devices)  # type: ignore[arg-type]
     if not several:
         raise InputError("devices: found none, expected a number or several")
     return sorted({positive_integer("devices", count) for count in several})

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..api import loaded_model, loaded_system
 from ..codegen.workers import default_threads
 from ..errors import InputError, nearest, shown
+from ..plan import Plan, positive_integer
 from ..system_symbols import MATRIX_RATE, SYMBOLS
+from ..units import COUNT
+from .asked import checked_limits, checked_mapping, checked_required, checked_values, contradictions
 from .evaluate import laid
 from .space import Question
 from .technologies_drive import Drive, Result
@@ -22,6 +26,7 @@ from .technologies_space import apart, degree, half_precision, units_of
 from .technologies_unit import RATES, UNITS
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from ..model import Model
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
     from .technologies_drive import Progress
 
     Array = np.ndarray[Any, Any]
+
+MOST_THREADS = 1024
+"""More do nothing but take memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +73,9 @@ class BestOver:
         """The run of the best plan at a technology.
 
         Raises:
-            InputError: no plan fits there.
+            InputError: no plan fits there, or there is none of that number.
         """
+        self._check(technology)
         if self.plan[technology] < 0:
             raise InputError(f"technology {technology}: no plan fits, expected one that the memory holds")
         return self.run_of(technology, self.plans[self.plan[technology]])
@@ -79,10 +88,22 @@ class BestOver:
             plan: fields of the plan.
 
         Raises:
-            InputError: the plan cannot run.
+            InputError: the plan cannot run, or there is no technology of that number.
         """
+        self._check(technology)
+        if isinstance(plan, Plan):
+            plan = {name: getattr(plan, name) for name in Plan.names()}
+        unknown = next((name for name in checked_mapping("plan", plan) if name not in Plan.names()), None)
+        if unknown is not None:
+            raise InputError(f"plan: no field {shown(unknown)} in a plan{nearest(unknown, Plan.names())}")
         at = {name: float(column[technology]) for name, column in self.columns.items()}
         return replaced(self.question, at).run(**plan)
+
+    def _check(self, technology: object) -> None:
+        """Refuse the number of no technology; negative ones, which arrays count from the end, as well."""
+        whole = isinstance(technology, int | np.integer) and not isinstance(technology, bool)
+        if not whole or not 0 <= technology < len(self):  # type: ignore[operator]
+            raise InputError(f"technology: found {shown(technology)}, expected a number from 0 to {len(self) - 1}")
 
 
 def replaced(question: Question, values: Mapping[str, float]) -> Question:
@@ -110,8 +131,8 @@ def replaced(question: Question, values: Mapping[str, float]) -> Question:
 
 
 def best_over(
-    model: Model,
-    system: System,
+    model: Model | str | os.PathLike[str],
+    system: System | str | os.PathLike[str],
     columns: Mapping[str, Any],
     *,
     devices: int,
@@ -126,8 +147,8 @@ def best_over(
     """The best plan of a whole search at each technology.
 
     Args:
-        model: what is trained.
-        system: gives what no column gives, and which terms the costs have.
+        model: what is trained, or the name or path that `Model.load` takes.
+        system: gives what no column gives, and which terms the costs have; or the name or path of one, as above.
         columns: 1-D arrays of one length in SI units, by name of a quantity of a system. `matrix_rate` is the dense
             rate in 16 bits; those in other precisions keep their ratio to it.
         devices: of a plan.
@@ -146,16 +167,16 @@ def best_over(
         InputError: an unknown quantity, one that the system lacks, a value out of range, columns of different lengths;
             and what a search refuses.
     """
-    from .asked import checked_limits, checked_required, contradictions
-
-    given = checked(system, columns)
+    if threads is not None:
+        threads = min(positive_integer("threads", threads), MOST_THREADS)
+    given = checked(system := loaded_system(system), columns)
     question = Question(
-        model,
+        loaded_model(model),
         system,
-        devices,
-        batch,
-        sequence,
-        dict(values or {}),
+        positive_integer("devices", devices),
+        positive_integer("batch", batch),
+        positive_integer("sequence", sequence),
+        checked_values(values or {}),
         checked_required(require or {}),
         checked_limits(limits or {}),
     )
@@ -190,9 +211,9 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
     """
     found: dict[str, Array] = {}
     known = [*SYMBOLS, "matrix_rate"]
-    if not columns:
+    if columns is None or not len(given := checked_mapping("technologies", columns)):
         raise InputError("technologies: found no columns, expected one or more by name of a quantity of a system")
-    for name, column in columns.items():
+    for name, column in given.items():
         if name not in known:
             raise InputError(f"technologies: unknown quantity {shown(name)}{nearest(str(name), known)}")
         if name != "matrix_rate" and name not in system.quantities:
@@ -200,8 +221,8 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
                 f"technologies: {name}: system {system.name} has none, expected a system that describes it"
             )
         try:
-            values = np.ascontiguousarray(column, dtype=np.float64)
-        except (TypeError, ValueError):
+            values = np.atleast_1d(np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan))
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"technologies: {name}: found {shown(column)}, expected numbers") from None
         limit = MATRIX_RATE if name == "matrix_rate" else SYMBOLS[name]
         if values.ndim != 1 or not len(values):
@@ -213,7 +234,10 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
                 f"technologies: {name}: value {at} is {values[at]:g}, expected one between {limit.low:g} and "
                 f"{limit.high:g} in SI units"
             )
-        found[name] = values
+        if limit.dimension == COUNT and (values % 1).any():
+            at = int(np.argmax(values % 1 > 0))
+            raise InputError(f"technologies: {name}: value {at} is {values[at]:g}, expected a whole number such as 108")
+        found[name] = np.ascontiguousarray(values)
     lengths = {name: len(column) for name, column in found.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {n}" for name, n in lengths.items())

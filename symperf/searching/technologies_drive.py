@@ -129,11 +129,17 @@ class Drive:
         self._start()
         self._todo = [root(self.points)]
         others = [threading.Thread(target=self._work) for _ in range(1, threads)]
+        try:
+            for other in others:
+                other.start()
+            self._work()
+            for other in others:
+                other.join()
+        except BaseException as failure:  # an interrupt that found no step to end: the others end after theirs
+            self._failures.append(failure)
         for other in others:
-            other.start()
-        self._work()
-        for other in others:
-            other.join()
+            if other.ident is not None:
+                other.join()
         if self._failures:
             raise self._failures[0]
 
@@ -155,10 +161,16 @@ class Drive:
 
         def several(part: Array) -> None:
             for plan in dict.fromkeys(plans):
+                if self._failures:
+                    return
                 tried(self.points, self.units, part, np.tile(plan, (len(part), 1)))
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(several, parts))
+            try:
+                list(pool.map(several, parts))
+            except BaseException as failure:
+                self._failures.append(failure)
+                raise
 
     def _work(self) -> None:
         lock = self.result.lock
