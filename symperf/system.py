@@ -37,8 +37,7 @@ class System:
 
     `levels`, `quantised`, `tiers` and `in_switch` are structural: they decide which terms the formulas have. `levels`
     ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that matrix
-    products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" before
-    "scale_out".
+    products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" first.
     """
 
     name: str

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
-from memory import attainable
+from bandwidth import attainable
 from rows import family, read
 
 from symperf.formulas import matmul, thin

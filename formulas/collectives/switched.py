@@ -58,12 +58,9 @@ def group_switched_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_r
 
     >>> from sympy import symbols
     >>> n, q = symbols("n q")
-    >>> group_switched_all_reduce_time(n, q, 4) == group_all_reduce_time(n, q, 4)
-    False
-    >>> values = {"scale_up_half_bytes": 0, "scale_up_latency": 0, "scale_out_half_bytes": 0, "scale_out_latency": 0}
-    >>> few = group_switched_all_reduce_time(8, 8, 1).subs(values)
-    >>> float(few.subs({"scale_up_bandwidth": 1, "scale_up_efficiency": 1, "switch_efficiency": 1}))
-    9.0
+    >>> switch = scale_up_multimem_all_reduce_time(n, q, switch_efficiency)
+    >>> group_switched_all_reduce_time(n, q, 1) == Min(group_all_reduce_time(n, q, 1), switch)
+    True
     """
     group = group_all_reduce_time(message_bytes, inner_ranks, outer_ranks)
     switch = scale_up_multimem_all_reduce_time(message_bytes, inner_ranks, switch_efficiency)

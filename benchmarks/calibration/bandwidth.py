@@ -1,6 +1,6 @@
 """The attainable share of the device-memory and L2 bandwidth, from stream-like kernels.
 
-Run it from anywhere: python benchmarks/calibration/memory.py
+Run it from anywhere: python benchmarks/calibration/bandwidth.py
 
 memory_efficiency is the median over the rows of a chip with its memory: FluidX3D in FP32, coalesced read and write,
 DRAM read, write and copy. Where FluidX3D is all there is, its share is scaled by the median, over the parts that have
