@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import InputError, shown
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .run import Run
     from .system import System
 
+    Loaded = TypeVar("Loaded", Model, System)
+
 
 def loaded_model(model: Model | str | os.PathLike[str]) -> Model:
     """A model, or the one of a name or a path.
@@ -24,11 +26,7 @@ def loaded_model(model: Model | str | os.PathLike[str]) -> Model:
     """
     from .model import Model as _Model
 
-    if isinstance(model, _Model):
-        return model
-    if isinstance(model, str | os.PathLike):
-        return _Model.load(model)
-    raise InputError(f"model: found {shown(model)}, expected a Model, a name of the catalogue or a path")
+    return _loaded(_Model, model)
 
 
 def loaded_system(system: System | str | os.PathLike[str]) -> System:
@@ -39,11 +37,17 @@ def loaded_system(system: System | str | os.PathLike[str]) -> System:
     """
     from .system import System as _System
 
-    if isinstance(system, _System):
-        return system
-    if isinstance(system, str | os.PathLike):
-        return _System.load(system)
-    raise InputError(f"system: found {shown(system)}, expected a System, a name of the catalogue or a path")
+    return _loaded(_System, system)
+
+
+def _loaded(kind: type[Loaded], given: Loaded | str | os.PathLike[str]) -> Loaded:
+    """What is given, or what its kind loads by that name or path."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return kind.load(given)
+    name = kind.__name__
+    raise InputError(f"{name.lower()}: found {shown(given)}, expected a {name}, a name of the catalogue or a path")
 
 
 def loaded_plan(plan: Plan | None) -> Plan:

@@ -12,7 +12,6 @@ FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 MIXERS: tuple[str, ...] = get_args(Mixer)
-FEED_FORWARDS: tuple[str, ...] = get_args(FeedForward)
 RECURRENT = ("ssm", "ssm1", "linear_attention")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {

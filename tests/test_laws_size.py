@@ -22,7 +22,7 @@ def test_the_size_of_the_form_does_not_depend_on_sizes() -> None:
     assert small.time.expr == large.time.expr
     assert step_time(small.structure) is step_time(large.structure)
     assert len(small.compiled.program) < 2000
-    assert sympy.count_ops(strip_units(step_time(small.structure))) < 40_000
+    assert sympy.count_ops(strip_units(step_time(small.structure))) < 32_000
 
 
 @each_structure

@@ -151,7 +151,11 @@ def test_validate_harms_no_table(refused, tmp_path: Path) -> None:
     """What is read is not written over, by whatever path, and two outputs are not one file."""
     data = folder(tmp_path, [TRAINING])
     (tmp_path / "link.svg").symlink_to(data / "training.csv")
-    for flag, path in (("--csv", data / "training.csv"), ("--plot", tmp_path / "link.svg")):
+    for flag, path in (
+        ("--csv", data / "training.csv"),
+        ("--plot", tmp_path / "link.svg"),
+        ("--csv", data / "inference.csv"),  # is not there yet; the next run would read it
+    ):
         assert "is read or written already" in refused(["validate", "--data", str(data), flag, str(path)])
     twice = str(tmp_path / "out.txt")
     assert "is read or written already" in refused(["validate", "--csv", twice, "--markdown", twice])

@@ -46,8 +46,8 @@ def test_time_per_token_agrees_near_the_capacity(engine: object, part: float, wi
     state, found = steady.at_load(load), simulate(engine, load, requests=12000, seed=7)
     assert state is not None
     assert found.throughput == pytest.approx(load, rel=0.05)
-    if engine is BENT:
-        within = 0.1
+    if engine is BENT and part == 0.7:
+        within = 0.08
     if engine.generate > 1:
         assert state.iteration == pytest.approx(found.per_token, rel=within)
 

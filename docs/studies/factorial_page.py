@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from study import Row, Tables, markdown
+from study import RATE_COLOURS, Row, Tables, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COLOURS = {
-    "compute": "tab:red",
-    "memory": "tab:blue",
-    "l2": "tab:cyan",
-    "scale_up": "tab:green",
-    "scale_out": "yellowgreen",
-    "launch": "0.6",
-}
+COLOURS = RATE_COLOURS | {"launch": "0.6"}
 WORDS = {"l2": "L2", "scale_up": "scale-up", "scale_out": "scale-out", "launch": "launches"}
 SLOW, FAST = ("nvlink2", "hdr"), ("nvlink5", "xdr")
 """The slowest and the fastest networks."""

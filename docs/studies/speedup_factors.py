@@ -17,6 +17,7 @@ from typing import Any
 
 from symperf import Model, Plan, System, training
 from symperf.searching.search import searched
+from symperf.software import SCALED
 
 Corner = frozenset[str]
 Times = dict[Corner, float]
@@ -34,15 +35,8 @@ QUANTITIES = {
         "switch_efficiency",
     ),
     "attained": (
-        "matrix_efficiency",
-        "fp8_efficiency",
+        *SCALED,
         "ridge_efficiency",
-        "vector_efficiency",
-        "memory_efficiency",
-        "attention_efficiency",
-        "attention_backward_efficiency",
-        "scale_up_efficiency",
-        "scale_out_efficiency",
         "scale_up_half_bytes",
         "scale_out_half_bytes",
         "launch_latency",

@@ -38,6 +38,15 @@ DIGITS = 10
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How far a number computed anew may be from the one on disk."""
 
+RATE_COLOURS = {
+    "compute": "tab:red",
+    "memory": "tab:blue",
+    "l2": "tab:cyan",
+    "scale_up": "tab:green",
+    "scale_out": "yellowgreen",
+}
+"""What figures draw each resource that has a rate in; what they draw latencies in is their own."""
+
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 

@@ -6,19 +6,12 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from study import Row, Tables, markdown
+from study import RATE_COLOURS, Row, Tables, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COLOURS = {
-    "compute": "tab:red",
-    "memory": "tab:blue",
-    "l2": "tab:cyan",
-    "scale_up": "tab:green",
-    "scale_out": "yellowgreen",
-    "latency": "0.6",
-}
+COLOURS = RATE_COLOURS | {"latency": "0.6"}
 WORDS = {"l2": "L2", "scale_up": "scale-up", "scale_out": "scale-out"}
 LETTERS = {"compute": "C", "memory": "M", "l2": "L", "scale_up": "U", "scale_out": "O"}
 LEGS = ("compute", "memory", "network")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, shown
-from ..validation import report
+from ..validation import report, tables
 from ..validation.score import tables_of, unheard, validate
 from .output import check_file, console, write_file, write_json
 
@@ -30,7 +30,9 @@ def run(options: argparse.Namespace) -> int:
 
         checked_format(options.plot)
     folder = None if options.data is None else Path(options.data)
-    _check_outputs(options, [] if folder is None else tables_of(folder))
+    if folder is not None:
+        tables_of(folder)  # a folder that cannot be looked into is refused first
+    _check_outputs(options, [] if folder is None else [folder / name for name in tables.OWN])
     with _bar(options.json) as progress:
         found = validate(options.source, folder, progress)
     if options.plot is not None:
@@ -50,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:
-    """Refuse to write over a table that is read, twice to one file, or where nothing can be written.
+    """Refuse to write a table that is read, now or by the next run, twice to one file, or where nothing can be written.
 
     Raises:
         InputError: that was asked for.
