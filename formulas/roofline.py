@@ -129,7 +129,10 @@ def ridge_intensity(rate: Any, bandwidth: Any) -> Any:
 
 
 def corner(work_time: Any, transfer_time: Any) -> Any:
-    """The side of `ridge_time` that cuts its corner, where the two maxima beside it are taken elsewhere."""
+    """The third operand of `ridge_time`, in seconds as both its arguments, for maxima that have the other two already.
+
+    Source: `ridge_time`.
+    """
     return (work_time + transfer_time) / (2 * ridge_efficiency)
 
 
@@ -142,16 +145,17 @@ def corner(work_time: Any, transfer_time: Any) -> Any:
     curvature="convex",
 )
 def ridge_time(work_time: Any, transfer_time: Any) -> Any:
-    """Time of work and traffic that hide each other but for a corner: max(T_w, T_c, (T_w + T_c) / (2 eta)).
+    """Time of work and traffic that hide each other but near the ridge: max(T_w, T_c, (T_w + T_c) / (2 eta)), in s.
 
     At the ridge, T_w = T_c, the kernel takes 1/eta of either: eta = 1 hides all of the shorter, eta = 1/2 none of it.
     Where one is longer than the other by more than 1 / (2 eta - 1), it hides the other wholly.
 
     Assumes: the ridge efficiency is that of a kernel with many tiles; 1/2 <= eta <= 1.
 
-    Source: derivation: Williams et al. 2009 call the roofline an upper bound, which overlapped kernels attain away from
-    the ridge point. The cut is the tangent-like line through both ends that keeps the time a maximum of sums.
-    benchmarks/calibration/gemm.py shows products of published models 9 to 27 % below the corner on three devices.
+    Source: derivation: Williams et al. 2009 call the roofline an upper bound, which needs perfect overlap; where both
+    roofs are equally low, imperfect overlap shows most. The third operand is the least sum of both times that gives
+    1/eta at the ridge and meets the roofs beside it. Evidence: benchmarks/calibration/README.md, where products at the
+    ridge take 21 to 27 % longer (in logarithms) than either roof on three devices.
 
     >>> from sympy import symbols
     >>> ridge_time(*symbols("T_w T_c"))

@@ -163,6 +163,8 @@ def thin_matmul_time(
 ) -> Any:
     """Time of a product of any number of rows with tiles, L2 and splits along k: the slowest level, plus its start.
 
+    min over tiles of max(compute, L2 bytes / L2 bandwidth), and with it device bytes / bandwidth as in `ridge_time`.
+
     Its attainable bandwidth has the form beta / (1 + half / size): the start of a kernel is a size at half speed.
 
     Assumes: `traffic_bytes` are the compulsory bytes; the library picks the best tile. Weights, the right factor, may

@@ -14,7 +14,7 @@ from .errors import InputError, nearest, shown
 from .many import ManyRuns
 from .memory_tables import MemoryTables
 from .plan import Plan, attention_of, check, positive_integer
-from .structure import STATED, Structure
+from .structure import STATED, Structure, rank_order_of
 from .system import checked_number
 from .system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .validity import MODEL_RULES, refuse
@@ -175,7 +175,7 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         some_layers=plan.recompute_layers is not None,
         offload=plan.offloads,
         in_switch=system.in_switch,
-        rank_order=plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp",  # type: ignore[arg-type]
+        rank_order=rank_order_of(plan, system),
     )
 
 

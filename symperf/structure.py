@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from .configs import Architecture
+    from .plan import Plan
+    from .system import System
 
 Attention = Literal["eager", "flash"]
 Recompute = Literal["none", "selective", "full"]
@@ -27,6 +29,11 @@ STATED = ("host_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
 """Schedules that take gradients of inputs and of weights apart."""
+
+
+def rank_order_of(plan: Plan, system: System) -> RankOrder:
+    """The order of ranks in the form of the cost: that of the plan where there are two tiers, else the usual one."""
+    return plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

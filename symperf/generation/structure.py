@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from ..structure import rank_order_of
 from .formats import format_of
 
 if TYPE_CHECKING:
@@ -93,5 +94,5 @@ def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> Infe
         read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
         called_collectives=stack.called_collectives,
         in_switch=system.in_switch,
-        rank_order=plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp",  # type: ignore[arg-type]
+        rank_order=rank_order_of(plan, system),
     )
