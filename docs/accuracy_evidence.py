@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symperf.system import System
 from symperf.validation import report as tables
-from symperf.validation.score import coverage
+from symperf.validation.score import coverage, widening
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symperf.validation.case import Scored
     from symperf.validation.score import Report, Summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "calibration"
@@ -235,4 +239,24 @@ def intervals(found: Report) -> list[str]:
         f"hold {COVERAGE:.0%} of the measurements and hold {share} (by family: column coverage; memory has none). They",
         "know nothing of what a row does not say, of definitions that are wrong, or of effects that are not modelled:",
         "families with such errors have few measurements inside.",
+        "",
+        *widened(found.scored),
+    ]
+
+
+def widened(scored: Sequence[Scored]) -> list[str]:
+    """What intervals would hold the part that they are meant to, also of a family that had no say in it."""
+    factor = widening(scored)
+    if factor is None:
+        return []
+    inside = 0
+    with_interval = [row for row in scored if row.stretch is not None]
+    for name in {row.source for row in with_interval}:
+        others = widening([row for row in with_interval if row.source != name]) or math.inf
+        inside += sum(row.stretch <= others for row in with_interval if row.source == name)  # type: ignore[operator]
+    return [
+        f"To hold {COVERAGE:.0%} they would have to be {factor:.2g} times as wide, in logarithms (`widening` in",
+        f"`symperf validate --json`; `run.interval().widened({factor:.2g})` makes one so). With the factor that all other",
+        f"families ask for, {inside / len(with_interval):.0%} of the measurements of a family that had no say in it lie",
+        "inside. No prediction uses the factor, as it comes from rows that only score.",
     ]

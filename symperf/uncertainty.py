@@ -9,7 +9,7 @@ whole differences in the place of derivatives, so that a change of bound counts)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .codegen.interpret import floats
@@ -64,6 +64,19 @@ class Interval:
     def holds(self, measured: float) -> bool:
         """Whether a measurement lies inside."""
         return self.low <= measured <= self.high
+
+    def widened(self, factor: float) -> Interval:
+        """The interval with the logarithms of its ends' distances from the value times a factor.
+
+        docs/accuracy.md says by what published measurements ask for, as effects that no formula has lie outside.
+
+        Raises:
+            InputError: a factor that is not above 0.
+        """
+        if not 0 < factor < math.inf:
+            raise InputError(f"factor: found {shown(factor)}, expected a number above 0")
+        down, up = (self.value * (end / self.value) ** factor for end in (self.low, self.high))
+        return replace(self, low=down, high=up)
 
 
 def interval(run: BoundRun, name: str = "time") -> Interval:

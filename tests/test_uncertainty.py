@@ -70,6 +70,21 @@ def test_a_value_that_the_user_set_has_no_spread() -> None:
     assert narrow.high < wide.high
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.2])
+def test_a_widened_interval_has_its_logarithms_times_the_factor(factor: float) -> None:
+    found = runs()[0].interval()
+    wide = found.widened(factor)
+    assert math.log(wide.high / wide.value) == pytest.approx(factor * math.log(found.high / found.value))
+    assert math.log(wide.value / wide.low) == pytest.approx(factor * math.log(found.value / found.low))
+    assert wide.effects == found.effects
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, math.inf, math.nan])
+def test_a_factor_that_widens_nothing_is_told(factor: float) -> None:
+    with pytest.raises(InputError, match="factor: found"):
+        runs()[0].interval().widened(factor)
+
+
 def test_without_spreads_an_interval_is_a_point() -> None:
     run = runs()[0]
     fixed = run.bind(**{name: run.bound[name][0] for name in spreads(run)}).interval()

@@ -6,6 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from validation_cases import TRAINING
 
 from symperf.errors import InputError
@@ -17,7 +19,7 @@ from symperf.validation.layout import choices_of, divisors, layout_of, recompute
 from symperf.validation.models import model_of
 from symperf.validation.rows import Row
 from symperf.validation.runs import fastest, run_of, stack_of
-from symperf.validation.score import coverage, predicted
+from symperf.validation.score import coverage, predicted, widening
 from symperf.validation.spread import RATES, ends, relative
 from symperf.validation.training import express
 
@@ -174,6 +176,15 @@ def test_a_rate_is_as_uncertain_as_the_time_the_other_way_round() -> None:
     assert ends(run, "memory_bytes", 2.0) is None
 
 
+def test_micro_batch_and_chunks_of_the_scripts_close_the_choice() -> None:
+    """Narayanan et al. 2021, the authors' scripts: 76.1B has micro-batches of 2 and three chunks a stage."""
+    cells = {"id": "SC21-006", "model": "GPT-76.1B", "num_devices": "1024", "pp": "4", "dp": "32"}
+    row = _row(**cells, micro_batch_seqs="", global_batch_seqs="1792")
+    layout = layout_of(row, model_of(row))
+    assert (layout.plan.micro_batch, layout.plan.vpp, layout.plan.overlap_tp) == (2, 3, 0.0)
+    assert layout.choices == ()
+
+
 def test_what_is_set_by_hand_has_no_spread() -> None:
     run = run_of(_row())
     fixed = run.bind(**{name: run.bound[name][0] for name in run.system.quantities})
@@ -196,6 +207,29 @@ def test_coverage_counts_rows_with_an_interval() -> None:
     assert coverage(rows) == 0.5
     assert coverage([*rows, Scored("A", "b", "memory_bytes", 1.0, 1.1)]) == 0.5
     assert coverage([Scored("A", "b", "memory_bytes", 1.0, 1.1)]) is None
+
+
+@given(st.lists(st.floats(0.3, 3.0), min_size=1, max_size=30), st.floats(1.01, 2.0), st.floats(1.01, 2.0))
+def test_intervals_widened_as_told_hold_the_part_that_they_are_meant_to(
+    measured: list[float], up: float, down: float
+) -> None:
+    rows = [Scored("A", "a", "time_s", m, 1.0, low=1 / down, high=up) for m in measured]
+    factor = widening(rows)
+    assert factor is not None
+
+    def held(times: float) -> float:
+        return coverage([dataclasses.replace(row, low=down**-times, high=up**times) for row in rows]) or 0.0
+
+    assert held(factor * (1 + 1e-9)) >= 0.9
+    assert held(factor * (1 - 1e-9)) < 0.9 or factor == 0
+    assert widening([*rows, Scored("A", "b", "memory_bytes", 1.0, 1.1)]) == factor
+
+
+def test_no_factor_widens_a_point() -> None:
+    point = Scored("A", "a", "time_s", 2.0, 1.0, low=1.0, high=1.0)
+    assert widening([point]) is None
+    assert widening([dataclasses.replace(point, measured=1.0)]) == 0
+    assert widening([]) is None
 
 
 @pytest.mark.parametrize(

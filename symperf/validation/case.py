@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,15 @@ class Scored:
         if self.low is None or self.high is None:
             return None
         return self.low <= self.measured <= self.high
+
+    @property
+    def stretch(self) -> float | None:
+        """By what the interval would have to be wider, in logarithms, to end at the measurement; None without one."""
+        if self.low is None or self.high is None:
+            return None
+        end = self.high if self.measured > self.predicted else self.low
+        needed, has = abs(math.log(self.measured / self.predicted)), abs(math.log(end / self.predicted))
+        return needed / has if has else (math.inf if needed else 0.0)
 
 
 Expressed = Case | LeftOut

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .rows import Row
+
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -112,6 +114,13 @@ SOFTWARE: Mapping[str, Software] = {
         stack="transformer-engine",
         sequence_parallel=True,
     ),
+    "Megatron-DeepSpeed": Software(
+        "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, and gradients are "
+        "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
+        "every all-reduce of tensor parallelism, and has the kernels of 2021",
+        {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
+        stack="megatron-2021",
+    ),
     "lit-gpt": Software(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
         {"zero": 3, **FSDP},
@@ -159,7 +168,7 @@ class Family:
         tokens: in a global batch, where no column says.
         precision: of the columns `precision` that are empty.
         by_precision: values of other symbols by the exact text of the column `precision`.
-        by_model: fields of the plan by the column `model`.
+        by_model: fields of the plan, and the micro-batch where no column gives it, by the column `model`.
         stack: the profile of the kernels, by the document's date, where the framework's name says no version.
     """
 
@@ -175,13 +184,33 @@ class Family:
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     stack: str = ""
 
+    def of_model(self, row: Row) -> Mapping[str, Any]:
+        """What the document says of the row's model."""
+        return self.by_model.get(row.text("model"), NOTHING)
+
 
 PLAIN = Family("nothing is declared")
 FAMILIES: Mapping[str, Family] = {
     "SC21": Family(
-        "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch and chunks are not given",
+        "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch, chunks and the kind of "
+        "data parallelism (PyTorch's reduces beside the backward pass) are those of the authors' scripts, Megatron-LM "
+        "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for every all-reduce "
+        "of tensor parallelism",
+        plan={"overlap_tp": 0.0},
         counted="hardware",
         stack="megatron-2021",
+        by_model={
+            "GPT-1.7B": {"micro_batch": 16, "overlap_dp": 1.0},
+            "GPT-3.6B": {"micro_batch": 16, "overlap_dp": 1.0},
+            "GPT-7.5B": {"micro_batch": 16, "overlap_dp": 1.0},
+            "GPT-18.4B": {"micro_batch": 8, "overlap_dp": 1.0},
+            "GPT-39.1B": {"micro_batch": 4, "vpp": 1},
+            "GPT-76.1B": {"micro_batch": 2, "vpp": 3},
+            "GPT-145.6B": {"micro_batch": 2, "vpp": 2},
+            "GPT-310.1B": {"micro_batch": 1, "vpp": 2},
+            "GPT-529.6B": {"micro_batch": 1, "vpp": 3},
+            "GPT-1008.0B": {"micro_batch": 1, "vpp": 1},
+        },
     ),
     "KORTH": Family("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
     "KORTHLAYER": Family("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),

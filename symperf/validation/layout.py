@@ -84,7 +84,7 @@ def layout_of(row: Row, model: Model, *, memory_only: bool = False) -> Layout:
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
     fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
-    fields |= {**family.by_model.get(row.text("model"), {})}
+    fields |= {name: value for name, value in family.of_model(row).items() if name != "micro_batch"}
     fields |= {name: value for name, value in degrees.items() if value > 1}
     fields["precision"] = precision_of(row.text("precision") or family.precision)
     fields["recompute"] = {"midway": "none"}.get(mode, mode)
@@ -139,6 +139,7 @@ def batch_of(
     """
     dp, pp = degrees["dp"], degrees["pp"]
     micro, steps = row.whole("micro_batch_seqs") or row.whole("micro_batch"), row.whole("grad_accum")
+    micro = micro or family.of_model(row).get("micro_batch")
     batch = row.whole("global_batch_seqs") or row.whole("batch")
     if micro is not None and software.batch_of_device:
         micro *= degrees["tp"]

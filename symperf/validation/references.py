@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..plan import Plan
 from ..run import Run
 from .case import Case
+from .definitions import FAMILIES
 from .models import model_of
 from .rows import Columns
 from .systems import system_of
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from .case import Expressed
     from .rows import Row
 
+SCRIPTS = {"GPT-310B": {"vpp": 2}, "GPT-530B": {"vpp": 3}, "GPT-1T": {}}
+"""Chunks of a stage of the set "narayanan", which is a part of the family SC21: see `FAMILIES` in `definitions`."""
 SIZES = ("heads", "hidden", "layers", "vocab")
 DEGREES = ("dp", "tp", "pp", "vpp", "micro_batch")
 COLUMNS = Columns(
@@ -41,8 +44,10 @@ def express(row: Row) -> list[Expressed]:
     with_sequence = row.text("sequence_parallel") == "True"
 
     def run() -> Run:
-        degrees = {name: row.whole(name) or 1 for name in DEGREES}
-        plan = Plan(**degrees, recompute=recompute, sequence_parallel=with_sequence)  # type: ignore[arg-type]
+        fields: dict[str, Any] = {name: row.whole(name) or 1 for name in DEGREES}
+        if row.text("set") == "narayanan":
+            fields |= {**FAMILIES["SC21"].plan, **SCRIPTS.get(row.text("model"), {})}
+        plan = Plan(**fields, recompute=recompute, sequence_parallel=with_sequence)
         batch, sequence = row.whole("batch") or 0, row.whole("sequence") or 0
         return Run(model_of(row), system_of(row), plan, batch=batch, sequence=sequence)
 

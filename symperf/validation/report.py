@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from .score import coverage, summaries
+from .score import coverage, summaries, widening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "max_error": None if found.max_error is None else abs(found.max_error),
                 "rank_correlation": found.rank_correlation,
                 "coverage": found.coverage,
+                "widening": found.widening,
                 "left_out": found.left_out,
             }
             for found in summaries(report)
@@ -51,6 +52,7 @@ def as_json(report: Report) -> dict[str, Any]:
             for row in report.scored
         ],
         "coverage": coverage(report.scored),
+        "widening": widening(report.scored),
         "left_out": [{"source": row.source, "case": row.case, "reason": row.reason} for row in report.left_out],
     }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, nearest, shown
+from ..uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
 from .faults import check_ids, contradicting
@@ -189,6 +190,7 @@ class Summary:
         rank_correlation: Spearman's, over rows of the quantity that most rows have; None of fewer than three rows or
             where all are equal.
         coverage: part of the rows with an interval whose measurement lies inside it; None without such rows.
+        widening: the factor that would let intervals hold 90 % of their measurements; None without such rows.
         left_out: rows by reason.
     """
 
@@ -200,6 +202,7 @@ class Summary:
     max_error: float | None
     rank_correlation: float | None
     coverage: float | None
+    widening: float | None
     left_out: dict[str, int]
 
 
@@ -215,7 +218,7 @@ def summary(name: str, report: Report) -> Summary:
     scored = [item for item in report.scored if item.source == name]
     left = Counter(item.reason for item in report.left_out if item.source == name)
     if not scored:
-        return Summary(name, 0, None, None, None, None, None, None, dict(left.most_common()))
+        return Summary(name, 0, None, None, None, None, None, None, None, dict(left.most_common()))
     errors = [item.error for item in scored]
     sizes = sorted(map(abs, errors))
     middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
@@ -228,6 +231,7 @@ def summary(name: str, report: Report) -> Summary:
         max(errors, key=abs),
         rank_correlation(scored),
         coverage(scored),
+        widening(scored),
         dict(left.most_common()),
     )
 
@@ -236,6 +240,18 @@ def coverage(scored: Sequence[Scored]) -> float | None:
     """The part of the rows with an interval whose measurement lies inside it."""
     inside = [item.covered for item in scored if item.covered is not None]
     return sum(inside) / len(inside) if inside else None
+
+
+def widening(scored: Sequence[Scored], level: float = LEVEL) -> float | None:
+    """The factor by which intervals would have to be wider, in logarithms, to hold that part of the measurements.
+
+    None without intervals, and where no factor does.
+    """
+    found = sorted(item.stretch for item in scored if item.stretch is not None)
+    if not found:
+        return None
+    factor = found[math.ceil(level * len(found)) - 1]
+    return factor if math.isfinite(factor) else None
 
 
 def rank_correlation(scored: Sequence[Scored]) -> float | None:
