@@ -60,9 +60,10 @@ def arriving_tokens(tokens: Any, num_experts_per_token: Any, device_imbalance: A
 def dispatch_bytes(
     tokens: Any, num_experts_per_token: Any, hidden_size: Any, element_bytes: Any, device_imbalance: Any
 ) -> Any:
-    """Bytes of the dispatch's all-to-all, as of the device with most: chi_e T k_e h w. The combination's are as many.
+    """Bytes of the dispatch's all-to-all, as of the device with most: chi_e T k_e h w; so is the combination's.
 
-    Assumes: a copy of a token for each of its experts; w is 1 for a dispatch in FP8, and another for the combination.
+    Assumes: a copy of a token for each of its experts; w with a scale's part, 1 + 4/128 in FP8 by blocks of 128
+    (`expert_formats`).
 
     Source: Lepikhin et al. 2020 section 3.2.
 

@@ -12,6 +12,14 @@ PYTORCH_GRAPHS = add(
     2021,
     howpublished="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
 )
+DEEPEP = add(
+    "deepep2025",
+    "misc",
+    "DeepEP: an efficient expert-parallel communication library",
+    "Zhao, Chenggang and Zhou, Shangyan and Zhang, Liyue and others",
+    2025,
+    howpublished=r"\url{https://github.com/deepseek-ai/DeepEP}",
+)
 BOUCHERON = add(
     "boucheron2013",
     "book",
@@ -19,4 +27,12 @@ BOUCHERON = add(
     "Boucheron, Stephane and Lugosi, Gabor and Massart, Pascal",
     2013,
     publisher="Oxford University Press",
+)
+VLLM_ALL_REDUCE = add(
+    "hanzhi2023",
+    "misc",
+    "Custom all reduce kernels",
+    "hanzhi713 and {vLLM contributors}",
+    2023,
+    howpublished="vLLM, csrc/custom_all_reduce.cuh, https://github.com/vllm-project/vllm/pull/2192",
 )

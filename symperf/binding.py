@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .plan import STATE_BYTES
 from .state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
+from .structure import SENT
 from .system_symbols import Limits
 from .units import BYTES, COUNT, FRACTION, TIME
 
@@ -19,10 +20,17 @@ LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
+SENT_IN_16_BITS = "Megatron-Core sends no FP8 (core/transformer/moe/fused_a2a.py at 02ad939b)"
+SENT_IN_FP8 = "DeepSeek-V3 sends FP8 (report section 3.3.3), 1.03125 B with DeepEP's FP32 scale for each 128 values"
 
 DEFAULTS: dict[str, tuple[float, str]] = {
     **{name: (float(value), MEGATRON) for name, value in STATE_BYTES.items()},
     "statistic_bytes": (4.0, "softmax statistics and logits of the loss in FP32, as in Megatron-LM"),
+    "dispatch_element_bytes": (2.0, f"as activations: {SENT_IN_16_BITS}; {SENT_IN_FP8}"),
+    "combine_element_bytes": (
+        2.0,
+        "as activations: also DeepSeek-V3 combines in BF16 (report section 3.3.3)",
+    ),
     "index_bytes": (8.0, "token indices are 64-bit integers in PyTorch"),
     "tile_long": (256.0, CUTLASS),
     "tile_wide": (128.0, CUTLASS),
@@ -110,6 +118,9 @@ def bind(
     bound |= low_precision_rates(system, precision)
     for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
         bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+    for name in SENT:
+        if name not in defaults:
+            bound[name] = (bound["activation_bytes"][0], bound[name][1])
     return bound
 
 

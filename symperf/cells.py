@@ -14,7 +14,7 @@ from .compiled import compiled
 from .errors import InputError, nearest, shown
 from .grammar import Node, evaluate, number, predicate
 from .plan import LARGEST, Plan, require_modelled
-from .run import TRAINED_SIZES, WORK, require_multi_token_head, structure_of
+from .run import TRAINED_SIZES, WORK, require_multi_token_head, stated_of, structure_of
 from .system import checked_number
 from .units import COUNT
 from .validity import ABSENT, NAMES, RULES, flags, model_flags
@@ -209,7 +209,8 @@ def _bound(
         scalars["encoder_sequence"] = float(base.work["sequence"])
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
-    return structure_of(model, system, plan), {n: v for n, v in scalars.items() if n not in given}
+    stated = stated_of(base.values) | set(given)
+    return structure_of(model, system, plan, stated), {n: v for n, v in scalars.items() if n not in given}
 
 
 def _holds(node: Node, scalars: Mapping[str, float]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .expert_formats import ExpertFormats
 from .formulas import elementwise as ew
 from .formulas import expert_parallel as dealt
 from .formulas import moe
@@ -45,9 +46,7 @@ class Experts:
         self.rows = arriving / self.held
         self.inner = expert_intermediate_size / expert_tp
         self.up_width = 2 * self.inner if self.architecture.gated_mlp else self.inner
-        self.message = dealt.dispatch_bytes(
-            self.tokens, num_experts_per_token, hidden_size, activation_bytes, token_imbalance
-        )
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.products != "half")
 
     def path(self, name: str) -> str:
         """The path of an operation of the experts."""
@@ -57,32 +56,37 @@ class Experts:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
         return [
             self.router(phase),
+            self.formats.sent(self.path(f"quantise/{phase}"), self.tokens),
             self.permute(f"permute/{phase}"),
-            self.transfer(f"dispatch/{phase}"),
+            self.transfer(f"dispatch/{phase}", self.formats.there),
             self.gather(f"gather/{phase}"),
+            self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
             self.product("up", phase, self.up_width, hidden_size),
             self.activation(phase),
             self.product("down", phase, hidden_size, self.inner),
             self.scatter(f"scatter/{phase}"),
-            self.transfer(f"combine/{phase}"),
+            self.formats.returned(self.path(f"quantise_results/{phase}"), self.arriving / expert_tp),
+            self.transfer(f"combine/{phase}", self.formats.back),
             self.combine(f"unpermute/{phase}"),
             *self.shared_forward(phase),
         ]
 
     def backward(self) -> list[Op | Sequence | None]:
-        """Their gradients, in reverse: every transfer once more."""
+        """Their gradients, in reverse: those of a combination are sent as tokens are, those of a dispatch come back."""
         return [
             *self.shared_backward(),
             self.combine_backward("unpermute/backward"),
-            self.transfer("combine/backward"),
+            self.transfer("combine/backward", self.formats.there),
             self.gather("scatter/backward"),
+            self.formats.arrived(self.path("restore/backward"), self.arriving),
             self.product("down", "backward_input", self.inner, hidden_size),
             self.weight_gradient("down", self.inner, hidden_size),
             self.activation_backward(),
             self.product("up", "backward_input", hidden_size, self.up_width),
             self.weight_gradient("up", hidden_size, self.up_width),
             self.scatter("gather/backward"),
-            self.transfer("dispatch/backward"),
+            self.formats.returned(self.path("quantise_results/backward"), self.arriving / expert_tp),
+            self.transfer("dispatch/backward", self.formats.back),
             self.permute_backward("permute/backward"),
             self.router_backward(),
         ]
@@ -108,45 +112,43 @@ class Experts:
 
     def permute(self, name: str) -> Op:
         """Tokens sorted by expert."""
-        traffic = moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        traffic = moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, self.formats.there)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 0)
 
     def permute_backward(self, name: str) -> Op:
         """Gradients of a token's choices brought back and summed."""
-        traffic = moe.permutation_backward_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        traffic = self.formats.summed_gradient_bytes(self.tokens)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
 
     def combine_backward(self, name: str) -> Op:
         """The gradient of the sum spread by weight, and that of the weights."""
-        traffic = moe.combination_backward_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        traffic = self.formats.spread_gradient_bytes(self.tokens)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 3)
 
     def combine(self, name: str) -> Op:
         """Results summed by weight."""
-        traffic = moe.combination_bytes(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
+        traffic = self.formats.summed_bytes(self.tokens)
         return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
 
     # --- transfers
 
-    def transfer(self, name: str) -> Op | None:
+    def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
+        count = (self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
+        message = dealt.dispatch_bytes(*count)
         if self.layer.structure.node_limited:
-            count = (self.tokens, num_experts_per_token, hidden_size, activation_bytes, token_imbalance)
-            return self.kernels.node_limited(self.path(name), self.message, count, expert_group())
-        return self.kernels.all_to_all(self.path(name), self.message, expert_group())
+            return self.kernels.node_limited(self.path(name), message, count, expert_group())
+        return self.kernels.all_to_all(self.path(name), message, expert_group())
 
     def gather(self, name: str) -> Op | None:
-        """The tokens of a split expert, gathered by its devices."""
-        return self.kernels.all_gather(self.path(name), self.arriving_bytes, Group(expert_tp, 1))
+        """The tokens of a split expert, as they arrived, gathered by its devices."""
+        message = self.arriving * hidden_size * self.formats.there
+        return self.kernels.all_gather(self.path(name), message, Group(expert_tp, 1))
 
     def scatter(self, name: str) -> Op | None:
-        """The sum of the shares of a split expert, of which each device keeps its tokens."""
-        return self.kernels.reduce_scatter(self.path(name), self.arriving_bytes, Group(expert_tp, 1))
-
-    @property
-    def arriving_bytes(self) -> Any:
-        """Bytes of the tokens that a device's experts process."""
-        return self.arriving * hidden_size * activation_bytes
+        """The sum of the shares of a split expert in the format of activations; each device keeps its tokens."""
+        message = self.arriving * hidden_size * activation_bytes
+        return self.kernels.reduce_scatter(self.path(name), message, Group(expert_tp, 1))
 
     # --- products
 

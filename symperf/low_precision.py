@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .expert_formats import reads_arrivals
 from .formulas import elementwise, matmul, roofline
+from .formulas import expert_formats as fmt
 from .formulas import low_precision as low
+from .formulas.atoms import complement
 from .formulas.symbols import (
     activation_bytes,
     attention_rate,
+    dispatch_element_bytes,
     fp8_efficiency,
     gradient_bytes,
     matrix_efficiency,
@@ -87,13 +91,20 @@ class Lowered:
         if self.structure.products == "fp8":
             time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = Op(op.path, time, Demand(op.demand.flops, traffic), op.shape)
-        return made if weights else Sequence((cast(op.path, rows * inner * groups), made))
+        if weights:
+            return made
+        arrived = reads_arrivals(self.structure, op.path)
+        return Sequence((cast(op.path, rows * inner * groups, arrived=arrived), made))
 
 
-def cast(path: str, elements: Any) -> Op:
-    """The cast of a product's input."""
+def cast(path: str, elements: Any, *, arrived: bool = False) -> Op:
+    """The cast of a product's input, or of one that was cast before it was sent here: its other copies alone."""
     layer, phase = path.rsplit("/", 1)
     traffic, work = low.cast_bytes(elements), elementwise.elementwise_flops(elements, 2)
+    if arrived:
+        before = fmt.is_converted(dispatch_element_bytes)
+        copies = fmt.arrived_copies_bytes(elements, dispatch_element_bytes)
+        traffic = complement(before) * traffic + before * copies
     return Op(f"{layer}/cast/{phase}", roofline.stream_time(traffic, work), Demand(work, traffic))
 
 

@@ -14,13 +14,13 @@ from .errors import InputError, nearest, shown
 from .many import ManyRuns
 from .memory_tables import MemoryTables
 from .plan import Plan, attention_of, check, positive_integer
-from .structure import STATED, Structure, rank_order_of
+from .structure import STATED, Structure, rank_order_of, sent_of
 from .system import checked_number
 from .system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .validity import MODEL_RULES, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from .codegen.program import Program
     from .model import Model
@@ -81,9 +81,7 @@ class Run(BoundRun, ManyRuns, MemoryTables):
         precision = precision_of(plan, system)
         self.system = system.with_values(figures, precision) if figures else system
         self.warnings = tuple(check(plan, self.model, self.system, self.batch, self.sequence, encoder))
-        self.structure = structure_of(self.model, self.system, plan)
-        if any(defaults.get(name) for name in STATED):
-            self.structure = dataclasses.replace(self.structure, overheads=True)
+        self.structure = structure_of(self.model, self.system, plan, stated_of(defaults))
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.bound = bind(self.model, self.system, plan, self.batch, self.sequence, defaults, encoder)
@@ -144,8 +142,14 @@ class Run(BoundRun, ManyRuns, MemoryTables):
         return f"Run({self.model.name} on {self.system.name}, {self.plan}, {work})"
 
 
-def structure_of(model: Model, system: System, plan: Plan) -> Structure:
+def structure_of(model: Model, system: System, plan: Plan, stated: Container[str] = ()) -> Structure:
     """The structural choices of a model on a system under a plan.
+
+    Args:
+        model: what is trained.
+        system: what it runs on.
+        plan: how it is laid out.
+        stated: names of the symbols to which the run gives values.
 
     Raises:
         InputError: choices that do not go together.
@@ -176,7 +180,14 @@ def structure_of(model: Model, system: System, plan: Plan) -> Structure:
         offload=plan.offloads,
         in_switch=system.in_switch,
         rank_order=rank_order_of(plan, system),
+        sent=sent_of(stated) if model.architecture.routed else (),
+        overheads=any(name in stated for name in STATED),
     )
+
+
+def stated_of(values: Mapping[str, Any]) -> set[str]:
+    """The names of the symbols to which a run gives values other than 0."""
+    return {name for name, value in values.items() if value}
 
 
 def _sorted_values(

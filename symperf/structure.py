@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from .configs import Architecture
     from .plan import Plan
     from .system import System
@@ -27,8 +29,19 @@ OFFLOADS = ("activations", "optimizer", "weights")
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
+SENT = ("dispatch_element_bytes", "combine_element_bytes")
+"""Formats of transfers of experts, there and back: that of activations unless a run states them."""
 SPLIT = (*ZERO_BUBBLE, "dualpipe")
 """Schedules that take gradients of inputs and of weights apart."""
+
+
+def sent_of(stated: Container[str]) -> tuple[str, ...]:
+    """The formats of transfers of experts among the names of values that a run states.
+
+    >>> sent_of({"dispatch_element_bytes": 1.0, "gradient_bytes": 2.0})
+    ('dispatch_element_bytes',)
+    """
+    return tuple(name for name in SENT if name in stated)
 
 
 def rank_order_of(plan: Plan, system: System) -> RankOrder:
@@ -63,6 +76,7 @@ class Structure:
         offload: what the host keeps, some of `OFFLOADS`.
         overheads: the run states what launches by the host, other software or stragglers add.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
+        sent: formats of transfers of experts that the run states, some of `SENT`.
     """
 
     architecture: Architecture
@@ -87,6 +101,7 @@ class Structure:
     overheads: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     in_switch: bool = False
+    sent: tuple[str, ...] = ()
 
     @property
     def splits(self) -> bool:

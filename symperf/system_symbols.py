@@ -84,6 +84,8 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "scale_up_half_bytes": Limits(BYTES, 1.0, 1e10, _UP, zero=True),
     "scale_out_half_bytes": Limits(BYTES, 1.0, 1e10, _OUT, zero=True),
     "collective_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+    "peer_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+    "peer_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
 }
 
 
@@ -92,7 +94,7 @@ _BY = "benchmarks/calibration"
 ASSUMED: Final[Mapping[str, tuple[float, float, float, str]]] = {
     "launch_latency": (3.85e-6, 0.2e-6, 8.3e-6, f"mean of A100 4.52 us and H100 3.18 us, {_BY}/gemm.py"),
     "matrix_efficiency": (0.706, 0.55, 0.77, f"median of 12 parts, 10th to 90th percentile, {_BY}/gemm.py"),
-    "ridge_efficiency": (0.69, 0.54, 0.88, f"median of A100, H100, A40, {_BY}/gemm.py"),
+    "ridge_efficiency": (0.7, 0.56, 0.88, f"median of A100, H100, A40, {_BY}/gemm.py"),
     "vector_efficiency": (0.965, 0.94, 0.99, "mean of A100 0.989 and GH200 0.941, OpenCL-Benchmark"),
     "memory_efficiency": (0.795, 0.671, 0.899, f"median of 18 parts, 10th to 90th percentile, {_BY}/bandwidth.py"),
     "l2_efficiency": (0.705, 0.429, 0.982, f"mean of A100 0.429 and H800 0.982, {_BY}/bandwidth.py"),
@@ -103,6 +105,8 @@ ASSUMED: Final[Mapping[str, tuple[float, float, float, str]]] = {
     "scale_up_half_bytes": (20.5e6, 7.35e6, 40.5e6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "scale_up_latency": (6.81e-6, 4.88e-6, 7.84e-6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "collective_latency": (41e-6, 30e-6, 60e-6, f"mean of A100 44 us and H100 38 us, {_BY}/collectives.py"),
+    "peer_latency": (5.34e-6, 4.53e-6, 7.26e-6, f"median of A100, H100, H200, B200, B300, {_BY}/peer.py"),
+    "peer_efficiency": (0.655, 0.246, 0.673, f"median of A100, H100, H200, B200, B300, {_BY}/peer.py"),
     "scale_out_efficiency": (0.739, 0.649, 0.835, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_half_bytes": (11.2e6, 3.86e6, 13.3e6, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_latency": (

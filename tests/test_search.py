@@ -34,14 +34,18 @@ def gpt(**how: Any) -> Any:
     return answer(sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm"), **(asked | how))
 
 
-def test_plans_are_runs() -> None:
+@pytest.mark.parametrize(
+    "stated", [{}, {"host_latency": 1e-4}, {"overhead_latency": 0.5, "jitter": 0.03}], ids=["plain", "host", "chance"]
+)
+def test_plans_are_runs(stated: dict[str, float]) -> None:
     """Each plan that is listed has the time, the memory and the MFU of a run of it, and the order is that of time."""
-    found = gpt()
+    found = gpt(values=stated)
     times = [record["time_s"] for record in found.records]
     assert times == sorted(times)
     for record in found.records[::3]:
         plan = Plan(**{name: record[name] for name in Plan.names()})
-        run = sf.training(sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm"), plan, batch=32, sequence=1024)
+        model, system = sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm")
+        run = sf.training(model, system, plan, batch=32, sequence=1024, **stated)
         for name in ("time_s", "tokens_per_s", "mfu", "memory_bytes"):
             assert math.isclose(record[name], run.value(name), rel_tol=1e-9)
         assert record["devices"] == run.plan.devices == 16

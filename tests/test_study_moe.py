@@ -48,9 +48,16 @@ def test_computation_to_communication_is_near_one_to_one() -> None:
     """DeepSeek-V3 report, section 3.2.1, of its all-to-all without overlap."""
     ratios = [row["ratio"] for row in rows("moe_schedules") if row["schedule"] == "1f1b"]
     assert len(ratios) == 4
-    assert min(ratios) > 0.7
-    assert max(ratios) < 1.4
-    assert min(ratios) < 1 < max(ratios)
+    assert min(ratios) > 1 / 1.25
+    assert max(ratios) < 1.25
+
+
+def test_transfers_in_16_bits_would_pace_the_step_in_fp8() -> None:
+    """As most software sends tokens: the all-to-all has most of the step, and the step its length."""
+    for recompute, seconds in (("none", 16.1), ("full", 22.7)):
+        run = study.trained("fp8", recompute=recompute).bind(dispatch_element_bytes=2.0)
+        assert run.value("time") == pytest.approx(seconds, abs=0.1)
+        assert study.responsible(run, study.TRANSFERS) > 0.7 * run.value("time")
 
 
 def test_dual_pipe_hides_the_shorter_of_both() -> None:
@@ -60,15 +67,17 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         assert times == sorted(times, reverse=True)
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
-        assert (hidden["all_to_all"] > 0.5) is (precision == "fp8")
+        assert hidden["all_to_all"] < 0.2
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
 
-def test_the_published_step_lies_between_no_and_full_recomputation() -> None:
+def test_the_published_step_is_longer_than_both() -> None:
+    """By 7 % than with full recomputation, which does more than DeepSeek's, and by 39 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert by["none"]["time_s"] < PUBLISHED_STEP < by["full"]["time_s"]
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.07, abs=0.02)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.39, abs=0.03)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
@@ -155,7 +164,7 @@ def test_the_network_needed_grows_with_the_rate() -> None:
             assert 1.4 < growth <= two["matrix_rate"] / one["matrix_rate"] * (1 + 1e-9)
     halves = {(row["precision"], row["node"]): row["scale_out_bandwidth"] for row in rows("moe_needed")}
     for node in points.NODES:
-        assert 1.2 < halves["fp8", node] / halves["bf16", node] < 1.6
+        assert 1 < halves["fp8", node] / halves["bf16", node] < 1.2
 
 
 # --- the walk
@@ -169,19 +178,20 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 
 def test_a_share_is_no_gain() -> None:
-    """In FP8 the scale-out network has most of the step; without limit it gives far less than that share would."""
-    share = next(row["share_scale_out"] for row in rows("moe_walk") if row["question"] == "training fp8")
-    asked = ("training fp8", "scale_out")
-    gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == asked)
-    assert share > 0.7
-    assert gain < 1.5 < 1 / (1 - share)
+    """Compute has most of the training step; without limit it gives far less than that share would."""
+    for precision, shorter in (("fp8", 0.04), ("bf16", 0.07)):
+        name = f"training {precision}"
+        share = next(row["share_compute"] for row in rows("moe_walk") if row["question"] == name)
+        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, "compute"))
+        assert share > 0.6
+        assert 1 - 1 / gain == pytest.approx(shorter, abs=0.01)
 
 
 def test_decoding_is_bound_by_latency_from_the_start() -> None:
     first = {row["question"]: row for row in rows("moe_crossings") if row["leg"] == "start"}
     assert first["decode"]["after"] == "latency"
     assert "decode" not in {row["question"] for row in rows("moe_greedy")}
-    assert {first[name]["after"] for name in ("training fp8", "prefill")} == {"network"}
+    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("compute", "network")
 
 
 # --- inference

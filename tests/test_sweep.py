@@ -51,6 +51,12 @@ GRIDS: dict[str, dict[str, Any]] = {
         "activation_bytes": [1.0, 2.0],
         "overlap_tp": [0.0, 0.5, 1.0],
     },
+    "overheads": {
+        "tp": [2, 8],
+        "host_latency": [0.0, 1e-5, 1e-4],
+        "overhead_latency": [0.0, 0.5],
+        "jitter": [0.0, 0.02],
+    },
     "sizes": {
         "num_layers": [8, 12, 96],
         "num_attention_heads": [8, 12, 96],

@@ -38,6 +38,8 @@ BASE: dict[str, Any] = {"pp": 16, "dp": 128, "ep": 64, "node_limit": 4, "uneven_
 WORK = {"batch": 15360, "sequence": 4096, "num_multi_token_layers": 0}
 """The report's global batch and sequence, of the main model alone."""
 PRECISIONS = ("bf16", "fp8")
+SENT = {"fp8": {"dispatch_element_bytes": 1.03125}}
+"""FP8 with an FP32 scale for each 128 values is sent to experts, BF16 comes back: report, section 3.3.3, and DeepEP."""
 SCHEDULES = ("1f1b", "zero-bubble", "dualpipe")
 NAMES = ("training bf16", "training fp8", "prefill", "decode")
 SERVED = ("h800-sxm", "h200-sxm", "b200-sxm")
@@ -82,12 +84,12 @@ DECODE = Served("time_per_token", {"dp": 128, "ep": 128}, {"batch": 128 * 24, "p
 def trained(precision: str, system: System | None = None, schedule: str = "dualpipe", recompute: str = "full") -> Any:
     """The training step of DeepSeek-V3 under its published plan."""
     plan = Plan(**BASE, schedule=schedule, recompute=recompute, precision=precision)
-    return training(Model.load(MODEL), system or System.load(SYSTEM), plan, **WORK)
+    return training(Model.load(MODEL), system or System.load(SYSTEM), plan, **WORK, **SENT.get(precision, {}))
 
 
 def served(what: Served, system: str = SYSTEM, **values: float) -> Any:
     """An inference in FP8 on one device group, without software's gaps."""
-    plan = Plan(**what.plan, precision="fp8")
+    plan, values = Plan(**what.plan, precision="fp8"), SENT["fp8"] | values
     return inference(Model.load(MODEL), System.load(system), plan, **what.work, stack="none", **values)
 
 

@@ -60,6 +60,12 @@ from .in_network import (
     multimem_all_reduce_time,
     scale_up_multimem_all_reduce_time,
 )
+from .peer import (
+    one_shot_all_reduce_time,
+    own_all_reduce_time,
+    peer_all_reduce_time,
+    two_shot_all_reduce_time,
+)
 from .pipelined import (
     group_all_gather_time,
     group_reduce_scatter_time,
@@ -106,8 +112,11 @@ __all__ = [
     "low_latency_all_to_all_time",
     "low_latency_broadcast_time",
     "multimem_all_reduce_time",
+    "one_shot_all_reduce_time",
     "outer_ranks_of",
+    "own_all_reduce_time",
     "pairwise_all_to_all_time",
+    "peer_all_reduce_time",
     "pipelined_all_gather_time",
     "pipelined_all_reduce_time",
     "pipelined_reduce_scatter_time",
@@ -132,4 +141,5 @@ __all__ = [
     "simple_broadcast_time",
     "tree_all_reduce_time",
     "tree_broadcast_time",
+    "two_shot_all_reduce_time",
 ]

@@ -89,6 +89,22 @@ collective_latency = add(
     ZERO_UP,
     "scale_up",
 )
+peer_latency = add(
+    "efficiency",
+    "peer_latency",
+    r"\lambda_p",
+    "Time that a software's own all-reduce takes beside its bytes: the start of its kernel and a barrier of its ranks.",
+    SECOND,
+    ZERO_UP,
+    "scale_up",
+)
+peer_efficiency = add(
+    "efficiency",
+    "peer_efficiency",
+    r"\eta_p",
+    "Part of the scale-up bandwidth at which such a kernel reads the memory of other devices.",
+    domain=POSITIVE,
+)
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
 tile_wide = add("efficiency", "tile_wide", "T_w", "Its short side, and the side of the square tile.")
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")

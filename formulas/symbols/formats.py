@@ -25,4 +25,22 @@ statistic_bytes = add(
     BYTE,
     POSITIVE,
 )
+dispatch_element_bytes = add(
+    "format",
+    "dispatch_element_bytes",
+    "w_d",
+    "Bytes of an element of what is sent to experts, tokens or gradients of results, its part of a block's scale "
+    "included.",
+    BYTE,
+    POSITIVE,
+)
+combine_element_bytes = add(
+    "format",
+    "combine_element_bytes",
+    "w_c",
+    "Bytes of an element of what comes back from experts, results or gradients of tokens, its part of a block's scale "
+    "included.",
+    BYTE,
+    POSITIVE,
+)
 index_bytes = add("format", "index_bytes", "w_i", "Bytes of a token index.", BYTE, POSITIVE)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 TITLES = {
     "roofline": "Roofline",
     "matmul": "Matrix products",
-    "thin": "Thin matrix products",
+    "tiles": "Tiles of matrix products",
+    "expert_formats": "Formats of what travels to experts",
+    "thin": "Matrix products of inference",
     "attention": "Attention",
     "windows": "Windows of attention",
     "latent_attention": "Latent attention",

@@ -230,6 +230,7 @@ def _time(form: Form, system: System) -> Any:
         tiers=len(system.tiers),
         mixed_rates=False,
         called_collectives=False,
+        own_all_reduce=False,
         in_switch=system.in_switch,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)

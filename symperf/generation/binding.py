@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..binding import DEFAULTS, LIMITS, Bound
+from ..structure import SENT
 from ..system_symbols import MATRIX_RATE, Limits
 from ..units import COUNT, FRACTION
 from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
@@ -37,7 +38,7 @@ OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
     "tile_thin": (16.0, MMA),
 }
-FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes")
+FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes", *SENT)
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
@@ -101,4 +102,7 @@ def bind(
     bound.update(OWN)
     for name, value in own.items():
         bound[name] = (value, "set by the user")
+    sent = dict.fromkeys(SENT, (bound["activation_bytes"][0], "as activations: the software states no other format"))
+    sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(precision).items()}
+    bound.update({name: entry for name, entry in sent.items() if name not in own})
     return bound

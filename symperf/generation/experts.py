@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..expert_formats import ExpertFormats
 from ..formulas import elementwise as ew
 from ..formulas import expert_parallel as dealt
 from ..formulas import moe
@@ -49,19 +50,24 @@ class Experts:
         self.groups = moe.expected_experts(*routed) / parts
         self.rows = token_imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.mixed_rates)
 
     def operations(self) -> list[Op | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
         up = 2 * self.inner if self.architecture.gated_mlp else self.inner
         return [
             *self.router(),
-            self.stream("permute", moe.permutation_bytes, 0),
-            self.transfer("dispatch"),
+            # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
+            None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
+            self.stream("permute", self.permuted, 0),
+            self.transfer("dispatch", self.formats.there),
+            self.formats.arrived(self.path("restore"), self.arriving),
             self.product("up", up, hidden_size),
             self.activation(),
             self.product("down", hidden_size, self.inner),
-            self.transfer("combine"),
-            self.stream("unpermute", moe.combination_bytes, 2),
+            self.formats.returned(self.path("quantise_results"), self.arriving),
+            self.transfer("combine", self.formats.back),
+            self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
             *self.shared(),
             self.add_shared(),
             self.sum(),
@@ -82,19 +88,21 @@ class Experts:
             self.kernels.stream(self.path("choice"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
         ]
 
-    def stream(self, name: str, count: Any, work: int) -> Op:
+    @property
+    def permuted(self) -> Any:
+        """Bytes of sorting tokens by expert."""
+        return moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, self.formats.there)
+
+    def stream(self, name: str, traffic: Any, work: int) -> Op:
         """Tokens sorted by expert, or results summed by weight."""
-        traffic = count(self.tokens, num_experts_per_token, hidden_size, activation_bytes)
         elements = self.tokens * num_experts_per_token * hidden_size
         return self.kernels.stream(self.path(name), traffic, elements, work)
 
-    def transfer(self, name: str) -> Op | None:
+    def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
         if not self.dealt_out:
             return None
-        message = dealt.dispatch_bytes(
-            self.tokens, num_experts_per_token, hidden_size, activation_bytes, token_imbalance
-        )
+        message = dealt.dispatch_bytes(self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
         return self.kernels.all_to_all(self.path(name), message, expert_group())
 
     def product(self, name: str, columns: Any, inner: Any) -> Op:

@@ -17,6 +17,7 @@ from ..formulas.symbols import (
     batch,
     collective_buffer_bytes,
     context_bytes,
+    dispatch_element_bytes,
     dp,
     expert_intermediate_size,
     expert_tp,
@@ -107,13 +108,20 @@ def activations(structure: InferenceStructure) -> Any:
     if any(kind.ffn in ("dense", "dense_experts") for kind in architecture.kinds):
         blocks.append(matrices * intermediate_size / tp)
     if architecture.routed:
-        experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + 2 * hidden_size)
+        rows = (1 + arrived_share(structure)) * hidden_size
+        experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
         blocks.append(experts / tp if structure.experts_dealt else experts)
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
     return alive + scores + _chunk_states(structure) + _outputs(structure)
+
+
+def arrived_share(structure: InferenceStructure) -> Any:
+    """Bytes of a row that arrived at an expert, over those of a row of activations."""
+    as_sent = structure.mixed_rates and dispatch_element_bytes.name in structure.sent
+    return dispatch_element_bytes / activation_bytes if as_sent else 1
 
 
 def _mixer_features(mixer: Any) -> Any:

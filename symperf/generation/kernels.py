@@ -77,6 +77,7 @@ class InferenceKernels(Kernels):
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
+        self.own_all_reduce = structure.own_all_reduce
 
     def matmul(
         self,
@@ -104,6 +105,14 @@ class InferenceKernels(Kernels):
             time = time.xreplace(IN_SIXTEEN_BITS)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
+
+    def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group, by the library or by the software's own kernel."""
+        op = super().all_reduce(path, message, group)
+        if op is None or not self.own_all_reduce:
+            return op
+        inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
+        return replace(op, time=collectives.own_all_reduce_time(op.time, message, inner, outer))
 
     def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
         op = super()._collective(path, message, group, one_tier, two_tiers)

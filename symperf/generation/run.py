@@ -102,7 +102,7 @@ class InferenceRun(BoundRun):
         self.system = system.with_values(figures, format_of(plan, system)[2]) if figures else system
         self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work)
-        self.structure = structure_of(self.model, self.system, self.plan, self.stack)
+        self.structure = structure_of(self.model, self.system, self.plan, self.stack, own)
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, own)
         self.free_names = free
 

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError, nearest, shown
 from ..profiles import locate, names_in
+from ..structure import SENT
 from ..system_symbols import Limits, Quantity
-from ..units import COUNT, FRACTION, TIME
+from ..units import BYTES, COUNT, FRACTION, TIME
+from .formats import FORMATS
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .structure import Fusion
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
 DEFAULT: Final = "tensorrt-llm"
@@ -29,6 +31,8 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
+ELEMENT: Final = Limits(BYTES, 1 / 16, 1000)
+"""What an element may take on its way to experts or back."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Stack:
         quantities: value and source of each symbol of `LIMITS`.
         group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
+        own_all_reduce: it has a kernel of its own for all-reduces of small messages.
+        experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
     """
 
     name: str
@@ -52,6 +58,12 @@ class Stack:
     quantities: Mapping[str, Quantity]
     group_reads: GroupReads
     called_collectives: bool
+    own_all_reduce: bool
+    experts: Mapping[str, Mapping[str, Quantity]]
+
+    def sent_in(self, precision: str) -> Mapping[str, Quantity]:
+        """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
+        return self.experts.get(precision, {})
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Stack:
@@ -83,7 +95,7 @@ def _read(path: Path) -> Stack:
 
     label = path.name if path.parent == CATALOGUE else str(path)
     table = parse_file(path, label)
-    known = ["name", "title", "source", "fusion", "group_reads", "collectives", *LIMITS]
+    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
@@ -94,26 +106,49 @@ def _read(path: Path) -> Stack:
     name = text_of(table, "name", label)
     title = text_of(table, "title", label) or name
     reads = read_groups(table.get("group_reads", {}), label)
-    called = _called(table.get("collectives", {}), label)
+    called, own = _collectives(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
-    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called)
+    experts = _experts(table.get("experts", {}), label)
+    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called, own, experts)
 
 
-def _called(table: object, label: str) -> bool:
-    """Whether collectives are calls of the vendor's library; not unless the file says so."""
+def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
+    """Formats of transfers of experts by precision: tables [experts.fp8.dispatch_element_bytes] and the like."""
+    from ..system import quantity_of
+
+    found = {}
+    for precision, formats in _tables(table, FORMATS, f"{label}: experts").items():
+        where = f"{label}: experts.{precision}"
+        found[precision] = {
+            name: quantity_of(entry, ELEMENT, where, name) for name, entry in _tables(formats, SENT, where).items()
+        }
+    return found
+
+
+def _tables(table: object, known: Collection[str], where: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{where}: unknown key {shown(key)}{nearest(key, known)}")
+    return table
+
+
+def _collectives(table: object, label: str) -> tuple[bool, bool]:
+    """Whether collectives are calls of the vendor's library, and all-reduces the software's own; not unless it says."""
     from ..system import text_of
 
-    known = ("called", "source")
+    known = ("called", "own_all_reduce", "source")
     if not isinstance(table, dict):
         raise InputError(f"{label}: collectives: found {shown(table)}, expected a table of {', '.join(known)}")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: collectives: unknown key {shown(key)}{nearest(key, known)}")
-    called = table.get("called", False)
-    if not isinstance(called, bool):
-        raise InputError(f"{label}: collectives.called: found {shown(called)}, expected true or false")
+    for key in known[:2]:
+        if not isinstance(value := table.get(key, False), bool):
+            raise InputError(f"{label}: collectives.{key}: found {shown(value)}, expected true or false")
     text_of(table, "source", f"{label}: collectives")
-    return called
+    return table.get("called", False), table.get("own_all_reduce", False)
 
 
 def _fusion(table: object, label: str) -> Fusion:

@@ -6,10 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ..structure import rank_order_of
+from ..structure import SENT, rank_order_of
 from .formats import format_of
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from ..configs import Architecture
     from ..model import Model
     from ..plan import Plan
@@ -52,7 +54,9 @@ class InferenceStructure:
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
+        own_all_reduce: the software has a kernel of its own for all-reduces.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
+        sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
     """
 
     architecture: Architecture
@@ -64,8 +68,10 @@ class InferenceStructure:
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
     called_collectives: bool = False
+    own_all_reduce: bool = False
     in_switch: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
+    sent: tuple[str, ...] = ()
 
     sequence_parallel = False
     context = "none"
@@ -80,8 +86,21 @@ class InferenceStructure:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> InferenceStructure:
-    """The structural choices of a model on a system under a plan and a serving software."""
+def structure_of(
+    model: Model, system: System, plan: Plan, stack: Stack, stated: Container[str] = ()
+) -> InferenceStructure:
+    """The structural choices of a model on a system under a plan and a serving software.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how it is laid out.
+        stack: the serving software.
+        stated: names of the symbols to which the run gives values.
+    """
+    precision, _, rate = format_of(plan, system)
+    dealt = plan.ep > 1
+    sent = [name for name in SENT if name in stated or name in stack.sent_in(precision)]
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return InferenceStructure(
         architecture=model.architecture,
@@ -89,10 +108,12 @@ def structure_of(model: Model, system: System, plan: Plan, stack: Stack) -> Infe
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
-        experts_dealt=plan.ep > 1,
-        mixed_rates=format_of(plan, system)[2] not in ("bf16", "fp16"),
+        experts_dealt=dealt,
+        mixed_rates=rate not in ("bf16", "fp16"),
         read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
         called_collectives=stack.called_collectives,
+        own_all_reduce=stack.own_all_reduce,
         in_switch=system.in_switch,
         rank_order=rank_order_of(plan, system),
+        sent=tuple(sent) if dealt else (),
     )

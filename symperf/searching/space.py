@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import InputError
 from ..plan import Plan, attention_of
-from ..run import Run, structure_of
+from ..run import Run, stated_of, structure_of
 from ..structure import Context, RankOrder, Recompute, Schedule
 from ..validity import NAMES, run_values
 
@@ -208,7 +208,7 @@ def _combination(question: Question, number: int, form: Form, fields: dict[str, 
     work = (question.batch, question.sequence)
     try:
         plan = Plan(**fields, **_smallest(form))
-        structure = structure_of(model, system, plan)
+        structure = structure_of(model, system, plan, stated_of(question.values))
     except InputError as error:
         return Combination(number, form, fields, (), None, str(error))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))

@@ -115,7 +115,7 @@ SOFTWARE: Mapping[str, Software] = {
         sequence_parallel=True,
     ),
     "Megatron-DeepSpeed": Software(
-        "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, and gradients are "
+        "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, gradients are "
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
         {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
@@ -194,8 +194,8 @@ FAMILIES: Mapping[str, Family] = {
     "SC21": Family(
         "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch, chunks and the kind of "
         "data parallelism (PyTorch's reduces beside the backward pass) are those of the authors' scripts, Megatron-LM "
-        "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for every all-reduce "
-        "of tensor parallelism",
+        "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for each "
+        "all-reduce of tensor parallelism",
         plan={"overlap_tp": 0.0},
         counted="hardware",
         stack="megatron-2021",
@@ -237,8 +237,10 @@ FAMILIES: Mapping[str, Family] = {
         tokens=16 * 2**20,
     ),
     "DSV3ISCA": Family(
-        "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report)",
+        "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report); "
+        "tokens are dispatched in FP8 (section 3.3.3 of that report), a scale of 32 bits to 128 values (DeepEP)",
         tokens=15360 * 4096,
+        by_precision={"fp8": {"dispatch_element_bytes": 1.03125}},
     ),
     "DGXC": Family("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
     "MCOREH100": Family("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
