@@ -1,88 +1,28 @@
-"""Thin products: few rows against wide weights, as in decoding.
+"""Products of inference: few rows against wide weights, as in decoding, each with the start of its kernel.
 
-A tile grid of few tiles leaves units idle; a split along k gives every unit a part of the sum (split-K), and small
-matrix instructions waste little on rows that are not there. Both bring the compute time of a thin product near its
-work over the rate, so that its weights bind it.
+The tiles are those of any product (`tiles.py`): a split along k gives every unit a part of the sum, so that the weights
+bind a thin product. What differs from training is that weights may be narrower than what they are multiplied with, that
+there is a tile for a few rows, and that the software's gap between kernels counts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, Min, ceil_div, complement, less_one
-from .dimension import BYTE, ONE, SECOND
+from .atoms import Max, complement
+from .dimension import BYTE, SECOND
 from .formula import formula
-from .matmul import TILE_SHAPES, matmul_flops, matmul_l2_bytes, matmul_reread_bytes, matmul_waves
+from .matmul import smooth_compute_time
 from .roofline import corner, ridge_time
-from .sources import CUTLASS, KUNDU, NVIDIA_GEMM, SPECTOR
+from .sources import KUNDU, SPECTOR
 from .symbols import (
-    compute_units,
     gap_latency,
     graph_removal,
-    l2_bandwidth,
-    l2_efficiency,
     launch_latency,
-    matrix_efficiency,
-    matrix_rate,
     memory_bandwidth,
     memory_efficiency,
-    tile_narrow,
-    tile_thin,
-    tile_wide,
 )
-
-SHAPES = (*TILE_SHAPES, (tile_thin, tile_wide), (tile_thin, tile_narrow))
-"""Tiles that the library may choose from, as (rows, columns), with those for few rows."""
-
-
-@formula(
-    glyph="N_{pass}",
-    dimension=ONE,
-    source=CUTLASS,
-    increasing="columns groups rows",
-    decreasing="compute_units tile_columns tile_rows",
-)
-def split_passes(rows: Any, columns: Any, groups: Any, tile_rows: Any, tile_columns: Any) -> Any:
-    """Passes of the device over a tile grid that may be split along k: waves / max(1, floor(u / tiles)).
-
-    Fewer than half as many tiles as units are split so often that all parts still run at once; more are whole waves.
-
-    Assumes: k is long against the number of splits; partial sums are small against the factors. The floor is
-    ceil((u + 1) / tiles) - 1, for a whole number of units.
-
-    Source: CUTLASS, parallelised reductions (split-K), which gives several units a part of k each.
-
-    >>> from sympy import symbols
-    >>> split_passes(1, 512, 1, 16, 128).subs(compute_units, 8)
-    1/2
-    >>> [split_passes(1, columns, 1, 16, 128).subs(compute_units, 8) for columns in (768, 1152)]
-    [1, 2]
-    """
-    tiles = groups * ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns)
-    splits = Max(1, less_one(ceil_div(compute_units + 1, tiles)))
-    return matmul_waves(rows, columns, groups, tile_rows, tile_columns) / splits
-
-
-@formula(
-    glyph="T_{split}",
-    dimension=SECOND,
-    source=NVIDIA_GEMM,
-    increasing="columns flop groups inner rows",
-    decreasing="matrix_efficiency matrix_rate",
-)
-def split_compute_time(rows: Any, columns: Any, inner: Any, groups: Any, tile_rows: Any, tile_columns: Any) -> Any:
-    """Compute time of a product whose tiles may be split along k: passes of u tiles of 2 T_m T_k k FLOPs.
-
-    Assumes: units share the matrix rate equally.
-
-    Source: NVIDIA, Matrix Multiplication Background, for tiles and waves; `split_passes` for the split.
-
-    >>> from sympy import symbols
-    >>> split_compute_time(1, 512, symbols("k"), 1, 16, 128).subs(compute_units, 8)
-    16384*flop*k/(matrix_efficiency*matrix_rate)
-    """
-    work = matmul_flops(tile_rows, tile_columns, inner, compute_units)
-    return split_passes(rows, columns, groups, tile_rows, tile_columns) * work / (matrix_rate * matrix_efficiency)
+from .tiles import THIN, best_tile_time, fewest_passes_time, matmul_reread_bytes
 
 
 @formula(
@@ -154,7 +94,8 @@ def cached_traffic_bytes(
     glyph="T_{mv}",
     dimension=SECOND,
     source=KUNDU,
-    increasing="columns flop gap_latency groups inner launch_latency left_bytes right_bytes rows traffic_bytes",
+    increasing="columns flop gap_latency groups inner launch_latency left_bytes right_bytes rows "
+    "statistic_bytes traffic_bytes",
     decreasing="graph_removal l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate "
     "memory_bandwidth memory_efficiency ridge_efficiency",
 )
@@ -163,7 +104,7 @@ def thin_matmul_time(
 ) -> Any:
     """Time of a product of any number of rows with tiles, L2 and splits along k: the slowest level, plus its start.
 
-    min over tiles of max(compute, L2 bytes / L2 bandwidth), and with it device bytes / bandwidth as in `ridge_time`.
+    The equation is that of `tiled_matmul_time`.
 
     Its attainable bandwidth has the form beta / (1 + half / size): the start of a kernel is a size at half speed.
 
@@ -179,18 +120,9 @@ def thin_matmul_time(
     """
     moved = cached_traffic_bytes(rows, columns, inner, groups, left_bytes, traffic_bytes)
     device = moved / (memory_bandwidth * memory_efficiency)
-    best = Min(
-        *(
-            Max(
-                split_compute_time(rows, columns, inner, groups, high, wide),
-                corner(split_compute_time(rows, columns, inner, groups, high, wide), device),
-                matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, high, wide)
-                / (l2_bandwidth * l2_efficiency),
-            )
-            for high, wide in SHAPES
-        )
-    )
-    return Max(device, best) + kernel_start_time()
+    best = best_tile_time(rows, columns, inner, groups, left_bytes, right_bytes, device, (THIN,))
+    work = smooth_compute_time(rows, columns, inner, groups)
+    return Max(corner(work, device), best) + kernel_start_time()
 
 
 @formula(
@@ -211,8 +143,9 @@ def quantised_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any,
     >>> str(quantised_thin_matmul_time(*symbols("m n k g Q", positive=True)))[:11]
     'gap_latency'
     """
-    best = Min(*(split_compute_time(rows, columns, inner, groups, high, wide) for high, wide in SHAPES))
-    return ridge_time(best, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()
+    best = fewest_passes_time(rows, columns, inner, groups, (THIN,))
+    device = traffic_bytes / (memory_bandwidth * memory_efficiency)
+    return Max(best, ridge_time(smooth_compute_time(rows, columns, inner, groups), device)) + kernel_start_time()
 
 
 @formula(
@@ -233,5 +166,5 @@ def smooth_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, tr
     >>> smooth_thin_matmul_time(*symbols("m n k g Q", positive=True)).has(gap_latency)
     True
     """
-    compute = matmul_flops(rows, columns, inner, groups) / (matrix_rate * matrix_efficiency)
+    compute = smooth_compute_time(rows, columns, inner, groups)
     return ridge_time(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernel_start_time()

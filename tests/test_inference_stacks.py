@@ -12,7 +12,7 @@ from inference_cases import answers
 from oracle import evaluate
 
 import symperf as sf
-from symperf.formulas import matmul, thin
+from symperf.formulas import thin, tiles
 from symperf.formulas.symbols import SYMBOLS
 from symperf.generation import stack as stacks
 from symperf.generation.group_reads import GroupReads
@@ -215,7 +215,7 @@ def test_no_least_time_changes_nothing_and_one_device_calls_none(stack: str, tp:
 
 @given(*(st.integers(1, 4096),) * 3, st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([1.0, 2.0]))
 def test_l2_bytes_are_those_of_each_factor(rows: int, columns: int, inner: int, right: float, left: float) -> None:
-    found = float(matmul.matmul_l2_bytes(rows, columns, inner, 1, left, right, 64, 128))
+    found = float(tiles.matmul_l2_bytes(rows, columns, inner, 1, left, right, 64, 128))
     assert found == inner * (right * columns * -(-rows // 64) + left * rows * -(-columns // 128))
 
 

@@ -240,21 +240,30 @@ def test_crossovers_are_those_of_a_dense_scan(case: tuple[str, int], setting: st
         assert bound(float(bandwidth)) == [exact[0]["before"], *passed][-1]
 
 
-@pytest.mark.parametrize("path", ["decode/layer/mlp/gate_up", "prefill/layer/attention/output"])
-def test_the_crossover_of_a_product_is_that_of_a_bisection(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "met"),
+    [
+        ("decode/layer/mlp/gate_up", ["memory", "l2"]),
+        ("prefill/layer/attention/output", ["memory", "compute", "memory", "compute"]),
+    ],
+)
+def test_the_crossovers_of_a_product_are_those_of_a_bisection(path: str, met: list[str]) -> None:
+    """A whole tile is computed while memory would wait, then a split one takes over, which memory binds again."""
     run = study.run_of(study.SCALED_MODEL, "h100-sxm", 1, study.WORK[0], **study.ALONE)
-    ((_, at, before), (_, _, after)) = run.regimes("memory_bandwidth", *study.RANGE, of=path).bounds()
-    low, high = study.RANGE
+    found = run.regimes("memory_bandwidth", *study.RANGE, of=path).bounds()
+    assert [bound for *_, bound in found] == met
 
     def bound(bandwidth: float) -> str | None:
         table = run.bind(memory_bandwidth=bandwidth).table()
         return next(row.bound for row in table if row.name == path)
 
-    assert (before, bound(low), bound(high)) == ("memory", "memory", after)
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if bound(middle) == "memory" else (low, middle)
-    assert at == pytest.approx(low, rel=1e-9)
+    for (start, at, before), (_, end, after) in itertools.pairwise(found):
+        low, high = (start + at) / 2, (at + end) / 2
+        assert (bound(low), bound(high)) == (before, after)
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if bound(middle) == before else (low, middle)
+        assert at == pytest.approx(low, rel=1e-9)
 
 
 def test_a_degree_solves_its_equation() -> None:

@@ -56,6 +56,21 @@ def attainable(keys: tuple[str, ...]) -> tuple[float, float, float]:
     return float(np.median(found)), min(found), max(found)
 
 
+def stencil_ratio() -> float:
+    """The median, over the parts that have both, of the median of all rows over the FluidX3D row."""
+    found = []
+    for keys in GROUPS.values():
+        stencil = np.median([share for row, share in shares(keys).items() if row.startswith("FLUIDX3D")])
+        found.append(attainable(keys)[0] / float(stencil))
+    return float(np.median(found))
+
+
+def memory_share(keys: tuple[str, ...]) -> float:
+    """memory_efficiency of parts: the median share of their rows, scaled where FluidX3D is all there is."""
+    only = all(row.startswith("FLUIDX3D") for row in shares(keys))
+    return attainable(keys)[0] * (stencil_ratio() if only else 1.0)
+
+
 XQA = {1: (1227.0, 2941.0), 8: (13232.0, 25300.0)}
 """Tokens a second of Llama 2 70B on so many H200, 128 in, 2048 out, FP8, without and with the XQA kernel: TensorRT-LLM,
 docs/source/blogs/XQA-kernel.md, https://nvidia.github.io/TensorRT-LLM/blogs/XQA-kernel.html. The column says "per GPU",
@@ -81,16 +96,14 @@ def repeated_reads(devices: int) -> float:
 
 
 def main() -> None:
-    ratios = []
     medians = []
     for name, keys in GROUPS.items():
         rows = shares(keys)
         middle, low, high = attainable(keys)
         stencil = float(np.median([v for i, v in rows.items() if i.startswith("FLUIDX3D")]))
-        ratios.append(middle / stencil)
         medians.append(middle)
         print(f"{name:14s} {middle:.3f} ({low:.3f} to {high:.3f})  / FluidX3D {middle / stencil:.3f}  {' '.join(rows)}")
-    ratio = float(np.median(ratios))
+    ratio = stencil_ratio()
     print(f"Parts with a FluidX3D row only: its share x {ratio:.3f}")
     for key in SINGLE:
         rows = shares((key,))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
-from bandwidth import attainable
+from bandwidth import memory_share
 from rows import family, read
 
 from symperf.formulas import matmul, thin
@@ -43,7 +43,7 @@ PARTS = {
     "H100-80GB-SXM5": (132, 989.4e12, 8827.54e9, 50 * 2**20, 3350e9, ("H100-80GB-SXM5", "H800-SXM5")),
     "A40": (84, 149.7e12, 1e15, 6 * 2**20, 696e9, ("A40",)),
 }
-TILES = {sym.tile_long: 256, sym.tile_wide: 128, sym.tile_narrow: 64, sym.tile_thin: 16}
+TILES = {sym.tile_long: 256, sym.tile_wide: 128, sym.tile_narrow: 64, sym.tile_thin: 16, sym.statistic_bytes: 4}
 ASSUMED = TILES | {sym.gap_latency: 0, sym.graph_removal: 0, sym.launch_latency: 0, sym.l2_efficiency: 1, sym.flop: 1}
 
 
@@ -162,7 +162,7 @@ def main() -> None:
     ratios = []
     for part in PARTS:
         m, n, k, t = products(part)
-        share = attainable(PARTS[part][5])[0]
+        share = memory_share(PARTS[part][5])
         few = m <= 8
         excess = start(part, m > 0, share)
         launch = float(np.median(excess))
