@@ -73,8 +73,7 @@ AFTER_ERRORS = (
         "published results are of tuned layouts (arXiv 2104.04473 tuned both)",
     ),
     (
-        "layouts of SC21 and of the set narayanan from the authors' scripts, all-reduces of tensor parallelism that "
-        "nothing hides",
+        "layouts of SC21 and the set narayanan from the authors' scripts; all-reduces of layers that nothing hides",
         "SC21 5.8 to 3.9 %, reference_training 2.5 to 2.4 %, MTNLG 24 to 21 %",
         "Megatron-LM's examples/sc21 and mpu/layers.py of 2021; looked for because of SC21's bias",
     ),
@@ -272,7 +271,7 @@ def widened(scored: Sequence[Scored]) -> list[str]:
         inside += sum(row.stretch <= others for row in with_interval if row.source == name)  # type: ignore[operator]
     return [
         f"To hold {COVERAGE:.0%} they would have to be {factor:.2g} times as wide, in logarithms (`widening` in",
-        f"`symperf validate --json`; `run.interval().widened({factor:.2g})` makes one so). With the factor that all other",
-        f"families ask for, {inside / len(with_interval):.0%} of the measurements of a family that had no say in it lie",
-        "inside. No prediction uses the factor, as it comes from rows that only score.",
+        f"`symperf validate --json`; `run.interval().widened({factor:.2g})` makes one so). With the factor that all",
+        f"other families ask for, {inside / len(with_interval):.0%} of the measurements of a family that had no say in",
+        "it lie inside. No prediction uses the factor, as it comes from rows that only score.",
     ]

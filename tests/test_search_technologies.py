@@ -192,6 +192,40 @@ def test_filled_waves_are_never_below_their_bound(tiles: int, least: int, betwee
     assert float(values[low.outputs["filled"]]) == pytest.approx(bound, rel=1e-12)
 
 
+@given(st.integers(1, 500), st.integers(1, 300), st.integers(0, 300), st.integers(0, 300))
+def test_split_tiles_and_their_sums_are_never_below_their_bound(
+    tiles: int, least: int, between: int, more: int
+) -> None:
+    """ceil(T / u) u / max(1, floor(u / T)) + u: parts are at most those of most units, sums at least those of least."""
+    units, most = least + between, least + between + more
+    program = Program(
+        [
+            ("input", "t"),
+            ("input", "u"),
+            ("ceil_div", 0, 1),
+            ("multiply", 2, 1),
+            ("constant", 1),
+            ("add", 1, 4),
+            ("ceil_div", 5, 0),
+            ("subtract", 6, 4),
+            ("max", 4, 7),
+            ("divide", 3, 8),
+            ("add", 9, 1),
+        ],
+        {"t": 0, "u": 1},
+        {},
+        {"time": 10, "parts": 8},
+    )
+    assert directions(program, ["time"], {"u": 0.0}, "u").ways == {"u": 1}
+    assert directions(program, ["parts"], {"u": 0.0}, "u").ways == {"u": -1}
+    low = corner(program, "u")
+    assert "u" not in low.inputs
+    values = run(low, {"t": tiles, LEAST_UNITS: least, MOST_UNITS: most}, arrays())
+    bound = max(tiles, -(-tiles // most) * least) / max(1, most // tiles) + least
+    assert float(values[low.outputs["time"]]) == pytest.approx(bound, rel=1e-12)
+    assert bound <= -(-tiles // units) * units / max(1, units // tiles) + units
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000))
 def test_no_plan_is_faster_in_a_block_than_at_its_corner(seed: int) -> None:

@@ -8,13 +8,16 @@ non-negative values keep or turn a shared direction. Two things are added.
   tiles that fill whole waves. Where the u that is multiplied by takes that power away, u is in nothing but such g, and
   the value never falls when they rise. For u from u_0 to u_1, ceil(T / u) u >= max(T, ceil(T / u_1) u_0), since a
   rounded-up quotient never rises with u (`corner` writes this bound).
+* **Splits.** Few tiles are split into floor(u / T) = ceil((u + 1) / T) - 1 parts, which never fall with u: a value that
+  never rises with them is bounded by those of u_1. Partial sums are as many as units: a value u g, g >= 0, is bounded
+  by u_0 g. "Filled waves rise" stands for these two as well: fewer parts, more units.
 * **Degree.** The exponent of the second in each value. A time that is of degree one in latencies and reciprocal rates
   grows by the factor by which all of these grow, so that plans keep their order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.builder import rewritten
@@ -114,6 +117,9 @@ def directions(
         elif operation == "ceil_div" and found[operands[0]] is None and _is_input(program, operands[1], units):
             at(operands[0])
             found.append(Known(rises=bits[units], power=-1.0))
+        elif operation == "ceil_div" and found[operands[1]] is None and _is_one_more(program, operands[0], units):
+            at(operands[1])
+            found.append(Known(falls=bits[units]))
         else:
             found.append(_judged(operation, [at(operand) for operand in operands], bits.get(units, 0)))
     results = [_folded(at(program.outputs[name]), bits.get(units, 0)) for name in outputs]
@@ -139,10 +145,21 @@ def _is_input(program: Program, position: int, name: str) -> bool:
     return bool(name) and program.instructions[position] == ("input", name)
 
 
+def _is_one_more(program: Program, position: int, name: str) -> bool:
+    """Whether an instruction is an input plus 1."""
+    operation, *operands = program.instructions[position]
+    if operation != "add" or not name:
+        return False
+    found = [program.instructions[operand] for operand in operands]
+    return ("input", name) in found and ("constant", 1) in found
+
+
 def _folded(value: Known, bit: int) -> Known:
-    """The value without a power of the units; where there was one, no direction in them is known."""
+    """The value without a power of the units: above 0 it rises with them; below, no direction in them is known."""
     if not value.power:
         return value
+    if value.power > 0 and value.nonnegative:
+        return Known(value.rises | bit, value.falls, 0.0, value.degree, True, value.homogeneous)
     return Known(value.rises | bit, value.falls | bit, 0.0, value.degree, value.nonnegative, value.homogeneous)
 
 
@@ -152,8 +169,11 @@ def _judged(operation: str, parts: list[Known], bit: int) -> Known:
             return _product(parts[0], parts[1], 1)
         case "divide":
             return _product(parts[0], parts[1], -1)
-        case "add" | "max" | "min":
+        case "add" | "min":
             return _joined(parts[0], parts[1], bit)
+        case "max":
+            both = _joined(parts[0], parts[1], bit)
+            return replace(both, nonnegative=parts[0].nonnegative or parts[1].nonnegative)
         case "subtract":
             first, second = _folded(parts[0], bit), _folded(parts[1], bit)
             turned = Known(second.falls, second.rises, 0.0, second.degree, False, second.homogeneous)
@@ -210,20 +230,27 @@ def _joined(first: Known, second: Known, bit: int) -> Known:
 
 
 def corner(program: Program, units: str) -> Program:
-    """The program with the filled waves ceil(T / u) u at their bound over all u from `LEAST_UNITS` to `MOST_UNITS`.
+    """The program at its bound over all u from `LEAST_UNITS` to `MOST_UNITS`.
+
+    Filled waves ceil(T / u) u and parts ceil((u + 1) / T) - 1 are at the bounds that the head of this file derives; any
+    other u is the least.
 
     Args:
-        program: one whose outputs never fall when filled waves rise.
-        units: the input that counts the units; its own value then makes no difference.
+        program: one whose outputs never fall when filled waves and units rise and parts fall.
+        units: the input that counts the units, which the result does not read.
     """
 
     def bound(builder: Builder, operation: str, operands: Sequence[Any], position: int) -> int:
         before = program.instructions[position]
-        if operation != "ceil_div" or not _is_input(program, before[2], units):
-            return builder.emit(operation, *operands)
-        tiles, count = operands
-        least, most = builder.emit("input", LEAST_UNITS), builder.emit("input", MOST_UNITS)
-        waves = builder.emit("multiply", builder.emit("ceil_div", tiles, most), least)
-        return builder.emit("divide", builder.emit("max", tiles, waves), count)
+        if before == ("input", units):
+            return builder.emit("input", LEAST_UNITS)
+        if operation == "ceil_div" and _is_input(program, before[2], units):
+            tiles, count = operands
+            waves = builder.emit("multiply", builder.emit("ceil_div", tiles, builder.emit("input", MOST_UNITS)), count)
+            return builder.emit("divide", builder.emit("max", tiles, waves), count)
+        if operation == "ceil_div" and _is_one_more(program, before[1], units):
+            more = builder.emit("add", builder.emit("input", MOST_UNITS), builder.emit("constant", 1))
+            return builder.emit("ceil_div", more, operands[1])
+        return builder.emit(operation, *operands)
 
     return rewritten(program, bound)
