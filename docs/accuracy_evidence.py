@@ -267,7 +267,8 @@ def widened(scored: Sequence[Scored]) -> list[str]:
     inside = 0
     with_interval = [row for row in scored if row.stretch is not None]
     for name in {row.source for row in with_interval}:
-        others = widening([row for row in with_interval if row.source != name]) or math.inf
+        others = widening([row for row in with_interval if row.source != name])
+        others = math.inf if others is None else others
         inside += sum(row.stretch <= others for row in with_interval if row.source == name)  # type: ignore[operator]
     return [
         f"To hold {COVERAGE:.0%} they would have to be {factor:.2g} times as wide, in logarithms (`widening` in",

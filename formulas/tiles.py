@@ -30,7 +30,7 @@ from .symbols import (
     tile_wide,
 )
 
-WHOLE = ((tile_wide, tile_long), (tile_wide, tile_wide))
+WHOLE = ((tile_wide, tile_long), (tile_long, tile_wide), (tile_wide, tile_wide))
 """Tiles that compute a whole sum each, as (rows, columns)."""
 SPLIT = ((tile_wide, tile_long), (tile_narrow, tile_wide))
 """Tiles whose sums may be split along k."""
@@ -192,22 +192,23 @@ def split_compute_time(rows: Any, columns: Any, inner: Any, groups: Any, tile_ro
     glyph=r"Q_{\Sigma}",
     dimension=BYTE,
     source=CUTLASS,
-    increasing="compute_units rows statistic_bytes tile_columns tile_rows",
+    increasing="columns compute_units rows statistic_bytes tile_columns tile_rows",
     curvature="concave",
 )
-def split_sum_bytes(rows: Any, tile_rows: Any, tile_columns: Any) -> Any:
-    """Bytes through L2 of the partial sums of a product that is split along k: 2 u min(m, T_m) T_k w_s.
+def split_sum_bytes(rows: Any, columns: Any, tile_rows: Any, tile_columns: Any) -> Any:
+    """Bytes through L2 of the partial sums of a product that is split along k: 2 u min(m, T_m) min(n, T_k) w_s.
 
     Assumes: all u units hold a part, in the 32 bits of statistics, which is written once and read once to be summed;
-    rows that are not there are not stored.
+    rows and columns that are not there are not stored. A grid that fills the units is not split; it pays the same.
 
     Source: CUTLASS, parallelised reductions (split-K): partial products go to a workspace, and a second kernel sums
-    them. u parts of min(m, T_m) T_k elements, each way.
+    them. u parts of min(m, T_m) min(n, T_k) elements, each way.
 
-    >>> split_sum_bytes(16, 64, 128)
+    >>> split_sum_bytes(16, 1024, 64, 128)
     4096*compute_units*statistic_bytes
     """
-    return 2 * compute_units * Min(rows, tile_rows) * tile_columns * statistic_bytes
+    part = Min(rows, tile_rows) * Min(columns, tile_columns)
+    return 2 * compute_units * part * statistic_bytes
 
 
 def best_tile_time(
@@ -229,17 +230,16 @@ def best_tile_time(
     """
     through_l2 = l2_bandwidth * l2_efficiency
 
-    def slowest(compute: Any, high: Any, wide: Any) -> Any:
-        panels = matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, high, wide)
-        return Max(compute, device_time, panels / through_l2)
+    def panels(tile: tuple[Any, Any]) -> Any:
+        return matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, *tile) / through_l2
 
-    whole = [slowest(tiled_compute_time(rows, columns, inner, groups, *tile), *tile) for tile in (*WHOLE, *also)]
+    whole = [Max(tiled_compute_time(rows, columns, inner, groups, *tile), panels(tile)) for tile in (*WHOLE, *also)]
     split = [
-        slowest(split_compute_time(rows, columns, inner, groups, *tile), *tile)
-        + split_sum_bytes(rows, *tile) / through_l2
+        Max(split_compute_time(rows, columns, inner, groups, *tile), device_time, panels(tile))
+        + split_sum_bytes(rows, columns, *tile) / through_l2
         for tile in (*SPLIT, *also)
     ]
-    return Min(*whole, *split)
+    return Min(Max(device_time, Min(*whole)), *split)
 
 
 def fewest_passes_time(rows: Any, columns: Any, inner: Any, groups: Any, also: tuple[tuple[Any, Any], ...] = ()) -> Any:

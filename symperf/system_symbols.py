@@ -105,8 +105,6 @@ ASSUMED: Final[Mapping[str, tuple[float, float, float, str]]] = {
     "scale_up_half_bytes": (20.5e6, 7.35e6, 40.5e6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "scale_up_latency": (6.81e-6, 4.88e-6, 7.84e-6, f"median of A100, H100, H200, B200, {_BY}/collectives.py"),
     "collective_latency": (41e-6, 30e-6, 60e-6, f"mean of A100 44 us and H100 38 us, {_BY}/collectives.py"),
-    "peer_latency": (5.34e-6, 4.53e-6, 7.26e-6, f"median of A100, H100, H200, B200, B300, {_BY}/peer.py"),
-    "peer_efficiency": (0.655, 0.246, 0.673, f"median of A100, H100, H200, B200, B300, {_BY}/peer.py"),
     "scale_out_efficiency": (0.739, 0.649, 0.835, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_half_bytes": (11.2e6, 3.86e6, 13.3e6, f"median of A100, H100, B200 on EFA, {_BY}/collectives.py"),
     "scale_out_latency": (

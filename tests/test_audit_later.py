@@ -14,7 +14,7 @@ import symperf as sf
 if TYPE_CHECKING:
     from symperf.run import Run
 
-WHOLE, SPLIT = ((128, 256), (128, 128)), ((128, 256), (64, 128))
+WHOLE, SPLIT = ((128, 256), (256, 128), (128, 128)), ((128, 256), (64, 128))
 USUAL, INSIDE = "tp-cp-dp-pp", "tp-cp-pp-dp"
 
 
@@ -42,7 +42,7 @@ def tiled(m: int, n: int, k: int, device: dict[str, float]) -> float:
             passes = -(-down * across // units) / (max(1, units // (down * across)) if parts else 1)
             compute = passes * units * 2 * high * wide * k / device["rate"]
             through = 2 * k * (n * down + m * across) / device["l2_rate"]
-            sums = 8 * units * min(m, high) * wide / device["l2_rate"] if parts else 0.0
+            sums = 8 * units * min(m, high) * min(n, wide) / device["l2_rate"] if parts else 0.0
             found.append(max(compute, memory, through) + sums)
     corner = (2 * m * n * k / device["rate"] + memory) / (2 * device["ridge"])
     return max(min(found), corner) + device["launch"]

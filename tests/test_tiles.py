@@ -35,7 +35,7 @@ DEVICE = {
 }
 """An A100."""
 SIZES = st.integers(1, 20_000)
-WHOLE, SPLIT = [(128, 256), (128, 128)], [(128, 256), (64, 128)]
+WHOLE, SPLIT = [(128, 256), (256, 128), (128, 128)], [(128, 256), (64, 128)]
 
 
 def by_hand(m: int, n: int, k: int, width: float, also: list[tuple[int, int]]) -> float:
@@ -52,7 +52,7 @@ def by_hand(m: int, n: int, k: int, width: float, also: list[tuple[int, int]]) -
             parts = max(1, units // count) if kind == "split" else 1
             compute = waves / parts * 2 * high * wide * k * units / rate
             panels = k * (width * n * -(-m // high) + 2 * m * -(-n // wide)) / cache
-            sums = 2 * units * min(m, high) * wide * 4 / cache if kind == "split" else 0.0
+            sums = 2 * units * min(m, high) * min(n, wide) * 4 / cache if kind == "split" else 0.0
             found.append(max(compute, device, panels) + sums)
     return max(min(found), (2 * m * n * k / rate + device) / 1.4) + 4.52e-6
 
@@ -118,7 +118,16 @@ def test_a_split_is_never_taken_where_it_costs(m: int, n: int, k: int) -> None:
 
 
 def test_partial_sums_go_through_l2_both_ways() -> None:
-    """80 of 108 units idle at 28 tiles of 64 x 128: three parts each, in 32 bits, written and read."""
-    found = float(evaluate(tiles.split_sum_bytes(64, 64, 128), DEVICE))
-    assert found == 2 * 108 * 64 * 128 * 4
-    assert float(evaluate(tiles.split_sum_bytes(3, 64, 128), DEVICE)) == 2 * 108 * 3 * 128 * 4
+    """108 units hold a tile of 32-bit sums each, written and read; what is not there of a tile is not."""
+    for (rows, columns), held in {(64, 500): 64 * 128, (3, 500): 3 * 128, (64, 8): 64 * 8, (1, 1): 1}.items():
+        assert float(evaluate(tiles.split_sum_bytes(rows, columns, 64, 128), DEVICE)) == 2 * 108 * held * 4
+
+
+@given(SIZES, SIZES, SIZES)
+def test_a_product_and_its_mirror_run_on_mirrored_whole_tiles(m: int, n: int, k: int) -> None:
+    """Whole tiles come with their mirrors: the fastest whole one takes as long for m x n as for n x m."""
+    found = [
+        min(float(evaluate(tiles.tiled_compute_time(*sizes, k, 1, *tile), DEVICE)) for tile in tiles.WHOLE)
+        for sizes in ((m, n), (n, m))
+    ]
+    assert found[0] == found[1]

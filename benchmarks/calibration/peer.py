@@ -2,10 +2,11 @@
 
 Run it from anywhere, with the package installed: python benchmarks/calibration/peer.py
 
-Times are those of `symperf.formulas.collectives.peer_all_reduce_time` itself. Both constants minimise the mean absolute
-log error of all rows of a part: 2, 4 and 8 ranks, 256 B to 4 MiB. Low and high of the latency are the 5th and 95th
-percentile of the times of messages of at most 32 KiB, those of the efficiency what single messages of 1 MiB and more
-ask for. The split: both constants are fitted again to 2 and 8 ranks and scored on 4.
+Times are those of `symperf.formulas.collectives.peer_all_reduce_time` itself. The rows were measured through vLLM's
+choice of an all-reduce, which leaves large messages to other kernels (`LIMITS`): such rows are left out. Both constants
+minimise the mean absolute log error of all others of a part: 2, 4 and 8 ranks, 256 B to 4 MiB. Low and high of the
+latency are the 5th and 95th percentile of the times of messages of at most 32 KiB, those of the efficiency what single
+messages of 1 MiB and more ask for. The split: both constants are fitted again to 2 and 8 ranks and scored on 4.
 """
 
 from __future__ import annotations
@@ -28,6 +29,18 @@ LINKS = {"A100-80GB-SXM4": 300e9, "H100-80GB-SXM5": 450e9, "H200-SXM5": 450e9, "
 """Bandwidth of a device's scale-up links, one way."""
 
 
+LIMITS = {
+    "H100-80GB-SXM5": {8: 2**18},
+    "H200-SXM5": {8: 2**18},
+    "B200-SXM": {2: 2**21, 4: 2**21, 8: 2**20},
+    "B300-SXM": {2: 2**22, 4: 2**22, 8: 2**22},
+}
+"""Bytes from which vLLM uses symmetric memory, by part and ranks: vllm/distributed/device_communicators,
+all_reduce_utils.py (SYMM_MEM_ALL_REDUCE_MAX_SIZES, CUSTOM_ALL_REDUCE_MAX_SIZES)."""
+OWN_LIMIT = 2**23
+"""Bytes from which vLLM's own kernel is not used at all: custom_all_reduce.py, max_size."""
+
+
 @cache
 def compiled() -> Callable[..., np.ndarray]:
     """The package's formula as a function of arrays."""
@@ -40,9 +53,14 @@ def compiled() -> Callable[..., np.ndarray]:
 
 
 def times(part: str) -> np.ndarray:
-    """Bytes, ranks and seconds of the rows of a part."""
-    rows = [r for r in read("peer.csv") if r["hw_key"] == part]
-    return np.array([(float(r["message_bytes"]), float(r["num_devices"]), float(r["time_us"]) * 1e-6) for r in rows]).T
+    """Bytes, ranks and seconds of the rows of a part that are of the kernel itself."""
+    found = [
+        (float(r["message_bytes"]), float(r["num_devices"]), float(r["time_us"]) * 1e-6)
+        for r in read("peer.csv")
+        if r["hw_key"] == part
+        if float(r["message_bytes"]) < LIMITS.get(part, {}).get(int(r["num_devices"]), OWN_LIMIT)
+    ]
+    return np.array(found).T
 
 
 def predicted(part: str, rows: np.ndarray, latency: float, efficiency: float) -> np.ndarray:

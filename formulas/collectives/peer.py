@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Min, less_one, present, ring_share
+from ..atoms import Min, ceil_div, less_one, present, ring_share
 from ..dimension import SECOND
 from ..formula import formula
 from ..sources_of_software import VLLM_ALL_REDUCE
-from ..symbols import peer_efficiency, peer_latency, scale_up_bandwidth
+from ..symbols import own_limit_bytes, peer_efficiency, peer_latency, scale_up_bandwidth
 
 
 @formula(
@@ -91,21 +91,24 @@ def peer_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
     dimension=SECOND,
     source=VLLM_ALL_REDUCE,
     increasing="collective_time inner_ranks message_bytes outer_ranks peer_latency",
-    decreasing="peer_efficiency scale_up_bandwidth",
+    decreasing="own_limit_bytes peer_efficiency scale_up_bandwidth",
 )
 def own_all_reduce_time(collective_time: Any, message_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time of an all-reduce of software that has a kernel for it: the faster of library and kernel.
 
-    min(T, T_peer + [q_o > 1] T): a group of one domain may use the kernel.
+    min(T, T_peer + ([q_o > 1] + [n > n_p]) T): a group of one domain may use the kernel, for messages of up to n_p
+    bytes.
 
-    Assumes: the software leaves to the library what the library does faster, and every group that spans domains.
+    Assumes: the software leaves to the library what the library does faster, every group that spans domains, and all
+    messages over its limit, `own_limit_bytes`.
 
     Source: derivation: `peer_all_reduce_time` inside one domain, the library's time else.
 
     >>> from sympy import symbols
-    >>> T, n = symbols("T n", positive=True)
-    >>> own_all_reduce_time(T, n, 4, 1) == Min(T, peer_all_reduce_time(n, 4))
+    >>> T = symbols("T", positive=True)
+    >>> own_all_reduce_time(T, own_limit_bytes, 4, 1) == Min(T, peer_all_reduce_time(own_limit_bytes, 4))
     True
     """
     own = peer_all_reduce_time(message_bytes, inner_ranks)
-    return Min(collective_time, own + present(outer_ranks) * collective_time)
+    left = present(outer_ranks) + present(ceil_div(message_bytes, own_limit_bytes))
+    return Min(collective_time, own + left * collective_time)

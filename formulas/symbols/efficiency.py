@@ -105,6 +105,14 @@ peer_efficiency = add(
     "Part of the scale-up bandwidth at which such a kernel reads the memory of other devices.",
     domain=POSITIVE,
 )
+own_limit_bytes = add(
+    "efficiency",
+    "own_limit_bytes",
+    "n_p",
+    "Largest message that software sums by a kernel of its own.",
+    BYTE,
+    POSITIVE,
+)
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
 tile_wide = add("efficiency", "tile_wide", "T_w", "Its short side, and the side of the square tile.")
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ..binding import DEFAULTS, LIMITS, Bound
 from ..structure import SENT
 from ..system_symbols import MATRIX_RATE, Limits
-from ..units import COUNT, FRACTION
+from ..units import BYTES, COUNT, FRACTION
 from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
 from .stack import LIMITS as STACK_LIMITS
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..system import System
     from .stack import Stack
 
+OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
 _KEPT: Final = (
     "statistic_bytes",
@@ -37,11 +38,13 @@ _KEPT: Final = (
 OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
     "tile_thin": (16.0, MMA),
+    "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
 }
 FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes", *SENT)
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
+    "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),

@@ -39,6 +39,10 @@ class Fusion:
     fused_prefill: bool
 
 
+OWN_RANKS = (2, 4, 6, 8)
+"""Groups for which software has all-reduces of its own: vLLM, custom_all_reduce.py, _SUPPORTED_WORLD_SIZES."""
+
+
 @dataclass(frozen=True)
 class InferenceStructure:
     """One form of an inference's cost. Equal structures share one compiled program.
@@ -54,7 +58,7 @@ class InferenceStructure:
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
-        own_all_reduce: the software has a kernel of its own for all-reduces.
+        own_all_reduce: the software has a kernel of its own for all-reduces, and the system was measured with it.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
     """
@@ -112,7 +116,7 @@ def structure_of(
         mixed_rates=rate not in ("bf16", "fp16"),
         read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
         called_collectives=stack.called_collectives,
-        own_all_reduce=stack.own_all_reduce,
+        own_all_reduce=stack.own_all_reduce and plan.tp in OWN_RANKS and "peer_latency" in system.quantities,
         in_switch=system.in_switch,
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
