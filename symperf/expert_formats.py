@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from .formulas import expert_formats as fmt
 from .formulas import moe
+from .formulas.atoms import complement, present
 from .formulas.symbols import (
     activation_bytes,
     combine_element_bytes,
     dispatch_element_bytes,
+    ep,
     hidden_size,
     num_experts_per_token,
 )
@@ -44,8 +46,8 @@ class ExpertFormats:
         self.kernels, self.low = kernels, low
         self.narrow_there = dispatch_element_bytes.name in stated
         self.narrow_back = combine_element_bytes.name in stated
-        self.there = dispatch_element_bytes if self.narrow_there else activation_bytes
-        self.back = combine_element_bytes if self.narrow_back else activation_bytes
+        self.there = in_transit(dispatch_element_bytes) if self.narrow_there else activation_bytes
+        self.back = in_transit(combine_element_bytes) if self.narrow_back else activation_bytes
 
     # --- conversions
 
@@ -101,3 +103,9 @@ def reads_arrivals(structure: Structure, path: str) -> bool:
         return False
     product, phase = path.rsplit("/", 2)[-2:]
     return (product, phase) in (("up", "forward"), ("up", "recompute"), ("down", "backward_input"))
+
+
+def in_transit(element_bytes: Any) -> Any:
+    """The bytes of an element between devices that experts are dealt over; where they are not, those of activations."""
+    dealt = present(ep)
+    return complement(dealt) * activation_bytes + dealt * element_bytes

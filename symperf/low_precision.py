@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .expert_formats import reads_arrivals
+from .expert_formats import in_transit, reads_arrivals
 from .formulas import elementwise, matmul, roofline
 from .formulas import expert_formats as fmt
 from .formulas import low_precision as low
@@ -102,8 +102,8 @@ def cast(path: str, elements: Any, *, arrived: bool = False) -> Op:
     layer, phase = path.rsplit("/", 1)
     traffic, work = low.cast_bytes(elements), elementwise.elementwise_flops(elements, 2)
     if arrived:
-        before = fmt.is_converted(dispatch_element_bytes)
-        copies = fmt.arrived_copies_bytes(elements, dispatch_element_bytes)
+        element_bytes = in_transit(dispatch_element_bytes)
+        before, copies = fmt.is_converted(element_bytes), fmt.arrived_copies_bytes(elements, element_bytes)
         traffic = complement(before) * traffic + before * copies
     return Op(f"{layer}/cast/{phase}", roofline.stream_time(traffic, work), Demand(work, traffic))
 

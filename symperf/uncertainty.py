@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .analysis.symbols import is_finite
 from .codegen.interpret import floats
 from .codegen.interpret import run as evaluate
 from .errors import InputError, nearest, shown
@@ -73,9 +74,12 @@ class Interval:
         Raises:
             InputError: a factor that is not above 0.
         """
-        if not 0 < factor < math.inf:
+        if not is_finite(factor) or factor <= 0:
             raise InputError(f"factor: found {shown(factor)}, expected a number above 0")
-        down, up = (self.value * (end / self.value) ** factor for end in (self.low, self.high))
+        try:
+            down, up = (self.value * (end / self.value) ** float(factor) for end in (self.low, self.high))
+        except OverflowError:
+            raise InputError(f"factor: found {shown(factor)}, expected a number that leaves an end finite") from None
         return replace(self, low=down, high=up)
 
 
@@ -128,7 +132,12 @@ def spreads(run: BoundRun) -> dict[str, tuple[float, float]]:
 def quantities(run: BoundRun) -> dict[str, Quantity]:
     """The quantities of the system and, of an inference, of the serving software."""
     stack = getattr(run, "stack", None)
-    return {**run.system.quantities, **(stack.quantities if stack is not None else {})}
+    if stack is None:
+        return dict(run.system.quantities)
+    from .generation.formats import format_of
+
+    formats = stack.sent_in(format_of(run.plan, run.system)[0])
+    return {**run.system.quantities, **stack.quantities, **formats}
 
 
 def _step(value: float, effect: Effect, direction: int) -> float:

@@ -15,7 +15,7 @@ import sympy
 
 from ..derive.numeric import Values
 from ..errors import InputError
-from ..formulas.atoms import Max, Min, ceil_div, present
+from ..formulas.atoms import Max, Min, ceil_div, less_one, present
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +78,8 @@ class _Relaxing:
 
     def opened(self, node: Any) -> Any:
         """What an atom is replaced by; None where it is kept as it is."""
+        if (share := _share_of_a_split(node)) is not None and self.varies(node):
+            return share
         if not isinstance(node, sympy.Function) or isinstance(node, Max | Min) or not self.varies(node):
             return None
         bound = node.relaxed() if hasattr(node, "relaxed") else None
@@ -121,6 +123,17 @@ class _Relaxing:
         place = times.index(min(times))
         self.found.chosen.append(place)
         return parts[place]
+
+
+def _share_of_a_split(node: Any) -> Any:
+    """1 / max(1, ceil((u + 1) / T) - 1), what each part of a split along k has, as its lower bound min(1, T / u)."""
+    if not (node.is_Pow and node.exp == -1 and isinstance(node.base, Max) and len(node.base.args) == 2):
+        return None
+    for part in node.base.args:
+        if isinstance(part, less_one) and isinstance(part.args[0], ceil_div):
+            amount, size = part.args[0].args
+            return Min(1, size / (amount - 1))
+    return None
 
 
 def value_at(expr: Any, at: Mapping[str, float]) -> float:

@@ -144,7 +144,8 @@ class _Search:
     def parts_of(self, run: BoundRun) -> tuple[str, ...]:
         """What is split: cores and memory, and those others whose rates the time depends on."""
         used = run.compiled.program.inputs
-        named = {"l2": "l2_bandwidth" in used, "network": "scale_up_bandwidth" in used}
+        split = self.technology.scale_up is not None and "scale_up_bandwidth" in used
+        named = {"l2": "l2_bandwidth" in used, "network": split}
         return tuple(name for name in SPLIT if named.get(name, True))
 
     def budgets(self, parts: tuple[str, ...]) -> dict[str, float]:

@@ -139,7 +139,7 @@ class Regime:
             for arg in node.args:
                 found = mono.multiply(found, self.sum_of(arg)) if found else found
             return found
-        if node.is_Pow:
+        if node.is_Pow and node.exp.is_Number:
             return self._power(node.base, mono.number(node.exp))
         if isinstance(node, EXTREMA):
             return self.sum_of(self.winner(node))

@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..binding import LIMITS as BINDING
 from ..errors import InputError, nearest, shown
 from ..profiles import locate, names_in
 from ..structure import SENT
 from ..system_symbols import Limits, Quantity
-from ..units import BYTES, COUNT, FRACTION, TIME
+from ..units import COUNT, FRACTION, TIME
 from .formats import FORMATS
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
@@ -31,7 +32,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
-ELEMENT: Final = Limits(BYTES, 1 / 16, 1000)
+ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
 
 

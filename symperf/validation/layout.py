@@ -84,7 +84,9 @@ def layout_of(row: Row, model: Model, *, memory_only: bool = False) -> Layout:
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
     fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
-    fields |= {name: value for name, value in family.of_model(row).items() if name != "micro_batch"}
+    told_chunks = row.whole("vpp") is not None or degrees["pp"] == 1
+    left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
+    fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
     fields |= {name: value for name, value in degrees.items() if value > 1}
     fields["precision"] = precision_of(row.text("precision") or family.precision)
     fields["recompute"] = {"midway": "none"}.get(mode, mode)
@@ -139,12 +141,14 @@ def batch_of(
     """
     dp, pp = degrees["dp"], degrees["pp"]
     micro, steps = row.whole("micro_batch_seqs") or row.whole("micro_batch"), row.whole("grad_accum")
-    micro = micro or family.of_model(row).get("micro_batch")
     batch = row.whole("global_batch_seqs") or row.whole("batch")
     if micro is not None and software.batch_of_device:
         micro *= degrees["tp"]
     if batch is None and family.tokens:
         batch = family.tokens // sequence
+    script = family.of_model(row).get("micro_batch")
+    if micro is None and steps is None and script and (batch is None or batch % (script * dp) == 0):
+        micro = script
     if batch is None and micro is not None and (steps is not None or pp == 1):
         batch = micro * dp * (steps or 1)
     if batch is None and memory_only:
