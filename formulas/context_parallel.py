@@ -14,6 +14,7 @@ from .collectives import hierarchical_all_gather_time, hierarchical_all_to_all_t
 from .dimension import BYTE, ONE, SECOND
 from .formula import formula
 from .sources import LLAMA3, RING_ATTENTION, STRIPED, ULYSSES
+from .sources_of_training import TRANSFORMER_ENGINE_CODE
 from .symbols import flop
 
 
@@ -183,6 +184,33 @@ def unbalanced_ring_attention_time(block_time: Any, transfer_time: Any, cp: Any)
     """
     first = present(cp) * Max(block_time, transfer_time + block_time / 2)
     return block_time / 2 + first + less_one(Max(1, less_one(cp))) * Max(block_time, transfer_time)
+
+
+@formula(
+    glyph="n_{mrg}",
+    dimension=BYTE,
+    source=TRANSFORMER_ENGINE_CODE,
+    increasing="cp element_bytes tokens width",
+)
+def merged_partials_bytes(tokens: Any, width: Any, element_bytes: Any, cp: Any) -> Any:
+    """Traffic of merging what the c steps of a ring found for the same tokens: (2 [c > 1] + 3 (c - 1)) T d w.
+
+    The first partial result is scaled, or copied: read and written. Each further one is read and added to the sum,
+    which is read and written. Forward they are results of attention, backward gradients of queries and of keys and
+    values.
+
+    Assumes: kernels of their own after the attention, partial results in the format of activations; those of the
+    device with the last tokens, whose steps all have all queries and for whom others wait; the statistic of each row,
+    one number a head, is not counted.
+
+    Source: Transformer Engine, transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py:
+    flash_attn_fwd_out_correction_init, flash_attn_fwd_out_correction, and dq.copy_, dq.add_, dkv.add_; counted.
+
+    >>> from sympy import symbols
+    >>> merged_partials_bytes(*symbols("T d w"), 1), merged_partials_bytes(*symbols("T d w"), 4)
+    (0, 11*T*d*w)
+    """
+    return (2 * present(cp) + 3 * less_one(cp)) * tokens * width * element_bytes
 
 
 @formula(

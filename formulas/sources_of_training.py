@@ -40,6 +40,14 @@ TRANSFORMER_ENGINE = _add(
     2025,
     howpublished=r"\url{https://docs.nvidia.com/deeplearning/transformer-engine/}",
 )
+TRANSFORMER_ENGINE_CODE = _add(
+    "transformerenginecode",
+    "misc",
+    "Transformer Engine: attention with context parallelism",
+    "NVIDIA",
+    2025,
+    howpublished=r"\url{https://github.com/NVIDIA/TransformerEngine}",
+)
 ZERO_OFFLOAD = _arxiv(
     "ren2021", "2101.06840", "ZeRO-Offload: Democratizing Billion-Scale Model Training", "Ren, Jie and others", 2021
 )

@@ -48,7 +48,8 @@ class ContextAttention:
         if self.way == "all-gather":
             return sequence(self.gather(phase), step)
         transfer = self.send(f"ring/{phase}")
-        return sequence(step, Repeat(_beside(step, transfer), less_one(cp)))
+        passes = sequence(step, Repeat(_beside(step, transfer), less_one(cp)))
+        return sequence(passes, self.merge("results", phase, self.part_bytes(self.core.value_width)))
 
     def backward(self) -> Sequence:
         """Its gradients."""
@@ -59,12 +60,17 @@ class ContextAttention:
             scatter = self.kernels.reduce_scatter(f"{self.path}/context/scatter", self.all_keys, context_group())
             return sequence(self.gather("backward"), step, scatter)
         transfer, gradients = self.send("ring/backward"), self.send("ring/backward_gradients")
+        merged = sequence(
+            self.merge("queries", "backward", self.part_bytes(self.core.key_width)),
+            self.merge("keys", "backward", key_value_bytes(self.shapes, self.latent)),
+        )
         if transfer is None or gradients is None:
-            return sequence(Repeat(step, cp))
+            return sequence(Repeat(step, cp), merged)
         return sequence(
             Repeat(step, complement(present(cp))),
             Repeat(sequence(Overlap(step, transfer, BESIDE), Overlap(step, gradients, BESIDE), gradients), present(cp)),
             Repeat(Overlap(step, sequence(transfer, gradients), BESIDE), less_one(Max(1, less_one(cp)))),
+            merged,
         )
 
     def dealt(self, step: Op, phase: str) -> Sequence:
@@ -92,6 +98,17 @@ class ContextAttention:
     def send(self, name: str) -> Op | None:
         """Keys and values of a part, or their gradients, to the next device of the ring."""
         return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.latent), context_group())
+
+    def merge(self, name: str, phase: str, partial_bytes: Any) -> Sequence:
+        """The sum of what the steps of a ring found: the first is scaled, or copied, each further one added."""
+        path, elements = f"{self.path}/merge/{name}", partial_bytes / activation_bytes
+        first = self.kernels.stream(f"{path}/first/{phase}", 2 * partial_bytes, elements, 1)
+        further = self.kernels.stream(f"{path}/further/{phase}", 3 * partial_bytes, elements, 2)
+        return sequence(Repeat(first, present(cp)), Repeat(further, less_one(cp)))
+
+    def part_bytes(self, width: Any) -> Any:
+        """Bytes of the queries of a device's tokens, or of its results."""
+        return con.query_part_bytes(self.shapes.tokens, self.shapes.heads, width, activation_bytes)
 
     @property
     def all_keys(self) -> Any:

@@ -156,3 +156,13 @@ def test_times_are_those_of_the_collectives(inner: int, outer: int, size: float)
     assert value(cp.scattered_key_value_time(size, inner, outer)) == pytest.approx(gathered, rel=1e-12)
     if inner * outer == 1:
         assert time == gathered == 0
+
+
+@given(parts, st.integers(1, 4), st.integers(1, 5))
+def test_partial_results_are_merged_one_by_one(count: int, tokens: int, width: int) -> None:
+    """Each step's result is read once; the sum is written at every one of them, and read at all but the first."""
+    read = written = 0
+    for step in range(count if count > 1 else 0):
+        read += tokens * width * (1 if step == 0 else 2)
+        written += tokens * width
+    assert float(cp.merged_partials_bytes(tokens, width, 1, count)) == read + written

@@ -104,14 +104,14 @@ def test_one_part_sends_nothing(way: str) -> None:
 @given(seeds, regimes)
 @few
 def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
-    """The tree's core is `ring_attention_time` and, backward, `ring_attention_backward_time`."""
+    """The tree's core is `ring_attention_time` and, backward, `ring_attention_backward_time`; merging aside."""
     of = parallel(context="ring")
     (core,) = TrainingStep(of).decoder.mixers
     batch = parallel_points(seed, regime, 128)
     values = Values(of, batch)
 
     def leaf(op: Any) -> Any:
-        return sympy.Symbol(op.path, positive=True)
+        return sympy.S.Zero if "/merge/" in op.path else sympy.Symbol(op.path, positive=True)
 
     names = {p: sympy.Symbol(p, positive=True) for p in values.operations() if "flash" in p or "/ring/" in p}
     cp = sympy.Symbol("cp", positive=True)
@@ -124,6 +124,33 @@ def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
         assert sympy.expand(built[1].subs(cp, parts) - wanted[1].subs(cp, parts)) == 0
 
 
+@pytest.mark.parametrize("model", ["llama-2-7b", "mixtral-8x7b", "deepseek-v3"])
+def test_a_ring_merges_what_its_steps_found(model: str) -> None:
+    """Bytes of all kernels are those of `merged_partials_bytes`: of results forward, of three gradients backward."""
+    of = parallel(model, context="ring")
+    batch = parallel_points(5, size=256)
+    values = Values(of, batch)
+    heads, key_heads, tokens = batch["num_attention_heads"], batch["num_key_value_heads"], batch["micro_batch"]
+    tokens = tokens * batch["sequence"] / batch["cp"]
+    heads, key_heads = heads / batch["tp"], np.ceil(key_heads / batch["tp"])
+    if model == "deepseek-v3":
+        wide = batch["qk_nope_head_dim"] + batch["qk_rope_head_dim"]
+        narrow = batch["v_head_dim"]
+        each = {"results": heads * narrow, "queries": heads * wide, "keys": heads * (wide + narrow)}
+    else:
+        own = heads * batch["head_dim"]
+        each = {"results": own, "queries": own, "keys": 2 * key_heads * batch["head_dim"]}
+    for name, width in each.items():
+        phase = "forward" if name == "results" else "backward"
+        kinds = "first", "further"
+        paths = [next(p for p in values.operations() if p.endswith(f"merge/{name}/{kind}/{phase}")) for kind in kinds]
+        calls = (batch["cp"] > 1), batch["cp"] - 1
+        found = sum(count * values[f"term/{path}/bytes"] for count, path in zip(calls, paths, strict=True))
+        columns = tokens, width, batch["activation_bytes"], batch["cp"]
+        wanted = [float(con.merged_partials_bytes(*row)) for row in zip(*columns, strict=True)]
+        assert np.allclose(found, wanted, rtol=1e-12), name
+
+
 @given(
     seeds,
     st.sampled_from(["none", "ring", "all-to-all", "all-gather"]),
@@ -133,14 +160,15 @@ def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
 def test_work_does_not_depend_on_the_degrees(seed: int, way: Any, model: str) -> None:
     """FLOPs of the products of all layers over all devices, whatever tp, pp, dp, cp and ep are.
 
-    The router is replicated: not with sequence parallelism, which gives each device its own tokens.
+    The router is replicated: not with sequence parallelism, which gives each device its own tokens. What a ring's
+    steps found is merged, which is work that one part does not have.
     """
     of = parallel(model, context=way, sequence_parallel=True)
     batch = parallel_points(seed, size=512) | {"token_imbalance": np.ones(512)}
 
     def work(at: Batch) -> Any:
         values = Values(of, at)
-        paths = [p for p in values.operations() if p.startswith("layer/")]
+        paths = [p for p in values.operations() if p.startswith("layer/") and "/merge/" not in p]
         return values["devices"] * sum(values[f"term/{p}/count"] * values[f"term/{p}/flops"] for p in paths)
 
     assert np.allclose(work(batch), work(ones(batch, "tp", "pp", "dp", "cp", "ep")), rtol=1e-11)
