@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from analysis_cases import REAL, evaluated, made, output_at, scan, subject_at
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ from symperf.analysis.regimes import Regimes, regimes_of
 from symperf.analysis.roots import value_at
 from symperf.analysis.subject import Subject
 from symperf.codegen.interpret import floats, run
+from symperf.codegen.lower import lower
+from symperf.formulas.atoms import Max, ceil_div, less_one
 
 spans = st.sampled_from([1.5, 10.0, 1e3])
 
@@ -265,3 +268,14 @@ def test_an_inference_run_is_solved_through_its_rounding() -> None:
     assert run_.bind(memory_bandwidth=answer.value).value("time") == pytest.approx(target, rel=1e-9)
     found = run_.bounds()
     assert found.overlapped <= found.time <= found.serial
+
+
+@pytest.mark.parametrize("parts", [1.0, 3.0, 60.0, 107.0, 200.0])
+def test_smooth_floors_are_ratios(parts: float) -> None:
+    """Splits along k: ceil((u + 1) / T) - 1, the floor of u / T, tends to u / T, and is at most 1 below it."""
+    units, tiles = sympy.symbols("u T", positive=True)
+    program = lower([], {"time": Max(1, less_one(ceil_div(units + 1, tiles)))})
+    subject = Subject(program, "time", {"u": 108.0, "T": parts}, {})
+    exact, smooth = (run(each.program, each.values, floats())[each.position] for each in (subject, subject.smooth("T")))
+    assert smooth == max(1.0, 108 / parts)
+    assert exact == max(1, 108 // parts)

@@ -67,17 +67,26 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         assert times == sorted(times, reverse=True)
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
-        assert hidden["all_to_all"] < 0.2
+        if (precision, recompute) != ("fp8", "full"):
+            assert hidden["all_to_all"] < 0.2
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
 
+def test_work_and_all_to_all_are_equal_in_fp8_with_full_recomputation() -> None:
+    """Whichever is longer has the share of the step; neither without limit shortens it by a tenth."""
+    gains = {row["infinite"]: row["speed_up"] for row in rows("moe_limits") if row["question"] == "training fp8"}
+    assert 1.03 < gains["compute"] < 1.1
+    assert 1.03 < gains["scale_out"] < 1.1
+    assert gains["compute + memory + l2"] > 1.2
+
+
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 7 % than with full recomputation, which does more than DeepSeek's, and by 39 % than with none."""
+    """By 7 % than with full recomputation, which does more than DeepSeek's, and by 40 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
     assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.07, abs=0.02)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.39, abs=0.03)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.40, abs=0.02)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
@@ -178,11 +187,11 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 
 def test_a_share_is_no_gain() -> None:
-    """Compute has most of the training step; without limit it gives far less than that share would."""
-    for precision, shorter in (("fp8", 0.04), ("bf16", 0.07)):
+    """Compute or the network has most of the training step; without limit it gives far less than that share would."""
+    for precision, resource, shorter in (("fp8", "scale_out", 0.08), ("bf16", "compute", 0.07)):
         name = f"training {precision}"
-        share = next(row["share_compute"] for row in rows("moe_walk") if row["question"] == name)
-        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, "compute"))
+        share = next(row[f"share_{resource}"] for row in rows("moe_walk") if row["question"] == name)
+        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, resource))
         assert share > 0.6
         assert 1 - 1 / gain == pytest.approx(shorter, abs=0.01)
 
@@ -191,7 +200,7 @@ def test_decoding_is_bound_by_latency_from_the_start() -> None:
     first = {row["question"]: row for row in rows("moe_crossings") if row["leg"] == "start"}
     assert first["decode"]["after"] == "latency"
     assert "decode" not in {row["question"] for row in rows("moe_greedy")}
-    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("compute", "network")
+    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("network", "network")
 
 
 # --- inference
@@ -211,7 +220,7 @@ def test_bounds_of_operations() -> None:
         assert by["experts/dispatch"]["bound"] == "scale_out", system
         assert transfers > math.fsum(row["each_us"] for row in products if row["operation"] != "head/logits")
         assert by["attention/flash"]["bound"] == "compute"
-        decoding = {"memory"} if system == study.SYSTEM else {"memory", "launch"}
+        decoding = {"memory"} if system == study.SYSTEM else {"memory", "launch", "l2"}
         expected = {"compute"} if phase == "prefill" else decoding
         assert {by[name]["bound"] for name in ("experts/up", "experts/down", "attention/output")} <= expected
 

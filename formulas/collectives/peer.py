@@ -76,8 +76,8 @@ def peer_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
 
     >>> from sympy import symbols
     >>> peer_all_reduce_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
-    Min(2*n*ring_share(q)/(peer_efficiency*scale_up_bandwidth) + 2*peer_latency*present(q),
-    n*less_one(q)/(peer_efficiency*scale_up_bandwidth) + peer_latency*present(q))
+    Min(n*less_one(q)/(peer_efficiency*scale_up_bandwidth) + peer_latency*present(q),
+    2*n*ring_share(q)/(peer_efficiency*scale_up_bandwidth) + 2*peer_latency*present(q))
     """
     link = scale_up_bandwidth * peer_efficiency
     return Min(
@@ -106,7 +106,7 @@ def own_all_reduce_time(collective_time: Any, message_bytes: Any, inner_ranks: A
 
     >>> from sympy import symbols
     >>> T = symbols("T", positive=True)
-    >>> own_all_reduce_time(T, own_limit_bytes, 4, 1) == Min(T, peer_all_reduce_time(own_limit_bytes, 4))
+    >>> own_all_reduce_time(T, own_limit_bytes, 4, 1).subs(own_limit_bytes, 8) == Min(T, peer_all_reduce_time(8, 4))
     True
     """
     own = peer_all_reduce_time(message_bytes, inner_ranks)

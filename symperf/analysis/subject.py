@@ -77,15 +77,27 @@ class Subject:
         return Line(self.program, self.forms(symbol=symbol), low, high)
 
     def smooth(self, *symbols: str) -> Subject:
-        """The same without roundings that depend on a symbol: ceil(a / b) becomes max(1, a / b), which it tends to."""
+        """The same without roundings that depend on a symbol.
+
+        ceil(a / b) becomes max(1, a / b), which it tends to; ceil((a + 1) / b) - 1, the floor of whole numbers, a / b.
+        """
         depends = masks(self.program, symbols)
         if not any(d and i[0] == "ceil_div" for d, i in zip(depends, self.program.instructions, strict=True)):
             return self
+        ratios: dict[int, Any] = {}
 
         def rewrite(builder: Any, operation: str, operands: Any, position: int) -> int:
             if operation == "ceil_div" and depends[position]:
                 one = builder.emit("constant", 1)
-                return int(builder.emit("max", one, builder.emit("divide", *operands)))
+                found = int(builder.emit("max", one, builder.emit("divide", *operands)))
+                ratios[found] = operands
+                return found
+            if operation == "subtract" and operands[0] in ratios and _is_one(builder, operands[1]):
+                above, below = ratios[operands[0]]
+                added, *parts = builder.program.instructions[above]
+                left = [part for part in parts if not _is_one(builder, part)] if added == "add" else []
+                if len(left) == 1:
+                    return int(builder.emit("divide", left[0], below))
             return int(builder.emit(operation, *operands))
 
         return dataclasses.replace(self, program=rewritten(self.program, rewrite))
@@ -142,3 +154,7 @@ def subject_of(run: BoundRun, of: str, where: str) -> Subject:
     values = {name: float(run.bound[name][0]) for name in alone.inputs}
     resources = {name: resource for name, resource in run.compiled.resources.items() if name in alone.inputs}
     return Subject(alone, key, values, resources)
+
+
+def _is_one(builder: Any, position: int) -> bool:
+    return bool(builder.program.instructions[position] == ("constant", 1))
