@@ -116,6 +116,12 @@ def matmul_waves(rows: Any, columns: Any, groups: Any, tile_rows: Any, tile_colu
     return ceil_div(groups * ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns), compute_units)
 
 
+def _passes_time(passes: Any, inner: Any, tile_rows: Any, tile_columns: Any) -> Any:
+    """Seconds of passes in which each of u units computes a tile, 2 T_m T_k k FLOPs."""
+    work = 2 * tile_rows * tile_columns * inner * compute_units * flop
+    return passes * work / (matrix_rate * matrix_efficiency)
+
+
 @formula(
     glyph="T_{tile}",
     dimension=SECOND,
@@ -134,8 +140,8 @@ def tiled_compute_time(rows: Any, columns: Any, inner: Any, groups: Any, tile_ro
     >>> tiled_compute_time(1024, 128, symbols("k"), 1, 256, 128).subs(compute_units, 4)
     262144*flop*k/(matrix_efficiency*matrix_rate)
     """
-    work = 2 * tile_rows * tile_columns * inner * compute_units * flop
-    return matmul_waves(rows, columns, groups, tile_rows, tile_columns) * work / (matrix_rate * matrix_efficiency)
+    waves = matmul_waves(rows, columns, groups, tile_rows, tile_columns)
+    return _passes_time(waves, inner, tile_rows, tile_columns)
 
 
 @formula(
@@ -150,7 +156,7 @@ def split_passes(rows: Any, columns: Any, groups: Any, tile_rows: Any, tile_colu
 
     Fewer than half as many tiles as units are split so often that all parts still run at once; more are whole waves.
 
-    Assumes: k is long against the number of splits; partial sums are small against the factors. The floor is
+    Assumes: k is long against the number of splits; partial sums are counted apart (`split_sum_bytes`). The floor is
     ceil((u + 1) / tiles) - 1, for a whole number of units.
 
     Source: CUTLASS, parallelised reductions (split-K), which gives several units a part of k each.
@@ -184,8 +190,8 @@ def split_compute_time(rows: Any, columns: Any, inner: Any, groups: Any, tile_ro
     >>> split_compute_time(1, 512, symbols("k"), 1, 16, 128).subs(compute_units, 8)
     16384*flop*k/(matrix_efficiency*matrix_rate)
     """
-    work = 2 * tile_rows * tile_columns * inner * compute_units * flop
-    return split_passes(rows, columns, groups, tile_rows, tile_columns) * work / (matrix_rate * matrix_efficiency)
+    passes = split_passes(rows, columns, groups, tile_rows, tile_columns)
+    return _passes_time(passes, inner, tile_rows, tile_columns)
 
 
 @formula(

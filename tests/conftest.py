@@ -51,3 +51,17 @@ def call() -> Callable[[Sequence[str]], Called]:
         return Called(code, out.getvalue(), err.getvalue())
 
     return run
+
+
+@pytest.fixture
+def refused(call) -> Callable[[list[str]], str]:
+    """The one line that a refused command line is answered with."""
+
+    def ask(arguments: list[str]) -> str:
+        done = call(arguments)
+        assert (done.code, done.out) == (2, ""), done
+        assert done.err.startswith("symperf: ")
+        assert done.err.count("\n") == 1
+        return done.err
+
+    return ask

@@ -29,20 +29,6 @@ LONG = "n" * 300
 ENDLESS = Path("/dev/zero")
 
 
-@pytest.fixture
-def refused(call) -> Callable[[list[str]], str]:
-    """The one line that a refused command line is answered with."""
-
-    def ask(arguments: list[str]) -> str:
-        done = call(arguments)
-        assert (done.code, done.out) == (2, ""), done
-        assert done.err.startswith("symperf: ")
-        assert done.err.count("\n") == 1
-        return done.err
-
-    return ask
-
-
 @pytest.mark.parametrize("setting", ["host_latency=3 us", "jitter=5 %", "overhead_latency=1 ms"])
 @pytest.mark.parametrize("tp", [1, 2])
 def test_overheads_of_one_device_and_of_several(call, setting: str, tp: int) -> None:

@@ -23,7 +23,6 @@ from symperf.formulas import matmul, thin
 from symperf.generation.stack import CATALOGUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 EDGES = [1, 2, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 512]
@@ -32,20 +31,6 @@ MOE = shlex.split("infer mixtral-8x7b -s h100-sxm --dp 4 --ep 4 --batch 4 --prom
 TRAIN = shlex.split("train mixtral-8x7b -s h100-sxm --tp 2 --dp 4 --ep 4 --batch 16 --sequence 64")
 DENSE = shlex.split("train gpt-22b-1-layer -s a100-80gb-sxm --batch 8 --sequence 64")
 ALLOCATE = shlex.split("allocate gpt-22b-1-layer --tp 2 --batch 8 --json")
-
-
-@pytest.fixture
-def refused(call) -> Callable[[list[str]], str]:
-    """The one line that a refused command line is answered with."""
-
-    def ask(arguments: list[str]) -> str:
-        done = call(arguments)
-        assert (done.code, done.out) == (2, ""), done
-        assert done.err.startswith("symperf: ")
-        assert done.err.count("\n") == 1
-        return done.err
-
-    return ask
 
 
 def trained(**values: Any) -> Any:
