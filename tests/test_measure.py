@@ -17,7 +17,7 @@ import pytest
 
 from symperf.calibration.table import NEEDED, read
 from symperf.errors import InputError
-from symperf.measuring import attention, elementwise, gemm, launch, steps, streams
+from symperf.measuring import attention, decoding, elementwise, gemm, launch, steps, streams, sustained
 from symperf.measuring.bench import Bench, NotMeasuredError
 from symperf.measuring.clock import Clock
 from symperf.measuring.columns import COLUMNS, KINDS
@@ -65,6 +65,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     monkeypatch.setattr("symperf.measuring.clock.SUSTAINED", 0.002)
     monkeypatch.setattr("symperf.measuring.clock.WARM", 0.0)
     monkeypatch.setattr("symperf.measuring.clock.BURSTS", 2)
+    monkeypatch.setattr("symperf.measuring.clock.LASTING", 0.002)
     monkeypatch.setitem(JOBS, "elementwise", lambda: elementwise.jobs()[:6])
     return fake
 
@@ -118,10 +119,53 @@ def test_other_plans() -> None:
     assert {job.row["name"] for job in attention.jobs()} >= {"forward", "backward", "decode"}
     adam = [job.row for job in elementwise.jobs() if job.row["name"] == "adam"]
     assert all(row["bytes"] == 28 * row["elements"] for row in adam)
+    apart = [job.row for job in elementwise.jobs() if job.row["name"] in ("adam_foreach", "adam_loop")]
+    assert {row["bytes"] / row["elements"] for row in apart} == {4 * (3 + 2 + 3 + 2 + 2 + 2 + 4)}
+    assert all(row["kernels"] >= 7 for row in apart)
     assert {job.mode for job in launch.jobs()} == {"stream", "graph", "host"}
     assert any(job.row.get("vocabulary") for job in steps.jobs())
     assert SHARES.keys() == {*JOBS, "collective"} == set(KINDS)
     assert sum(SHARES.values()) == pytest.approx(1.1)
+
+
+def test_loads_that_last() -> None:
+    """Each load has the FLOPs and bytes of one call, and rest comes first, since energies count from there."""
+    jobs = sustained.jobs()
+    assert jobs[0].row["name"] == "idle"
+    assert {job.mode for job in jobs} == {"sustained"}
+    for job in jobs:
+        row = job.row
+        if row["name"].startswith("gemm"):
+            assert row["flops"] == 2 * row["m"] * row["n"] * row["k"]
+        if row["name"] in ("read", "copy"):
+            assert row["bytes"] == row["elements"] * 4 * streams.BUFFERS[row["name"]]
+    whole = next(job.row for job in jobs if job.row["name"] == "forward")
+    assert whole["flops"] == 2 * whole["batch"] * whole["sequence"] ** 2 * whole["heads"] * whole["head_dim"]
+
+
+def test_the_decode_steps_of_parts() -> None:
+    """Parts of a block have the block's heads and inner width together, and the whole residual stream."""
+    rows = [job.row for job in decoding.jobs()]
+    assert {job.mode for job in decoding.jobs()} == {"graph"}
+    for hidden, ffn, heads, kv_heads in decoding.MODELS:
+        mine = [row for row in rows if row["hidden"] == hidden and row["batch"] == 1]
+        for parts, row in zip(decoding.PARTS, mine, strict=True):
+            assert (row["ffn"] * parts, row["heads"] * parts, row["kv_heads"] * parts) == (ffn, heads, kv_heads)
+            assert row["sequence"] == 1 < row["context"]
+
+
+def test_power_is_read_at_the_end_of_a_load(torch: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings of the first seconds, when the clock has not settled, do not count."""
+    asked: list[float] = []
+    since = Sampler.since
+    monkeypatch.setattr(Sampler, "since", lambda self, began: asked.append(began) or since(self, began))
+    clock = itertools.count(0.0, 0.25)
+    monkeypatch.setattr("symperf.measuring.measure.time.monotonic", lambda: next(clock))
+    found = measure(600, ("power",))
+    assert {row["mode"] for row in found.rows} == {"sustained"}
+    assert len(found.rows) == len(sustained.jobs()) == len(asked)
+    assert all(later - earlier >= 0.25 for earlier, later in itertools.pairwise(asked))
+    assert torch.mm.called
 
 
 def test_rows_come_as_they_are_measured(torch: MagicMock) -> None:
@@ -149,7 +193,7 @@ def test_a_row_that_fails_is_left_out(torch: MagicMock) -> None:
     assert any(row["kind"] == "copy" for row in found.rows)
     bench = Bench(torch, "Some GPU", "2.0", 2**38, 2**25)
     with pytest.raises(NotMeasuredError, match="no product in fp8"):
-        gemm._product(bench, 16, 4096, 4096, "fp8")
+        gemm.product(bench, 16, 4096, 4096, "fp8")
 
 
 def test_a_broken_device_ends_a_kind(torch: MagicMock) -> None:
@@ -274,7 +318,7 @@ def test_nothing_to_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--only", "gem"), "--only: found 'gem', expected launch or copy"),
+        (("--only", "gem"), "--only: found 'gem', expected launch or copy or elementwise"),
         (("--only", "gem"), "did you mean gemm?"),
         (("--only", ""), "--only: found ''"),
         (("--seconds", "0"), "--seconds: found 0, expected 1 to 86400"),

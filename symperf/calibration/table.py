@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_BYTES = 100_000_000
-COUNTS = ("m", "n", "k", "batch", "sequence", "context", "heads", "kv_heads", "head_dim", "ranks", "kernels", "bytes")
+COUNTS = (
+    *("m", "n", "k", "batch", "sequence", "context", "heads", "kv_heads", "head_dim", "ranks", "kernels"),
+    *("bytes", "flops"),
+)
 """Columns of whole numbers, one or more."""
 NEEDED = {
     "gemm": ("m", "n", "k"),
@@ -26,6 +29,7 @@ NEEDED = {
     "attention": ("name", "batch", "sequence", "heads", "head_dim"),
     "collective": ("name", "ranks", "bytes"),
     "launch": ("name",),
+    "power": ("name",),
     "step": (),
 }
 """What a row of each kind must say, beside `seconds`."""

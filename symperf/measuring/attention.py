@@ -36,7 +36,8 @@ def _cached(heads: tuple[int, int, int], cache: tuple[int, int]) -> int:
     return 4 * cache[0] * cache[1] * heads[1] * heads[2]
 
 
-def _row(name: str, heads: tuple[int, int, int], batch: int, sequence: int, context: int) -> dict[str, Any]:
+def row(name: str, heads: tuple[int, int, int], batch: int, sequence: int, context: int) -> dict[str, Any]:
+    """The columns of a call, with the bytes of queries, keys, values and results, each once."""
     query, key_value, width = heads
     size = 2 * batch * width * (2 * sequence * query + 2 * context * key_value)
     return {
@@ -56,25 +57,30 @@ def _row(name: str, heads: tuple[int, int, int], batch: int, sequence: int, cont
 def _whole(heads: tuple[int, int, int], shape: tuple[int, int], way: str, backend: str) -> Job:
     batch, sequence = shape
     name = way if backend == "flash" else f"{way}_{backend}"
-    row = _row(name, heads, batch, sequence, sequence) | {"note": f"causal, {backend} kernel"}
+    made = row(name, heads, batch, sequence, sequence) | {"note": f"causal, {backend} kernel"}
     if way == "backward":
-        row["bytes"] *= 2  # the same tensors and their gradients
-    return Job(row, lambda bench: _causal(bench, heads, shape, way, backend))
+        made["bytes"] *= 2  # the same tensors and their gradients
+    return Job(made, lambda bench: causal(bench, heads, shape, way, backend))
 
 
 def _decode(heads: tuple[int, int, int], cache: tuple[int, int]) -> Job:
-    row = _row("decode", heads, cache[0], 1, cache[1]) | {"note": "one query a sequence, flash kernel"}
-    return Job(row, lambda bench: _cache(bench, heads, cache))
+    made = row("decode", heads, cache[0], 1, cache[1]) | {"note": "one query a sequence, flash kernel"}
+    return Job(made, lambda bench: _cache(bench, heads, cache))
 
 
-def _tensor(bench: Bench, batch: int, tokens: int, heads: int, width: int, grad: bool = False) -> Any:
+def tensor(bench: Bench, batch: int, tokens: int, heads: int, width: int, grad: bool = False) -> Any:
     """Heads of a projection's result: (batch, tokens, heads, width), seen as (batch, heads, tokens, width)."""
     made = bench.torch.randn((batch, tokens, heads, width), dtype=bench.torch.bfloat16, device="cuda")
     seen = made.transpose(1, 2)
     return seen.requires_grad_(True) if grad else seen
 
 
-def _attend(bench: Bench, backend: str, grouped: bool, causal: bool) -> Callable[..., Any]:
+def attend(bench: Bench, backend: str, grouped: bool, causal: bool) -> Callable[..., Any]:
+    """Attention of queries, keys and values by one kernel.
+
+    Raises:
+        NotMeasuredError: this PyTorch cannot choose it.
+    """
     torch = bench.torch
     attention: Any = getattr(torch.nn, "attention", None)
     chosen = getattr(getattr(attention, "SDPBackend", None), BACKENDS[backend], None)
@@ -89,20 +95,21 @@ def _attend(bench: Bench, backend: str, grouped: bool, causal: bool) -> Callable
     return call
 
 
-def _causal(
+def causal(
     bench: Bench, heads: tuple[int, int, int], shape: tuple[int, int], way: str, backend: str
 ) -> Callable[[int], Any]:
+    """Attention of whole sequences, forward or backward."""
     query_heads, key_value, width = heads
     batch, sequence = shape
     bench.check_fits(16.0 * batch * sequence * width * (query_heads + key_value))
     back = way == "backward"
-    query = _tensor(bench, batch, sequence, query_heads, width, back)
-    key, value = (_tensor(bench, batch, sequence, key_value, width, back) for _ in range(2))
-    attend = _attend(bench, backend, query_heads != key_value, True)
+    query = tensor(bench, batch, sequence, query_heads, width, back)
+    key, value = (tensor(bench, batch, sequence, key_value, width, back) for _ in range(2))
+    run = attend(bench, backend, query_heads != key_value, True)
     if not back:
-        return lambda _: attend(query, key, value)
-    result = attend(query, key, value)
-    gradient = _tensor(bench, batch, sequence, query_heads, width)
+        return lambda _: run(query, key, value)
+    result = run(query, key, value)
+    gradient = tensor(bench, batch, sequence, query_heads, width)
     grad = bench.torch.autograd.grad
     return lambda _: grad(result, (query, key, value), gradient, retain_graph=True)
 
@@ -112,7 +119,7 @@ def _cache(bench: Bench, heads: tuple[int, int, int], cache: tuple[int, int]) ->
     batch, context = cache
     count = min(bench.rotation(_cached(heads, cache)), 64)
     bench.check_fits(_cached(heads, cache) * count)
-    query = _tensor(bench, batch, 1, query_heads, width)
-    caches = [tuple(_tensor(bench, batch, context, key_value, width) for _ in range(2)) for _ in range(count)]
-    attend = _attend(bench, "flash", query_heads != key_value, False)
-    return turns(lambda pair: attend(query, *pair), caches)
+    query = tensor(bench, batch, 1, query_heads, width)
+    caches = [tuple(tensor(bench, batch, context, key_value, width) for _ in range(2)) for _ in range(count)]
+    run = attend(bench, "flash", query_heads != key_value, False)
+    return turns(lambda pair: run(query, *pair), caches)

@@ -21,6 +21,12 @@ BURSTS = 7
 MOST = 100
 """Calls in a burst: they and their kernels must fit the device's queue while it is held up."""
 CYCLES = 2e9
+LASTING = 2.5
+"""Seconds of a load whose power is read: nvidia-smi averages over one, and the clock must have settled."""
+SETTLED = 1.1
+"""The last seconds of it, whose readings count."""
+PARTS = 50
+MOST_AHEAD = 5000
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,28 @@ class Clock:
             call(at)
         self._torch.cuda.synchronize()
         return _of([self._burst(call, count, 0.0)[0] for _ in range(BURSTS)], count * BURSTS)
+
+    def sustained(self, call: Callable[[int], Any]) -> Timing:
+        """Time of calls back to back for `LASTING` seconds, the latter half of them."""
+        for at in range(3):
+            call(at)
+        self._torch.cuda.synchronize()
+        estimate = max(self._burst(call, 3, 0.0))
+        count = min(MOST_AHEAD, max(1, math.ceil(LASTING / PARTS / max(estimate, 1e-6))))
+        times: list[float] = []
+        began = time.monotonic()
+        last = self._event()
+        last.record()
+        while len(times) < 2 or time.monotonic() - began < LASTING:
+            for at in range(count):
+                call(at)
+            event = self._event()
+            event.record()
+            event.synchronize()
+            times.append(last.elapsed_time(event) * 1e-3 / count)
+            last = event
+        settled = times[len(times) // 2 :]
+        return Timing(sum(settled) / len(settled), count * len(times), _of(settled, 1).spread)
 
     def _sustained(self, call: Callable[[int], Any], estimate: float) -> Timing:
         for at in range(math.ceil(WARM / max(estimate, 1e-6))):

@@ -14,20 +14,23 @@ if TYPE_CHECKING:
 
 ROWS = tuple(2**power for power in range(15))
 FEW_ROWS = (1, 8, 64, 512, 4096, 16384)
-LAYERS = {  # hidden: outputs of qkv, of up (and gate), inputs of down
-    4096: (6144, 28672, 14336),  # Llama 3 8B
-    5120: (15360, 27648, 13824),  # Llama 2 13B
-    8192: (10240, 57344, 28672),  # Llama 3 70B
-}
+LAYERS = (  # hidden; outputs of qkv, of up (and gate), inputs of down
+    (4096, 6144, 28672, 14336),  # Llama 3 8B
+    (4096, 12288, 22016, 11008),  # Llama 2 7B
+    (5120, 15360, 27648, 13824),  # Llama 2 13B
+    (8192, 10240, 57344, 28672),  # Llama 2 and 3 70B
+)
 SQUARES = (1024, 2048, 4096, 8192, 16384)
 PARTS = (1, 2, 4, 8)
+DECODED = (1, 16)
+"""Rows of a decode step, which runs in CUDA graphs."""
 SAMPLE = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (8192, 8192), (7168, 8192), (8192, 3584))
 
 
 def products() -> list[tuple[str, int, int]]:
     """Name, n and k of the projections of layers in 1 to 8 parts, and of square ones; each once."""
     found: dict[tuple[int, int], str] = {}
-    for hidden, (qkv, up, down) in LAYERS.items():
+    for hidden, qkv, up, down in LAYERS:
         for parts in PARTS:
             for name, n, k in (
                 ("qkv", qkv // parts, hidden),
@@ -42,11 +45,11 @@ def products() -> list[tuple[str, int, int]]:
 
 
 def jobs() -> list[Job]:
-    """The grid in bf16; samples in fp8, fp16 and, of few rows, in CUDA graphs."""
+    """The grid in bf16; samples in fp8 and fp16; those of a decode step in CUDA graphs."""
     grid = [(name, m, n, k) for name, n, k in products() for m in ROWS]
     few = [(name, m, n, k) for name, n, k in products()[::2] for m in FEW_ROWS]
     some = [("sample", m, n, k) for n, k in SAMPLE for m in FEW_ROWS]
-    thin = [("sample", m, n, k) for n, k in SAMPLE for m in ROWS[:9:2]]
+    thin = [(name, m, n, k) for name, n, k in products() for m in DECODED]
     found = [_job(*shape, "bf16", "stream") for shape in scattered(grid)]
     others = [_job(*shape, "fp8", "stream") for shape in scattered(few)]
     others += [_job(*shape, "bf16", "graph") for shape in scattered(thin)]
@@ -64,11 +67,15 @@ def _job(name: str, m: int, n: int, k: int, dtype: str, mode: str) -> Job:
     width = WIDTHS[dtype]
     size = width * (m * k + n * k) + max(width, 2) * m * n
     row = {"kind": "gemm", "name": name, "dtype": dtype, "m": m, "n": n, "k": k, "bytes": size}
-    return Job(row, lambda bench: _product(bench, m, n, k, dtype), mode)
+    return Job(row, lambda bench: product(bench, m, n, k, dtype), mode)
 
 
-def _product(bench: Bench, m: int, n: int, k: int, dtype: str) -> Callable[[int], Any]:
-    """X W^T as a linear layer computes it; weights in turns."""
+def product(bench: Bench, m: int, n: int, k: int, dtype: str) -> Callable[[int], Any]:
+    """X W^T as a linear layer computes it, (m, k) by (n, k); weights in turns.
+
+    Raises:
+        NotMeasuredError: it does not fit, or this PyTorch has no such product.
+    """
     torch = bench.torch
     left = bench.views(dtype, 0, (m, k), rotate=False)[0]
     weights = [weight.t() for weight in bench.views(dtype, 1, (n, k))]

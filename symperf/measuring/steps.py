@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import decoding
 from .jobs import Job
 
 if TYPE_CHECKING:
@@ -55,12 +56,13 @@ WHOLE = (
 
 
 def jobs() -> list[Job]:
-    """Blocks forward, and forward with backward; whole steps with the optimizer."""
-    found = [_job(size, way) for size in BLOCKS for way in ("forward", "forward+backward")]
-    return [*found, *(_job(size, "training step") for size in WHOLE)]
+    """Blocks forward, and forward with backward; whole steps with the optimizer; blocks that generate tokens."""
+    found = [block(size, way) for size in BLOCKS for way in ("forward", "forward+backward")]
+    return [*found, *(block(size, "training step") for size in WHOLE), *decoding.jobs()]
 
 
-def _job(size: Size, way: str) -> Job:
+def block(size: Size, way: str) -> Job:
+    """A stack forward, with its backward pass, or a whole training step."""
     row: dict[str, Any] = {"kind": "step", "name": f"{size.name} {way}", "dtype": "bf16"}
     for key in ("batch", "sequence", "heads", "kv_heads", "head_dim", "hidden", "ffn", "layers"):
         row[key] = getattr(size, key)

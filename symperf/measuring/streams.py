@@ -28,10 +28,11 @@ def _job(name: str, size: int) -> Job:
     row = {"kind": "copy", "name": name, "dtype": "fp32", "elements": size // 4, "bytes": size * BUFFERS[name]}
     if name.startswith("l2"):
         row["note"] = "the same buffers in every call: L2 may hold them"
-    return Job(row, lambda bench: _call(bench, name, size))
+    return Job(row, lambda bench: stream(bench, name, size))
 
 
-def _call(bench: Bench, name: str, size: int) -> Callable[[int], Any]:
+def stream(bench: Bench, name: str, size: int) -> Callable[[int], Any]:
+    """A copy, read or triad of buffers of `size` bytes; of l2 the same ones in every call."""
     torch = bench.torch
     count = BUFFERS[name]
     rotation = 1 if name.startswith("l2") else bench.rotation(count * size)
