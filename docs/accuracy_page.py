@@ -10,6 +10,7 @@ import csv
 import io
 from pathlib import Path
 
+import accuracy_blocks
 import accuracy_evidence
 
 from symperf.validation import report as tables
@@ -138,7 +139,7 @@ def page(found: Report) -> str:
     lines += ["", "![measured against predicted, by family](accuracy/scatter.png)", ""]
     lines += ["Every row: [rows.csv](accuracy/rows.csv).", "", *beside_other_tools(found), "", *reference_rows(found)]
     lines += ["", *accuracy_evidence.section(found, scored)]
-    lines += ["", *layers(found), "", "## Worst rows", "", *worst_rows(found)]
+    lines += ["", *accuracy_blocks.section(), "", *layers(found), "", "## Worst rows", "", *worst_rows(found)]
     lines += ["", "## Left out", "", "Every row: [left_out.csv](accuracy/left_out.csv).", ""]
     return "\n".join([*lines, *tables.left_out_table(found)]) + "\n"
 

@@ -15,7 +15,7 @@ from .atoms import Max
 from .dimension import BYTE, FLOP, ONE, SECOND
 from .formula import formula
 from .roofline import corner, ridge_time
-from .sources import KUNDU, NARAYANAN
+from .sources import ENERGY_ROOFLINE, KUNDU, NARAYANAN
 from .symbols import (
     flop,
     launch_latency,
@@ -23,6 +23,7 @@ from .symbols import (
     matrix_rate,
     memory_bandwidth,
     memory_efficiency,
+    sustained_efficiency,
 )
 from .tiles import best_tile_time, fewest_passes_time, matmul_reread_bytes
 
@@ -168,6 +169,31 @@ def smooth_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     """
     compute = smooth_compute_time(rows, columns, inner, groups)
     return ridge_time(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + launch_latency
+
+
+@formula(
+    glyph=r"T_{mm}^{P}",
+    dimension=SECOND,
+    source=ENERGY_ROOFLINE,
+    increasing="columns flop groups inner product_time rows",
+    decreasing="matrix_rate sustained_efficiency",
+    curvature="convex",
+)
+def power_limited_time(product_time: Any, rows: Any, columns: Any, inner: Any, groups: Any) -> Any:
+    """Time of a product under a power limit, max(T, 2 m n k g / (F eta_P)): power is one more resource.
+
+    Assumes: the load lasts, so that the clock has settled; all of the power that is not static goes to the FLOPs, whose
+    energy does not depend on the shape. A product whose tiles leave units idle is no slower for the limit until the
+    others reach it. Short bursts after a pause run at a higher clock.
+
+    Source: Choi et al. 2013, the power cap of the roofline: W e_F / (P - P_s), here as a share of the peak. Measured on
+    an H200: eight products of 8192 rows run at 0.67 to 0.70 of the peak at 700 W (`benchmarks/calibration/h200.py`).
+
+    >>> from sympy import symbols
+    >>> power_limited_time(*symbols("T m n k g"))
+    Max(T, 2*flop*g*k*m*n/(matrix_rate*sustained_efficiency))
+    """
+    return Max(product_time, matmul_flops(rows, columns, inner, groups) / (matrix_rate * sustained_efficiency))
 
 
 @formula(

@@ -47,6 +47,8 @@ class Kernels:
             time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
         else:
             time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
+        if self.structure.power_limited:
+            time = matmul.power_limited_time(time, rows, columns, inner, groups)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
 

@@ -29,6 +29,7 @@ CATALOGUE: Final = Path(__file__).parent / "catalogue" / "stacks" / "training"
 SHARE: Final = Limits(FRACTION, 1e-3, 1.0)
 SCALED: Final = (
     "matrix_efficiency",
+    "sustained_efficiency",
     "fp8_efficiency",
     "vector_efficiency",
     "memory_efficiency",

@@ -66,6 +66,7 @@ class Structure:
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
         in_switch: the switch of a scale-up domain can add.
+        power_limited: power bounds lasting products in 16 bits.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
         node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
@@ -101,6 +102,7 @@ class Structure:
     overheads: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     in_switch: bool = False
+    power_limited: bool = False
     sent: tuple[str, ...] = ()
 
     @property

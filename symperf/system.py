@@ -35,7 +35,7 @@ _MAX_BYTES: Final = 1_000_000
 class System:
     """A device, its memory levels, its network and the attainable share of each; immutable, SI units.
 
-    `levels`, `quantised`, `tiers` and `in_switch` are structural: they decide which terms the formulas have. `levels`
+    `levels`, `quantised`, `tiers`, `in_switch` and `power_limited` decide which terms the formulas have. `levels`
     ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that matrix
     products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" first.
     """
@@ -53,6 +53,11 @@ class System:
     def in_switch(self) -> bool:
         """Whether switches of a scale-up domain add: `switch_efficiency` is given."""
         return "switch_efficiency" in self.quantities
+
+    @property
+    def power_limited(self) -> bool:
+        """Whether power bounds lasting products before their tiles do: `sustained_efficiency` is given."""
+        return "sustained_efficiency" in self.quantities
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> System:

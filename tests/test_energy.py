@@ -223,15 +223,28 @@ def test_the_command_line_has_the_keys(capsys: pytest.CaptureFixture[str]) -> No
     asked = ["gpt-22b", "-s", "h100-sxm", "--tp", "8"]
     assert main(["train", *asked, "--batch", "8", "--sequence", "2048", "--json", "--grid", "world"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["energy_j"]["basis"] == "board"
+    assert found["energy_j"]["basis"] == "resources"
     assert found["cost"]["dollars_per_device_hour"] == pytest.approx(4.916)
     assert found["carbon_kg"] == pytest.approx(found["energy_j"]["total"] / 3.6e6 * 0.481)
     assert main(["infer", *asked, "--batch", "1", "--prompt", "16", "--generate", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["carbon_kg"] is None
     assert main(["train", *asked, "--batch", "8", "--sequence", "2048", "--energy", "--cost"]) == 0
     printed = capsys.readouterr().out
-    assert "board power all the time" in printed
+    assert "board power all the time" not in printed
     assert "a million tokens" in printed
+    asked[2] = "a100-80gb-sxm"
+    assert main(["train", *asked, "--batch", "8", "--sequence", "2048", "--energy"]) == 0
+    assert "board power all the time" in capsys.readouterr().out
+
+
+def test_measured_energies_give_the_watts_of_a_step_that_was_measured() -> None:
+    """Blocks of Llama 2 70B on an H200 drew 695 W (benchmarks/calibration/h200.csv, kind power, the last row)."""
+    system = sf.System.load("h200-sxm")
+    plan = sf.Plan(attention="flash", dropout=False, recompute="none")
+    run = sf.training(sf.Model.load("llama-2-70b"), system, plan, batch=1, sequence=4096, stack="flash-attention-2")
+    energy = run.energy()
+    assert set(energy.missing) == {"l2", "vector"}
+    assert energy.mean_power == pytest.approx(695, rel=0.15)
 
 
 def test_a_generated_system_tells_all_energies() -> None:

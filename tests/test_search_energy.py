@@ -98,7 +98,7 @@ def test_the_front_stays_one_of_time_and_memory() -> None:
     assert [(r["time_s"], r["memory_bytes"]) for r in time] == [(r["time_s"], r["memory_bytes"]) for r in joules]
 
 
-COMMAND = ["search", "gpt2", "-s", "h100-sxm", "--devices", "4", "--batch", "8", "--sequence", "256"]
+COMMAND = ["search", "gpt2", "-s", "a100-80gb-sxm", "--devices", "4", "--batch", "8", "--sequence", "256"]
 COMMAND += ["--require", "cp=1", "--require", "zero=0,1", "--require", "schedule=1f1b", "--by", "tokens-per-joule"]
 
 

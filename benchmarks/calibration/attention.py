@@ -1,18 +1,47 @@
-"""The share of the matrix peak that fused attention kernels reach, from the published figures in attention.csv.
+"""The share of the matrix peak that fused attention kernels reach, from attention.csv and the rows of h200.csv.
 
 Run it from anywhere: python benchmarks/calibration/attention.py
 
-Typical, not best: the middle of a published range, or the median over the sequence lengths of a published series. Where
-only the best case is published (A100 backward, B200), it is scaled by the ratio of typical to best that the other
-direction or the H100 has.
+Typical, not best: the middle of a published range, or the median over the sequence lengths of a series. Hopper has
+two for each direction: FlashAttention-3 as published, whose backward has no mask, and the causal kernel of cuDNN
+measured on an H200; its constant is the median over both together. Where only the best case is published (A100
+backward, B200), it is scaled by the ratio of typical to best that the other direction or the published series of the
+H100 has.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from rows import family, number, read
+from rows import column, family, measured, number, read
 
 PEAK = {"A100": 312.0, "H100": 989.4, "B200": 2250.0}
+WORK = {"forward": 2.0, "backward": 5.0}
+"""FLOPs of a causal call, over batch x sequence^2 x heads x width of a head: half of the scores are seen."""
+
+
+def published(direction: str) -> np.ndarray:
+    """The shares of FlashAttention-3 on an H100, by sequence length."""
+    rows = [r for r in read("attention.csv") if r["sequence"] and r["direction"] == direction]
+    found: np.ndarray = column(rows, "tflops") / PEAK["H100"]
+    return found
+
+
+def causal(direction: str) -> np.ndarray:
+    """The shares of cuDNN on an H200, by sequence length: as many key heads as query heads, width 128."""
+    rows = [r for r in measured("attention") if r["name"] == f"{direction}_cudnn" and r["kv_heads"] == r["heads"]]
+    rows.sort(key=lambda row: int(row["sequence"]))
+    batch, sequence, heads, width, seconds = (
+        column(rows, name) for name in ("batch", "sequence", "heads", "head_dim", "seconds")
+    )
+    flops = WORK[direction] * batch * sequence**2 * heads * width
+    found: np.ndarray = flops / seconds / (PEAK["H100"] * 1e12)
+    return found
+
+
+def hopper(direction: str) -> tuple[float, float, float]:
+    """The constant of Hopper, and the least and greatest share of both series."""
+    found = np.concatenate([published(direction), causal(direction)])
+    return float(np.median(found)), float(found.min()), float(found.max())
 
 
 def main() -> None:
@@ -21,14 +50,14 @@ def main() -> None:
     forward = (low + high) / 2
     backward = float(rows["FA2-3"]["share_of_peak"])
     print(f"A100 forward {forward:.3f} ({low} to {high}), backward {backward * forward / high:.3f} (to {backward})")
-    series = {
-        d: np.array([float(r["tflops"]) for r in rows.values() if r["sequence"] and r["direction"] == d]) / PEAK["H100"]
-        for d in ("forward", "backward")
-    }
-    for direction, share in series.items():
-        print(f"H100 {direction} {np.median(share):.3f} ({share.min():.3f} to {share.max():.3f})")
+    for direction in WORK:
+        middle, least, most = hopper(direction)
+        print(f"H100, H200 {direction} {middle:.3f} ({least:.3f} to {most:.3f})")
+        for name, found in (("FlashAttention-3", published(direction)), ("cuDNN, causal", causal(direction))):
+            print(f"    {name:16s} {np.median(found):.3f} ({found.min():.3f} to {found.max():.3f})")
+    typical, back = published("forward"), published("backward")
     best = float(rows["FA3-1"]["tflops"]) / PEAK["H100"]
-    ratios = (np.median(series["forward"]) / best, np.median(series["backward"]) / series["backward"].max())
+    ratios = (np.median(typical) / best, np.median(back) / back.max())
     for r in read("gemm.csv"):
         if family(r) == "FLASHMLA" and number(r) in (3, 4):
             share, ratio = float(r["tflops"]) / PEAK["B200"], ratios[number(r) - 3]

@@ -5,13 +5,14 @@ Run it from anywhere: python benchmarks/calibration/bandwidth.py
 memory_efficiency is the median over the rows of a chip with its memory: FluidX3D in FP32, coalesced read and write,
 DRAM read, write and copy. Where FluidX3D is all there is, its share is scaled by the median, over the parts that have
 both, of (median of all rows) / (FluidX3D row), since that kernel also gathers. Copies of 32 MB are left out: caches
-serve them. reread_efficiency of Hopper comes from NVIDIA's note on its XQA kernel, see `repeated_reads`.
+serve them. The H200's are copies, reads and triads of at least 256 MB of our own (h200.csv). reread_efficiency of
+Hopper comes from NVIDIA's note on its XQA kernel, see `repeated_reads`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from rows import family, read
+from rows import column, family, measured, read
 
 GROUPS = {
     "A100 80 GB": ("A100-80GB-SXM4", "A100-80GB-PCIe"),
@@ -25,7 +26,6 @@ GROUPS = {
 SINGLE = (  # parts with a FluidX3D row only
     "A100-40GB-SXM4",
     "V100-SXM2-32GB",
-    "H200-SXM5",
     "H100-80GB-PCIe",
     "H100-94GB-NVL",
     "MI300X",
@@ -35,6 +35,8 @@ SINGLE = (  # parts with a FluidX3D row only
     "A10",
     "RTX 4090",
 )
+
+H200_BANDWIDTH = 4800e9
 
 
 def shares(keys: tuple[str, ...]) -> dict[str, float]:
@@ -65,6 +67,13 @@ def stencil_ratio() -> float:
     return float(np.median(found))
 
 
+def own_shares() -> np.ndarray:
+    """The shares of 4800 GB/s of copies, reads and triads measured on an H200."""
+    rows = [r for r in measured("copy") if r["name"] in ("copy", "read", "triad") and float(r["bytes"]) >= 256e6]
+    found: np.ndarray = column(rows, "bytes") / column(rows, "seconds") / H200_BANDWIDTH
+    return found
+
+
 def memory_share(keys: tuple[str, ...]) -> float:
     """memory_efficiency of parts: the median share of their rows, scaled where FluidX3D is all there is."""
     only = all(row.startswith("FLUIDX3D") for row in shares(keys))
@@ -84,14 +93,14 @@ def repeated_reads(devices: int) -> float:
     The kernel without XQA reads each key and value for 8 query heads, through L2; with XQA it reads them once, from
     device memory. All else is alike in a step of the same batch b, so that the two times of a step, b over the rates,
     differ by the difference of these times. Divided by b it is that of one sequence: bytes of the cache at the mean
-    context on one device, 8 Q / (share x 8986 GB/s) - Q / (0.775 x 4800 GB/s).
+    context on one device, 8 Q / (share x 8986 GB/s) - Q / (eta 4800 GB/s), where eta is its memory_efficiency.
 
     Assumes: the same batch on both sides, a cache in FP8, prefill of 128 tokens left out.
     """
     without, with_xqa = XQA[devices]
     context = 128 + 2048 / 2
     cache = 2 * 80 * 8 * 128 * context / devices
-    once = cache / (0.775 * 4800e9)
+    once = cache / (float(np.median(own_shares())) * H200_BANDWIDTH)
     return 8 * cache / (1 / without - 1 / with_xqa + once) / 8986e9
 
 
@@ -110,6 +119,9 @@ def main() -> None:
         stencil = next(v for i, v in rows.items() if i.startswith("FLUIDX3D"))
         medians.append(stencil * ratio)
         print(f"    {key:16s} {stencil:.3f} -> {min(stencil * ratio, 1):.3f}  {' '.join(rows)}")
+    own = own_shares()
+    medians.append(float(np.median(own)))
+    print(f"H200, measured here {medians[-1]:.3f} ({own.min():.3f} to {own.max():.3f}), {len(own)} rows")
     low, middle, high = np.percentile(medians, [10, 50, 90])
     print(f"Default: median of {len(medians)} parts {middle:.3f}, 10th to 90th percentile {low:.3f} to {high:.3f}")
     for r in read("membw.csv"):

@@ -6,9 +6,10 @@ Times are those of `symperf.formulas.thin.thin_matmul_time` itself (the best til
 memory), evaluated in NumPy, so that fit and use cannot drift apart.
 
 matrix_efficiency means sustained: it is fitted to the products with M >= 2048 and 2 M N K >= 4e11 FLOP, long enough for
-the clock to settle. Shorter ones run at higher clocks, and no formula has every tile: its low and high are the 5th and
-95th percentile of what single products of M >= 512 rows ask for. launch_latency is the median of
-time - bytes / (bandwidth x memory_efficiency) over M <= 8 (never below zero).
+the clock to settle. Shorter ones run at higher clocks. Where what power sustains is a symbol of its own (h200.py, the
+H100's chip), it is fitted to those of 512 to 4096 rows that take less than 2 ms instead. No formula has every tile: low
+and high are the 5th and 95th percentile of what single products of M >= 512 rows ask for. launch_latency is the median
+of time - bytes / (bandwidth x memory_efficiency) over M <= 8 (never below zero).
 
 ridge_efficiency, which acts only where work and traffic are nearly as long, is fitted after the others to the products
 of 32 to 1024 rows, by the least mean absolute log error. Its low and high are the 5th and 95th percentile of what
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 from bandwidth import memory_share
-from rows import family, read
+from rows import column, family, measured, read
 
 from symperf.formulas import matmul, thin
 from symperf.formulas import symbols as sym
@@ -36,15 +37,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 4e11
+BRIEF = 2e-3
+POWER_LIMITED = ("H100-80GB-SXM5",)
+"""Parts whose `sustained_efficiency` is measured."""
 FITTED = "Llama-2-70b-hf"
 # compute units, dense FP16 rate, measured L2 read (membw.csv), L2 bytes, device bandwidth, rows of membw.csv
 PARTS = {
     "A100-80GB-SXM4": (108, 312e12, 3094.17e9, 40 * 2**20, 2039e9, ("A100-80GB-SXM4", "A100-80GB-PCIe")),
     "H100-80GB-SXM5": (132, 989.4e12, 8827.54e9, 50 * 2**20, 3350e9, ("H100-80GB-SXM5", "H800-SXM5")),
     "A40": (84, 149.7e12, 1e15, 6 * 2**20, 696e9, ("A40",)),
+    "NVIDIA H200": (132, 989e12, 8827.54e9, 50 * 2**20, 4800e9, ("H200-SXM5",)),
 }
+VIDUR = ("A100-80GB-SXM4", "H100-80GB-SXM5", "A40")
+"""The parts of which gemm.csv has layers; h200.csv has those of the other (h200.py)."""
 TILES = {sym.tile_long: 256, sym.tile_wide: 128, sym.tile_narrow: 64, sym.tile_thin: 16, sym.statistic_bytes: 4}
-ASSUMED = TILES | {sym.gap_latency: 0, sym.graph_removal: 0, sym.launch_latency: 0, sym.l2_efficiency: 1, sym.flop: 1}
+NONE = {sym.gap_latency: 0, sym.graph_removal: 0, sym.launch_latency: 0}
+ASSUMED = TILES | NONE | {sym.l2_efficiency: 1, sym.sustained_efficiency: 1, sym.flop: 1}
 
 
 def products(part: str) -> tuple[np.ndarray, ...]:
@@ -81,6 +89,23 @@ def kernel(
     return compiled()(m, n, k, *(value * full for value in (*PARTS[part][:5], efficiency, share, ridge)))
 
 
+def sustained_shares() -> np.ndarray:
+    """The shares of 989 TFLOP/s at which power lets lasting products of 8192 rows run on the H100's chip (h200.csv)."""
+    rows = [r for r in measured("power") if (r["name"], r["dtype"], r["m"]) == ("gemm", "bf16", "8192")]
+    found: np.ndarray = column(rows, "flops") / column(rows, "seconds") / PARTS["NVIDIA H200"][1]
+    return found
+
+
+def deciding(part: str) -> np.ndarray:
+    """The rows that matrix_efficiency is fitted to."""
+    m, n, k, t = products(part)
+    if part in POWER_LIMITED:
+        chosen: np.ndarray = (m >= 512) & (m <= 4096) & (t < BRIEF)
+    else:
+        chosen = (m >= 2048) & (2 * m * n * k >= LONG)
+    return chosen
+
+
 def start(part: str, chosen: np.ndarray, share: float) -> np.ndarray:
     """What the thinnest of the chosen products take beside their bytes."""
     m, n, k, t = (x[chosen] for x in products(part))
@@ -90,8 +115,13 @@ def start(part: str, chosen: np.ndarray, share: float) -> np.ndarray:
 
 
 def fit(part: str, chosen: np.ndarray, share: float, launch: float) -> tuple[float, float]:
-    """The efficiency of the least mean absolute log error, and that error."""
-    m, n, k, t = (x[chosen] for x in products(part))
+    """The efficiency of the least mean absolute log error among the chosen VIDUR rows, and that error."""
+    return least(part, tuple(x[chosen] for x in products(part)), share, launch)
+
+
+def least(part: str, rows: tuple[np.ndarray, ...], share: float, launch: float) -> tuple[float, float]:
+    """The same of any rows: m, n, k and seconds."""
+    m, n, k, t = rows
 
     def loss(e: float) -> float:
         return float(np.abs(np.log((kernel(part, m, n, k, e, share) + launch) / t)).mean())
@@ -141,9 +171,8 @@ def held_out(part: str, share: float) -> float:
     """Print and return the median error on models that the constants were not fitted to."""
     m, n, k, t = products(part)
     fitted = models(part) == FITTED
-    long = fitted & (m >= 2048) & (2 * m * n * k >= LONG)
     launch = float(np.median(start(part, fitted, share)))
-    e, _ = fit(part, long, share, launch)
+    e, _ = fit(part, fitted & deciding(part), share, launch)
     ridge, _, _ = fit_ridge(part, fitted, e, share, launch)
     error = np.abs((kernel(part, m, n, k, e, share, ridge) + launch) / t - 1)
     seen = set(zip(m[fitted], n[fitted], k[fitted], strict=True))  # other models have some layers of the same shape
@@ -160,7 +189,7 @@ def held_out(part: str, share: float) -> float:
 def main() -> None:
     best_shape = {r["hw_key"]: r for r in read("gemm.csv") if family(r) == "MAMF" and r["dtype_in"] == "bf16"}
     ratios = []
-    for part in PARTS:
+    for part in VIDUR:
         m, n, k, t = products(part)
         share = memory_share(PARTS[part][5])
         few = m <= 8
@@ -174,11 +203,19 @@ def main() -> None:
         flop = 2 * m * n * k
         long = (m >= 2048) & (flop >= LONG)
         e, loss = fit(part, long, share, launch)
+        sustained = e
         e_all, loss_all = fit(part, m >= 2048, share, launch)
         print(
             f"    matrix_efficiency {e:.3f} (error {loss:.1%}, {long.sum()} rows); "
             f"all M >= 2048: {e_all:.3f} ({loss_all:.1%})"
         )
+        if part in POWER_LIMITED:
+            brief = deciding(part)
+            e, loss = fit(part, brief, share, launch)
+            sustained = float(np.median(sustained_shares()))
+            print(
+                f"    matrix_efficiency of 512 to 4096 rows under 2 ms {e:.3f} (error {loss:.1%}, {brief.sum()} rows)"
+            )
         achieved = np.percentile((flop / t)[long] / PARTS[part][1], [10, 50, 90])
         print(f"    achieved share of peak in those rows, 10/50/90 %: {achieved.round(3)}")
         ridge, loss, before = fit_ridge(part, m > 0, e, share, launch)
@@ -205,12 +242,12 @@ def main() -> None:
         if part not in best_shape:
             continue
         mamf = float(best_shape[part]["pct_of_peak"]) / 100
-        ratios.append(e / mamf)
-        print(f"    best shape of a search {mamf:.3f}; sustained / best {e / mamf:.3f}")
+        ratios.append(sustained / mamf)
+        print(f"    best shape of a search {mamf:.3f}; sustained {sustained:.3f}, / best {sustained / mamf:.3f}")
     ratio = float(np.median(ratios))
     print(f"Parts with a best-shape row only: matrix_efficiency = best shape x {ratio:.3f}")
     for part, row in best_shape.items():
-        if part not in PARTS:
+        if part not in VIDUR:
             print(
                 f"    {part:16s} {float(row['pct_of_peak']) / 100:.3f} -> "
                 f"{float(row['pct_of_peak']) / 100 * ratio:.3f}  {row['id']}"

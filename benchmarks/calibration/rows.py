@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).parent
 
 
@@ -15,6 +17,17 @@ def read(name: str) -> list[dict[str, str]]:
     if any(row["use"] != "calibration" for row in rows):
         raise ValueError(f"{name} holds a row that is not for calibration")
     return rows
+
+
+def measured(kind: str) -> list[dict[str, str]]:
+    """The rows of one kind that `symperf measure` wrote on an H200: all of them calibrate, none is scored."""
+    with (HERE / "h200.csv").open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["kind"] == kind]
+
+
+def column(rows: list[dict[str, str]], name: str) -> np.ndarray:
+    """One column of these rows as numbers."""
+    return np.array([float(row[name]) for row in rows])
 
 
 def number(row: dict[str, str]) -> int:

@@ -6,13 +6,20 @@ from ..dimension import BYTE, SECOND
 from .entry import POSITIVE, ZERO_UP, add
 
 matrix_efficiency = add(
-    "efficiency", "matrix_efficiency", r"\eta", "Sustained part of the matrix peak.", domain=POSITIVE
+    "efficiency", "matrix_efficiency", r"\eta", "Attainable part of the matrix peak.", domain=POSITIVE
 )
 ridge_efficiency = add(
     "efficiency",
     "ridge_efficiency",
     r"\eta_{\wedge}",
     "Part of its peaks that a product attains at the ridge, where work and traffic take equally long; 1/2 is in turn.",
+    domain=POSITIVE,
+)
+sustained_efficiency = add(
+    "efficiency",
+    "sustained_efficiency",
+    r"\eta_P",
+    "Part of the matrix peak that the power limit lets products in 16 bits sustain.",
     domain=POSITIVE,
 )
 fp8_efficiency = add(

@@ -90,6 +90,7 @@ first_time = add("formal", "first_time", "T_1", "Extra time of the first stage p
 last_time = add("formal", "last_time", "T_p", "Extra time of the last stage per micro-batch.", SECOND, ZERO_UP)
 work_time = add("formal", "work_time", "T_w", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
 transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SECOND, ZERO_UP)
+product_time = add("formal", "product_time", "T", "Time of a product at the clock of a short load.", SECOND, ZERO_UP)
 overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
 step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
 model_flops = add("formal", "model_flops", "M_f", "FLOPs of the model for one step, all devices.", FLOP, POSITIVE)

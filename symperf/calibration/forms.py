@@ -20,7 +20,7 @@ from ..codegen.interpret import run as interpreted
 from ..codegen.lower import lower
 from ..formulas import attention as att
 from ..formulas import decode as dec
-from ..formulas import roofline
+from ..formulas import matmul, roofline
 from ..formulas import split_decode as split
 from ..formulas.symbols import (
     activation_bytes,
@@ -80,6 +80,8 @@ def form_of(row: Row, system: System) -> Form:
         LeftOutError: it is not: the reason is told to the user.
     """
     mode = row.texts["mode"]
+    if row.kind == "power":
+        return _sustained(row, system)
     if mode not in ("", "stream"):
         raise LeftOutError(f"{row.kind} rows of mode {mode}")
     if row.kind == "step":
@@ -113,6 +115,17 @@ def _gemm(row: Row, dtype: str, system: System) -> Form:
         return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
     thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
     return Form("gemm", "thin" if thin else "product", dtype)
+
+
+def _sustained(row: Row, system: System) -> Form:
+    dtype = row.texts["dtype"]
+    if row.name != "gemm" or dtype not in HALF or not {"m", "n", "k"} <= row.counts.keys():
+        raise LeftOutError("power rows other than products in 16 bits")
+    if "sustained_efficiency" not in system.quantities or dtype not in system.matrix_rates:
+        raise LeftOutError("power rows: the system has no sustained_efficiency")
+    if row.counts["m"] < THIN_ROWS:
+        raise LeftOutError("power rows of few rows")
+    return Form("power", "sustained", dtype)
 
 
 def _cached(row: Row, system: System) -> Form:
@@ -232,6 +245,7 @@ def _time(form: Form, system: System) -> Any:
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,
+        power_limited=False,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)
     match form.formula:
@@ -239,6 +253,8 @@ def _time(form: Form, system: System) -> Any:
             return training.matmul("row", _m, _n, _k).time
         case "thin":
             return inference.matmul("row", _m, _n, _k).time
+        case "sustained":
+            return matmul.power_limited_time(0, _m, _n, _k, 1)
         case "stream":
             return training.stream("row", _q, 0, 0).time + (_c - 1) * launch_latency
         case "cached":

@@ -78,7 +78,7 @@ def check_peaks(families: Sequence[Family], system: System, label: str) -> None:
 def _demands(row: Row, family: Family, system: System) -> list[tuple[float, float, Any, str]]:
     counts = row.counts
     rate = family.fixed.get("matrix_rate", math.inf)
-    if row.kind == "gemm":
+    if row.kind in ("gemm", "power"):
         return [(2.0 * counts["m"] * counts["n"] * counts["k"], rate, RATE, f"{family.form.dtype} peak")]
     if row.kind == "attention":
         tokens = counts["sequence"] * counts.get("context", counts["sequence"])

@@ -19,6 +19,7 @@ CHOSEN = (
     "matrix_efficiency",
     "fp8_efficiency",
     "ridge_efficiency",
+    "sustained_efficiency",
     "attention_efficiency",
     "attention_backward_efficiency",
     "memory_efficiency",

@@ -54,6 +54,7 @@ class InferenceStructure:
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
         in_switch: the switch of a scale-up domain can add.
+        power_limited: power bounds lasting products in 16 bits.
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
@@ -74,6 +75,7 @@ class InferenceStructure:
     called_collectives: bool = False
     own_all_reduce: bool = False
     in_switch: bool = False
+    power_limited: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
 
@@ -118,6 +120,7 @@ def structure_of(
         called_collectives=stack.called_collectives,
         own_all_reduce=stack.own_all_reduce and plan.tp in OWN_RANKS and "peer_latency" in system.quantities,
         in_switch=system.in_switch,
+        power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
     )
