@@ -45,8 +45,8 @@ def shapes() -> list[Row]:
     """Products, copies, attention and collectives, without their times."""
     rows: list[Row] = [
         {"kind": "gemm", "dtype": dtype, "m": m, "n": n, "k": k}
-        for dtype in ("bf16", "fp8")
-        for m in (1, 16, 128, 1024, 2048, 4096, 8192, 16384)
+        for dtype, rows_of in (("bf16", range(15)), ("fp8", range(13, 18)))
+        for m in (2**power for power in rows_of)
         for n, k in ((4096, 4096), (6144, 4096), (8192, 8192), (28672, 8192))
     ]
     rows += [{"kind": "copy", "name": "copy", "bytes": 2**power} for power in range(17, 33)]
@@ -54,7 +54,7 @@ def shapes() -> list[Row]:
         {"kind": "attention", "name": way, "batch": 4, "sequence": s, "heads": heads, "kv_heads": 8, "head_dim": 128}
         for way in ("forward", "backward")
         for s in (512, 1024, 2048, 4096, 8192)
-        for heads in (16, 32)
+        for heads in (16, 32, 64, 128)
     ]
     rows += [
         {"kind": "collective", "name": name, "ranks": ranks, "bytes": round(2 ** (power / 2))}

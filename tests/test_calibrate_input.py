@@ -95,7 +95,7 @@ def _text(rows: list[dict[str, object]]) -> str:
             "bytes in MB rather",
         ),
         ([GEMM | {"seconds": 1e-6}], "line 2: gemm in 1e-06 s is 137.4 PFLOP/s, but the bf16 peak of h200-sxm is 989"),
-        ([GEMM | {"dtype": "fp8", "seconds": 4e-5}], "but the fp8 peak of h200-sxm is 1.979 PFLOP/s"),
+        ([GEMM | {"dtype": "fp8", "m": 65536, "seconds": 4e-4}], "but the fp8 peak of h200-sxm is 1.979 PFLOP/s"),
         ([*COPIES, {"kind": "copy", "bytes": 10**10, "seconds": 1e-3}], "line 19: copy in 0.001 s is 10 TB/s, but the"),
         (
             [{"kind": "collective", "name": "all_reduce", "ranks": 8, "bytes": 10**9, "seconds": 1e-4}],

@@ -122,6 +122,20 @@ def test_calibrate_finds_what_power_sustains(tmp_path: Path) -> None:
     found = sf.calibrate(file, told(0.5), prior=["10"])
     assert found.values == pytest.approx({NAME: 0.66}, rel=0.03)
     assert found.used == len(rows)
-    assert set(found.left_out) == {"power rows other than products in 16 bits", "power rows of few rows"}
+    assert set(found.left_out) == {"power rows other than products in 16 bits or fp8", "power rows of few rows"}
     with pytest.raises(sf.errors.InputError, match="the system has no sustained_efficiency"):
         sf.calibrate(file, "a100-80gb-sxm")
+
+
+def test_lasting_products_in_fp8_set_their_own_share_and_short_ones_do_not(tmp_path: Path) -> None:
+    """A product of a few microseconds runs at a clock that no lasting one keeps."""
+    rows = [
+        {"kind": kind, "name": "gemm", "dtype": "fp8", "mode": mode, "m": 8192, "n": n, "k": k}
+        | {"seconds": 2.0 * 8192 * n * k / (share * 2 * PEAK)}
+        for kind, mode, share in (("power", "sustained", 0.64), ("gemm", "stream", 0.9))
+        for n, k in ((4096, 2048), (2048, 4096), (4096, 1024), (1024, 4096), (2048, 2048), (3072, 2048))
+    ]
+    found = sf.calibrate(write(tmp_path / "fp8.csv", rows), "h200-sxm", fit=["fp8_efficiency"], prior=["10"])
+    assert found.values == pytest.approx({"fp8_efficiency": 0.64}, rel=0.01)
+    assert found.used == 6
+    assert set(found.left_out) == {"gemm rows in fp8 under 150 us: they are over before power bounds them"}

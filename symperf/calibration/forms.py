@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 THIN_ROWS = 512
 """Products of fewer rows are predicted as inference predicts them, which may split them along k; others as training."""
+LASTING = 150e-6
+"""Shorter products in fp8 run at a higher clock than those that `fp8_efficiency` is of, where power bounds those."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
 HALF = ("bf16", "fp16")
@@ -112,6 +114,8 @@ def _gemm(row: Row, dtype: str, system: System) -> Form:
     if dtype not in BYTES or dtype not in system.matrix_rates:
         raise LeftOutError(f"gemm rows in {dtype}: the system has no matrix_rate for it")
     if dtype == "fp8" and "fp8_efficiency" in system.quantities:
+        if system.power_limited and row.seconds < LASTING:
+            raise LeftOutError("gemm rows in fp8 under 150 us: they are over before power bounds them")
         return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
     thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
     return Form("gemm", "thin" if thin else "product", dtype)
@@ -119,13 +123,14 @@ def _gemm(row: Row, dtype: str, system: System) -> Form:
 
 def _sustained(row: Row, system: System) -> Form:
     dtype = row.texts["dtype"]
-    if row.name != "gemm" or dtype not in HALF or not {"m", "n", "k"} <= row.counts.keys():
-        raise LeftOutError("power rows other than products in 16 bits")
-    if "sustained_efficiency" not in system.quantities or dtype not in system.matrix_rates:
-        raise LeftOutError("power rows: the system has no sustained_efficiency")
+    if row.name != "gemm" or dtype not in (*HALF, "fp8") or not {"m", "n", "k"} <= row.counts.keys():
+        raise LeftOutError("power rows other than products in 16 bits or fp8")
+    share = "fp8_efficiency" if dtype == "fp8" else "sustained_efficiency"
+    if share not in system.quantities or dtype not in system.matrix_rates:
+        raise LeftOutError(f"power rows: the system has no {share}")
     if row.counts["m"] < THIN_ROWS:
         raise LeftOutError("power rows of few rows")
-    return Form("power", "sustained", dtype)
+    return Form("power", "sustained", dtype, (("sustained_efficiency", share),))
 
 
 def _cached(row: Row, system: System) -> Form:
