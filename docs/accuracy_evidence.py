@@ -140,6 +140,7 @@ MISSING = {
     "TITAN": "kernels of eager mode, casts to float8 (row-wise above all), attention of other kernels on B200",
     "TITANOLD": "kernels of eager mode; gathers and reductions that do not hide as far as declared",
     "GPUREC": "single lines of a log",
+    "MAXTEXT": "constants of TPUs are defaults, medians of GPUs",
     "MCOREH100": "micro-batch, chunks and recomputation are not told; the fastest layout may not be the one that ran",
     "LLAMA3": "unequal work of context-parallel ranks; congestion of 16,384 devices on RoCE",
     "MCOREMOE": "experts of unequal load; permutation of tokens as kernels of their own",
