@@ -133,7 +133,7 @@ def low_precision_rates(system: System, precision: str) -> Bound:
     if precision not in LOW_PRECISIONS:
         return {}
     half = system.matrix_rate("bf16" if "bf16" in system.matrix_rates else "fp16")
-    known = system.quantities.get("fp8_efficiency") if precision == "fp8" else None
+    known = system.quantities.get("fp8_efficiency") if precision == "fp8" or system.power_limited else None
     efficiency = known or system.quantities["matrix_efficiency"]
     return {
         "attention_rate": (half.value, f"attention, head and routers run in 16 bits: {half.source}"),

@@ -12,7 +12,7 @@ import sympy
 
 from .formulas import attention, collectives, elementwise, expert_parallel, matmul, roofline
 from .formulas.atoms import present
-from .formulas.symbols import activation_bytes, gradient_bytes, node_limit, weight_bytes
+from .formulas.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
 from .groups import expert_group as expert_group
 from .groups import pipeline_group as pipeline_group
 from .groups import tensor_group as tensor_group
@@ -48,7 +48,7 @@ class Kernels:
         else:
             time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
         if self.structure.power_limited:
-            time = matmul.power_limited_time(time, rows, columns, inner, groups)
+            time = matmul.power_limited_time(time, launch_latency, rows, columns, inner, groups)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
 

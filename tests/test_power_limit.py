@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 NAME = "sustained_efficiency"
 SIZES = st.integers(1, 2**16)
 TIMES = st.floats(0.0, 10.0)
+STARTS = st.floats(0.0, 1e-3)
 PEAK = 989e12
 
 
-def limited(time: float, m: int, n: int, k: int, groups: int, share: float) -> float:
-    found = matmul.power_limited_time(time, m, n, k, groups)
+def limited(time: float, start: float, m: int, n: int, k: int, groups: int, share: float) -> float:
+    found = matmul.power_limited_time(time, start, m, n, k, groups)
     values = {"matrix_rate": PEAK, NAME: share, "flop": 1.0}
     return float(found.subs({SYMBOLS[name].symbol: value for name, value in values.items()}))
 
 
-@given(time=TIMES, m=SIZES, n=SIZES, k=SIZES, groups=st.integers(1, 64), share=st.floats(0.05, 1.0))
+@given(time=TIMES, start=STARTS, m=SIZES, n=SIZES, k=SIZES, groups=st.integers(1, 64), share=st.floats(0.05, 1.0))
 def test_the_slower_of_the_product_and_its_energy(
-    time: float, m: int, n: int, k: int, groups: int, share: float
+    time: float, start: float, m: int, n: int, k: int, groups: int, share: float
 ) -> None:
-    bound = 2.0 * m * n * k * groups / (PEAK * share)
-    found = limited(time, m, n, k, groups, share)
+    bound = start + 2.0 * m * n * k * groups / (PEAK * share)
+    found = limited(time, start, m, n, k, groups, share)
     assert found == pytest.approx(max(time, bound), rel=1e-12)
-    assert limited(2 * time, m, n, k, 2 * groups, share) == pytest.approx(2 * found, rel=1e-12)
-    assert limited(time, m, n, k, groups, share / 2) >= found
+    assert limited(2 * time, 2 * start, m, n, k, 2 * groups, share) == pytest.approx(2 * found, rel=1e-12)
+    assert limited(time, start, m, n, k, groups, share / 2) >= found
 
 
 def told(share: float | None) -> sf.System:
@@ -129,9 +130,10 @@ def test_calibrate_finds_what_power_sustains(tmp_path: Path) -> None:
 
 def test_lasting_products_in_fp8_set_their_own_share_and_short_ones_do_not(tmp_path: Path) -> None:
     """A product of a few microseconds runs at a clock that no lasting one keeps."""
+    launch = sf.System.load("h200-sxm").value("launch_latency")
     rows = [
         {"kind": kind, "name": "gemm", "dtype": "fp8", "mode": mode, "m": 8192, "n": n, "k": k}
-        | {"seconds": 2.0 * 8192 * n * k / (share * 2 * PEAK)}
+        | {"seconds": launch + 2.0 * 8192 * n * k / (share * 1979e12)}
         for kind, mode, share in (("power", "sustained", 0.64), ("gemm", "stream", 0.9))
         for n, k in ((4096, 2048), (2048, 4096), (4096, 1024), (1024, 4096), (2048, 2048), (3072, 2048))
     ]
@@ -139,3 +141,36 @@ def test_lasting_products_in_fp8_set_their_own_share_and_short_ones_do_not(tmp_p
     assert found.values == pytest.approx({"fp8_efficiency": 0.64}, rel=0.01)
     assert found.used == 6
     assert set(found.left_out) == {"gemm rows in fp8 under 150 us: they are over before power bounds them"}
+
+
+@pytest.mark.parametrize("precision", ["fp8", "int8"])
+def test_no_narrow_format_outruns_what_power_sustains(precision: str) -> None:
+    """Prompts in 8 bits take at least the FLOPs over the sustained share of the peak in 8 bits."""
+    run = sf.inference("llama-2-7b", "h200-sxm", sf.Plan(precision=precision), batch=8, prompt=4096, generate=2)
+    linear = 2.0 * 8 * 4096 * 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+    assert run.value("prefill") > linear / (1979e12 * run.system.value("fp8_efficiency"))
+
+
+def test_a_generated_chip_that_is_like_another_has_its_limit() -> None:
+    made, real = sf.System.from_technology(sf.Technology.load("h100")), sf.System.load("h100-sxm")
+    assert made.power_limited
+    for name in (NAME, "matrix_efficiency", "attention_efficiency"):
+        assert made.value(name) == real.value(name)
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "h200-sxm", "h100-96gb-sxm"])
+def test_a_step_of_products_draws_what_the_board_may(name: str) -> None:
+    """The limit and the energies say the same: a step that products fill draws the board's power within 5 %."""
+    plan = sf.Plan(attention="flash", dropout=False, recompute="none")
+    energy = sf.training("llama-2-7b", name, plan, batch=8, sequence=4096).energy()
+    assert energy.power is not None
+    assert 0.85 * energy.power < energy.mean_power < 1.05 * energy.power
+
+
+def test_rows_that_contradict_themselves(tmp_path: Path) -> None:
+    row = {"kind": "power", "name": "gemm", "dtype": "bf16", "m": 8192, "n": 4096, "k": 4096, "seconds": 4e-4}
+    with pytest.raises(sf.errors.InputError, match=r"line 2: flops: found 7, expected 2 m n k = 274877906944"):
+        sf.calibrate(write(tmp_path / "flops.csv", [row | {"flops": 7}]), "h200-sxm")
+    rows = [row | {"mode": "graph", "n": 4096 + 128 * at} for at in range(6)]
+    with pytest.raises(sf.errors.InputError, match="power rows of mode graph"):
+        sf.calibrate(write(tmp_path / "mode.csv", rows), "h200-sxm")

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 THIN_ROWS = 512
 """Products of fewer rows are predicted as inference predicts them, which may split them along k; others as training."""
 LASTING = 150e-6
-"""Shorter products in fp8 run at a higher clock than those that `fp8_efficiency` is of, where power bounds those."""
+"""Shorter products are over before power lowers the clock; longer ones `symperf measure` runs for 0.2 s."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
 HALF = ("bf16", "fp16")
@@ -69,6 +69,8 @@ class Form:
     dtype: str = "bf16"
     renamed: tuple[tuple[str, str], ...] = ()
     """(input of the formula, symbol of the system that it takes its value from)."""
+    lasting: bool = False
+    """Whether power may bound it."""
 
 
 class LeftOutError(Exception):
@@ -118,11 +120,14 @@ def _gemm(row: Row, dtype: str, system: System) -> Form:
             raise LeftOutError("gemm rows in fp8 under 150 us: they are over before power bounds them")
         return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
     thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
-    return Form("gemm", "thin" if thin else "product", dtype)
+    lasting = dtype in HALF and row.seconds >= LASTING
+    return Form("gemm", "thin" if thin else "product", dtype, lasting=lasting)
 
 
 def _sustained(row: Row, system: System) -> Form:
-    dtype = row.texts["dtype"]
+    dtype, mode = row.texts["dtype"], row.texts["mode"]
+    if mode not in ("", "sustained"):
+        raise LeftOutError(f"power rows of mode {mode}")
     if row.name != "gemm" or dtype not in (*HALF, "fp8") or not {"m", "n", "k"} <= row.counts.keys():
         raise LeftOutError("power rows other than products in 16 bits or fp8")
     share = "fp8_efficiency" if dtype == "fp8" else "sustained_efficiency"
@@ -250,7 +255,7 @@ def _time(form: Form, system: System) -> Any:
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,
-        power_limited=False,
+        power_limited=form.lasting and system.power_limited,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)
     match form.formula:
@@ -259,7 +264,7 @@ def _time(form: Form, system: System) -> Any:
         case "thin":
             return inference.matmul("row", _m, _n, _k).time
         case "sustained":
-            return matmul.power_limited_time(0, _m, _n, _k, 1)
+            return matmul.power_limited_time(0, launch_latency, _m, _n, _k, 1)
         case "stream":
             return training.stream("row", _q, 0, 0).time + (_c - 1) * launch_latency
         case "cached":

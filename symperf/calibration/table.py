@@ -156,6 +156,10 @@ def _row(named: dict[str, str], line: int, label: str) -> Row:
         if not named[column]:
             raise InputError(f"{where}: {column} is empty, expected a value in a {kind} row")
     counts = {column: _count(named[column], column, where) for column in COUNTS if named.get(column)}
+    if "flops" in counts and {"m", "n", "k"} <= counts.keys():
+        expected = 2 * counts["m"] * counts["n"] * counts["k"]
+        if counts["flops"] != expected:
+            raise InputError(f"{where}: flops: found {counts['flops']}, expected 2 m n k = {expected}")
     texts = {column: named.get(column, "") for column in ("name", "dtype", "mode", "note")}
     return Row(line, kind, texts, counts, _seconds(named["seconds"], where), label)
 

@@ -91,7 +91,8 @@ def bind(
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
     bound["half_efficiency"] = bound["matrix_efficiency"]
     chosen = bound["matrix_efficiency"][1].startswith("set by the user")
-    if rate == "fp8" and "fp8_efficiency" in system.quantities and not chosen:
+    narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
+    if narrow and "fp8_efficiency" in system.quantities and not chosen:
         bound["matrix_efficiency"] = bound["fp8_efficiency"]
     half = sixteen_bits(system)
     attention = system.matrix_rate(half if half in system.matrix_rates else rate)

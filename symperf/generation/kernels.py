@@ -102,7 +102,7 @@ class InferenceKernels(Kernels):
         else:
             time = thin.smooth_thin_matmul_time(rows, columns, inner, groups, traffic)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
-            time = matmul.power_limited_time(time, rows, columns, inner, groups)
+            time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)
         if self.mixed_rates and left == activation_bytes:
             time = time.xreplace(IN_SIXTEEN_BITS)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)

@@ -43,7 +43,8 @@ def ideal_time(question: Question, structure: Structure, scalars: Mapping[str, f
     program = _work_program(structure.architecture)
     values = run(program, {**scalars, "batch": question.batch, "sequence": question.sequence}, floats())
     work = 3 * values[program.outputs["work"]]
-    efficiency = max(scalars[name] for name in ("matrix_efficiency", "fp8_efficiency") if name in scalars)
+    half = min(scalars["matrix_efficiency"], scalars.get("sustained_efficiency", 1.0))
+    efficiency = max(half, scalars.get("fp8_efficiency", 0.0))
     return float(SLACK * work / (question.devices * scalars["matrix_rate"] * efficiency))
 
 
