@@ -94,7 +94,7 @@ def test_short_prompts_turn_to_memory_on_faster_devices_as_published(bounds: lis
         )
         for system in study.SYSTEMS
     }
-    assert counts["a100-80gb-sxm"] == 0 < counts["h100-sxm"] < counts["b200-sxm"]
+    assert counts["a100-80gb-sxm"] == 0 < counts["h100-sxm"] <= counts["b200-sxm"]
     assert counts["h200-sxm"] <= counts["h100-sxm"]
 
 
