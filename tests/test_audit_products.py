@@ -43,7 +43,8 @@ def grouped(m: float, n: int, k: int, groups: int, device: dict[str, float]) -> 
         sums = 2 * units * min(m, high) * min(n, wide) * 4 / cache if split else 0.0
         found.append(max(compute, moved, panels) + sums)
     corner = (groups * 2 * m * n * k / rate + moved) / (2 * device["ridge_efficiency"])
-    return max(min(found), corner) + device["launch_latency"]
+    power = groups * 2 * m * n * k / (device["matrix_rate"] * device.get("sustained_efficiency", math.inf))
+    return max(min(found), corner, power) + device["launch_latency"]
 
 
 @pytest.mark.parametrize("system", ["h100-sxm", "a100-80gb-sxm"])

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from calibration_scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-FOLDER = Path(__file__).parents[1] / "benchmarks" / "calibration"
-NAMES = ("gemm", "bandwidth", "rows")
 
 
 @pytest.fixture(scope="module")
 def gemm() -> Iterator[Any]:
     """The script that fits the constants of products."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("gemm")
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in NAMES:
-            sys.modules.pop(name, None)
+    with script("gemm") as found:
+        yield found
 
 
 @pytest.mark.parametrize("part", ["A100-80GB-SXM4", "H100-80GB-SXM5", "A40"])

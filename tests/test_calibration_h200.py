@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from calibration_scripts import script
 
 import symperf as sf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FOLDER = Path(__file__).parents[1] / "benchmarks" / "calibration"
-NAMES = ("h200", "attention", "gemm", "bandwidth", "rows")
 ALIKE = (
     "sustained_efficiency",
     "fp8_efficiency",
@@ -33,13 +29,8 @@ TAKEN = [("h200-sxm", name) for name in OWN] + [("h100-sxm", name) for name in A
 @pytest.fixture(scope="module")
 def h200() -> Iterator[Any]:
     """The script that computes them."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("h200")
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in NAMES:
-            sys.modules.pop(name, None)
+    with script("h200") as found:
+        yield found
 
 
 @pytest.mark.parametrize(("system", "name"), TAKEN)

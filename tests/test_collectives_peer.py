@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from calibration_scripts import script
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import evaluate
@@ -19,8 +17,8 @@ from symperf.generation.stack import CATALOGUE, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "benchmarks" / "calibration"
 BYTES, RANKS = st.floats(1, 1e9), st.sampled_from([1, 2, 4, 8])
 LINK, START, LIMIT = 300e9 * 0.67, 5e-6, 2**23
 
@@ -28,13 +26,8 @@ LINK, START, LIMIT = 300e9 * 0.67, 5e-6, 2**23
 @pytest.fixture(scope="module")
 def peer() -> Iterator[Any]:
     """The script that fits the constants."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("peer")
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in ("peer", "rows"):
-            sys.modules.pop(name, None)
+    with script("peer") as found:
+        yield found
 
 
 def system() -> dict[Any, float]:
