@@ -281,7 +281,7 @@ def _units() -> Any:
         ({"matrix_rate": [[1e14]]}, "one or more values"),
         ({"matrix_rate": ["fast"]}, "expected numbers"),
         ({"memory_bandwidth": [2.0]}, "in SI units"),
-        ({"matrix_energy": [1e-12]}, "has none"),
+        ({"vector_energy": [1e-12]}, "has none"),
     ],
 )
 def test_bad_columns_are_refused_in_one_line(columns: Any, message: str) -> None:

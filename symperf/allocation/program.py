@@ -34,6 +34,7 @@ ATTEMPTS: Final[tuple[dict[str, Any], ...]] = (
     {"static_regularization_constant": 1e-9},
     {"equilibrate_max_iter": 50},
     {},
+    {"max_step_fraction": 0.95},
     {"static_regularization_constant": 1e-7, "max_iter": 500},
 )
 """Settings of the interior-point solver, tried until it calls its answer optimal (gap and residuals below 1e-8)."""
