@@ -234,7 +234,7 @@ class ChipProgram:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                self.problem.solve(gp=True, solver=self.cp.CLARABEL, **options)
+                self.problem.solve(gp=True, solver=self.cp.CLARABEL, warm_start=False, **options)
             except self.cp.error.SolverError:
                 return "failed"
         self.status = str(self.problem.status)
