@@ -286,3 +286,12 @@ def test_every_assumed_value_is_within_its_limits() -> None:
         limits = system_symbols.SYMBOLS[key]
         assert limits.low <= low <= value <= high <= limits.high
         assert statistic
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_every_efficiency_has_both_ends_of_its_spread(name: str) -> None:
+    for symbol, quantity in System.load(name).quantities.items():
+        if symbol.endswith("_efficiency"):
+            assert quantity.low is not None, symbol
+            assert quantity.high is not None, symbol
+            assert 0 < quantity.low <= quantity.value <= quantity.high <= 1, symbol
