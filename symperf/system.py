@@ -68,7 +68,6 @@ class System:
 
         Raises:
             InputError: one line with the file, the key, what was found and what was expected.
-
         """
         raw = _read(_locate(source), ())
         return _build(raw)
@@ -79,7 +78,6 @@ class System:
 
         Raises:
             InputError: as of a file; the line begins with `label`.
-
         """
         return _build(_read_table(dict(table), label, Path(f"{label}.toml"), ()))
 
@@ -94,7 +92,6 @@ class System:
 
         Raises:
             InputError: a budget that holds no core, no memory or more than there is.
-
         """
         return technology.chip(**budget).system(name)
 
@@ -103,7 +100,6 @@ class System:
 
         Raises:
             InputError: no such symbol (the nearest names are listed), or this system does not have it.
-
         """
         if name in self.quantities:
             return self.quantities[name].value
@@ -118,7 +114,6 @@ class System:
 
         Raises:
             InputError: not a precision, or one that the part does not have (those that it has are listed).
-
         """
         if precision in self.matrix_rates:
             return self.matrix_rates[precision]
@@ -133,7 +128,6 @@ class System:
 
         Raises:
             InputError: a value that a system file could not have either, or an unknown name.
-
         """
         raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities))
         for key, entry in values.items():

@@ -172,7 +172,7 @@ def test_the_network_needed_grows_with_the_rate() -> None:
             assert 1.4 < growth <= two["matrix_rate"] / one["matrix_rate"] * (1 + 1e-9)
     halves = {(row["precision"], row["node"]): row["scale_out_bandwidth"] for row in rows("moe_needed")}
     for node in points.NODES:
-        assert 0.99 < halves["fp8", node] / halves["bf16", node] < 1.3
+        assert 0.99 < halves["fp8", node] / halves["bf16", node] < 1.25
 
 
 # --- the walk
@@ -187,10 +187,10 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 def test_a_share_is_no_gain() -> None:
     """Compute has most of the training step; without limit it gives far less than that share would."""
-    for precision, resource, shorter in (("fp8", "compute", 0.054), ("bf16", "compute", 0.105)):
+    for precision, shorter in (("fp8", 0.054), ("bf16", 0.105)):
         name = f"training {precision}"
-        share = next(row[f"share_{resource}"] for row in rows("moe_walk") if row["question"] == name)
-        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, resource))
+        share = next(row["share_compute"] for row in rows("moe_walk") if row["question"] == name)
+        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, "compute"))
         assert share > 0.6
         assert 1 - 1 / gain == pytest.approx(shorter, abs=0.01)
 

@@ -33,12 +33,12 @@ import numpy as np
 from bandwidth import H200_BANDWIDTH, memory_share, own_shares
 from rows import column, measured
 
+from symperf.measuring.clock import LONG
+
 PART, OTHER = "NVIDIA H200", "H100-80GB-SXM5"
 FP8_PEAK, L2_BANDWIDTH = 1979e12, 8986e9
 BOUNDS = {"under 2 ms": (0.0, 2e-3), "under 150 us": (0.0, 150e-6), "150 us to 2 ms": (150e-6, 2e-3)}
 FEWEST, MOST = 512, 4096
-LOAD = 150e-6
-"""Longer products of mode `stream` are timed over 0.2 s."""
 
 
 class Constant(NamedTuple):
@@ -73,7 +73,7 @@ def sustained() -> Constant:
     """sustained_efficiency."""
     half = rate(lasting("gemm", dtype="fp16"), "flops") / gemm.PARTS[PART][1]
     m, n, k, seconds = products()
-    loads = (2 * m * n * k / seconds / gemm.PARTS[PART][1])[seconds >= LOAD]
+    loads = (2 * m * n * k / seconds / gemm.PARTS[PART][1])[seconds >= LONG]
     return middle(gemm.sustained_shares())._replace(low=float(half.min()), high=float(loads.max()))
 
 

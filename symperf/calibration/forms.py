@@ -35,6 +35,7 @@ from ..generation.binding import OWN
 from ..generation.kernels import CacheRead, InferenceKernels
 from ..groups import Group
 from ..kernels import Kernels
+from ..measuring.clock import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 THIN_ROWS = 512
 """Products of fewer rows are predicted as inference predicts them, which may split them along k; others as training."""
-LASTING = 150e-6
-"""Shorter products are over before power lowers the clock; longer ones `symperf measure` runs for 0.2 s."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
 HALF = ("bf16", "fp16")
@@ -116,11 +115,11 @@ def _gemm(row: Row, dtype: str, system: System) -> Form:
     if dtype not in BYTES or dtype not in system.matrix_rates:
         raise LeftOutError(f"gemm rows in {dtype}: the system has no matrix_rate for it")
     if dtype == "fp8" and "fp8_efficiency" in system.quantities:
-        if system.power_limited and row.seconds < LASTING:
+        if system.power_limited and row.seconds < LONG:
             raise LeftOutError("gemm rows in fp8 under 150 us: they are over before power bounds them")
         return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
     thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
-    lasting = dtype in HALF and row.seconds >= LASTING
+    lasting = dtype in HALF and row.seconds >= LONG
     return Form("gemm", "thin" if thin else "product", dtype, lasting=lasting)
 
 

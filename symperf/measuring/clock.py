@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 150e-6
-"""Calls at least as long as this are timed back to back over `SUSTAINED`: power lowers the clock meanwhile."""
+"""Calls of so many seconds or more are timed back to back over `SUSTAINED`: power lowers the clock meanwhile. Shorter
+ones are over before it does."""
 SUSTAINED = 0.2
 WARM = 0.08
 BURST = 1e-3
@@ -26,7 +27,9 @@ LASTING = 2.5
 SETTLED = 1.1
 """The last seconds of it, whose readings count."""
 PARTS = 50
+"""Groups into which such a load is cut; the device is waited for after each."""
 MOST_AHEAD = 5000
+"""Calls in a group at most."""
 
 
 @dataclass(frozen=True)
