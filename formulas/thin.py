@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .atoms import Max, complement
+from .atoms import Max, Min, ceil_div, complement, less_one
 from .dimension import BYTE, SECOND
 from .formula import formula
 from .matmul import smooth_compute_time
 from .roofline import corner, ridge_time
-from .sources import KUNDU, SPECTOR
+from .sources import CUTLASS, KUNDU, SPECTOR
 from .symbols import (
+    compute_units,
     gap_latency,
     graph_removal,
     launch_latency,
     memory_bandwidth,
     memory_efficiency,
+    split_inner,
+    split_latency,
+    tile_narrow,
 )
 from .tiles import THIN, best_tile_time, fewest_passes_time, matmul_reread_bytes
 
@@ -91,20 +95,55 @@ def cached_traffic_bytes(
 
 
 @formula(
+    glyph="T_{k+}",
+    dimension=SECOND,
+    source=CUTLASS,
+    increasing="columns compute_units gap_latency groups inner right_bytes split_latency tile_narrow",
+    decreasing="graph_removal memory_bandwidth memory_efficiency split_inner",
+)
+def split_product_time(columns: Any, inner: Any, groups: Any, right_bytes: Any) -> Any:
+    """Least time of a product that the library splits along k, in seconds without the start of its first kernel.
+
+    w_r k min(g n, T_n u / 2) / (beta eta) + [k > k_s] (lambda_k + (1 - gamma) lambda_g): its right factor is read, and
+    then a second kernel, behind the software's gap, adds the parts.
+
+    The library splits products whose tiles of T_n columns fill at most half of the u units, if k is above k_s. A
+    product that is slightly wider is not split, and a bracket on columns would have it take less time. So the bracket
+    is on k alone, and from T_n u / 2 columns on this is a floor, which does not grow: a wider product takes no less
+    than the widest that is split.
+
+    Assumes: few rows; parts are added in a kernel of their own. Which products are split is the library's choice, read
+    off measured times on H200 (PyTorch 2.11, cuBLAS 13); rows of A100 and H100 (VIDUR) agree.
+
+    Source: CUTLASS, parallelised reductions (split-K), where a second kernel sums partial products; the limits are
+    those of the rows in benchmarks/calibration/README.md.
+
+    >>> from sympy import symbols
+    >>> split_product_time(*symbols("n k g w_r", positive=True)).subs({split_latency: 0, gap_latency: 0})
+    k*w_r*Min(compute_units*tile_narrow/2, g*n)/(memory_bandwidth*memory_efficiency)
+    >>> [split_product_time(64, k, 1, 0).subs({gap_latency: 0, split_inner: 2048}) for k in (2048, 2049, 8192)]
+    [0, split_latency, split_latency]
+    """
+    read = right_bytes * inner * Min(groups * columns, tile_narrow * compute_units / 2)
+    split = Min(1, less_one(ceil_div(inner, split_inner)))
+    return read / (memory_bandwidth * memory_efficiency) + split * (split_latency + gap_time())
+
+
+@formula(
     glyph="T_{mv}",
     dimension=SECOND,
     source=KUNDU,
     increasing="columns flop gap_latency groups inner launch_latency left_bytes right_bytes rows "
-    "statistic_bytes traffic_bytes",
+    "split_latency statistic_bytes traffic_bytes",
     decreasing="graph_removal l2_bandwidth l2_capacity l2_efficiency matrix_efficiency matrix_rate "
-    "memory_bandwidth memory_efficiency ridge_efficiency",
+    "memory_bandwidth memory_efficiency ridge_efficiency split_inner",
 )
 def thin_matmul_time(
     rows: Any, columns: Any, inner: Any, groups: Any, left_bytes: Any, right_bytes: Any, traffic_bytes: Any
 ) -> Any:
     """Time of a product of any number of rows with tiles, L2 and splits along k: the slowest level, plus its start.
 
-    The equation is that of `tiled_matmul_time`.
+    The equation is that of `tiled_matmul_time`, and no less than `split_product_time`.
 
     Its attainable bandwidth has the form beta / (1 + half / size): the start of a kernel is a size at half speed.
 
@@ -122,7 +161,8 @@ def thin_matmul_time(
     device = moved / (memory_bandwidth * memory_efficiency)
     best = best_tile_time(rows, columns, inner, groups, left_bytes, right_bytes, device, (THIN,))
     work = smooth_compute_time(rows, columns, inner, groups)
-    return Max(corner(work, device), best) + kernel_start_time()
+    second = split_product_time(columns, inner, groups, right_bytes)
+    return Max(corner(work, device), best, second) + kernel_start_time()
 
 
 @formula(

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Kernels:
     """Builds operations for one structure."""
 
+    start: Any = launch_latency
+    """Seconds before a kernel's own work."""
+
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
 
@@ -110,7 +113,7 @@ class Kernels:
         if self.structure.tiers < 2:
             return self.all_to_all(path, message, group)
         time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
-        return Op(path, time, Demand(message_bytes=message))
+        return self._transfer(path, message, group, time)
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""
@@ -120,7 +123,7 @@ class Kernels:
             time = present(group.ranks) * collectives.scale_up_send_time(message)
         else:
             time = collectives.group_send_time(message, group.ranks, group.stride)
-        return Op(path, time, Demand(message_bytes=message))
+        return self._transfer(path, message, group, time)
 
     def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
         if self.structure.tiers == 0:
@@ -129,4 +132,9 @@ class Kernels:
             time = one_tier(message, group.ranks)
         else:
             time = two_tiers(message, group.inner, group.outer)
+        return self._transfer(path, message, group, time)
+
+    def _transfer(self, path: str, message: Any, group: Group, time: Any) -> Op:
+        """A kernel that moves a message: it starts as any other."""
+        time = collectives.started_collective_time(time, group.ranks, self.start)
         return Op(path, time, Demand(message_bytes=message))

@@ -21,7 +21,7 @@ TRUE = {
     "matrix_efficiency": 0.66,
     "fp8_efficiency": 0.58,
     "memory_efficiency": 0.88,
-    "launch_latency": 2.2e-6,
+    "launch_latency": 3.5e-6,
     "attention_efficiency": 0.5,
     "attention_backward_efficiency": 0.4,
     "scale_up_efficiency": 0.9,

@@ -54,8 +54,8 @@ A100 = {
     "units": 108,
     "rate": 312e12 * 0.77,
     "l2_rate": 7219e9 * 0.429,
-    "ridge": 0.70,
-    "launch": 4.52e-6,
+    "ridge": 0.69,
+    "launch": 4.35e-6,
 }
 """Figures of the data sheet times what is attained of them, as the catalogue has them."""
 
@@ -95,7 +95,7 @@ def ends(n: float, q: int, up: dict[str, float]) -> float:
     return min(max(share * (n + up["half"]), share * n + hops), 2 * share * n + hops)
 
 
-H200 = {"rate": 450e9 * 0.811, "latency": 6.44e-6, "half": 17.8e6}
+H200 = {"rate": 450e9 * 0.811, "latency": 1.95e-6, "half": 24.7e6, "launch": 2.35e-6}
 
 
 @pytest.mark.parametrize("micro", [1, 4])
@@ -104,7 +104,8 @@ def test_an_all_reduce_of_eight_h200(micro: int) -> None:
     made = rows(run("gpt-22b", "h200-sxm", micro, 2048, tp=8, micro_batch=micro))
     message = 2 * micro * 2048 * 6144
     switch = (message * 9 / 8 + H200["half"]) / (0.833 * H200["rate"]) + 2 * H200["latency"]
-    assert made["layer/mlp/reduce/forward"].each_s == pytest.approx(min(switch, ends(message, 8, H200)), rel=1e-12)
+    wanted = min(switch, ends(message, 8, H200)) + H200["launch"]
+    assert made["layer/mlp/reduce/forward"].each_s == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def domains(order: str, degrees: dict[str, int], free: str, size: int) -> set[tu
     return {(max(count.values()), len(count)) for count in counts}
 
 
-H100 = {"rate": 450e9 * 0.822, "latency": 4.88e-6, "half": 7.35e6}
+H100 = {"rate": 450e9 * 0.822, "latency": 1.95e-6, "half": 6.92e6, "launch": 3.1e-6}
 OUT = {"rate": 50e9 * 0.739, "latency": 8e-6, "half": 11.2e6}
 
 
@@ -160,7 +161,8 @@ def test_gradients_of_sixteen_ranks(order: str, inner: int, outer: int, pairs: s
     assert domains(order, degrees, "tp", 8) == {(2, 1)}
     made = rows(run("gpt-6.7b", "h100-sxm", 16, 1024, attention="flash", rank_order=order, **degrees))
     gradients = made["gradients/reduce"]
-    assert gradients.each_s == pytest.approx(summed(gradients.bytes, inner, outer), rel=1e-9)
+    wanted = summed(gradients.bytes, inner, outer) + H100["launch"]
+    assert gradients.each_s == pytest.approx(wanted, rel=1e-9)
 
 
 # --- scans: each kernel's tensors, as (kernel, bytes of what it reads and writes)
@@ -269,11 +271,12 @@ def test_all_to_all_of_deepseek_v3() -> None:
     """4096 tokens of 7168 channels to 8 experts each, on at most 4 of 8 nodes; 1/8 of either tier's bytes stays."""
     plan = {"pp": 16, "dp": 128, "ep": 64, "node_limit": 4, "uneven_stages": True, "zero": 1}
     made = rows(run("deepseek-v3", "h800-sxm", 15360, 4096, **plan))
-    (up, up_half, up_hop), (out, out_half, out_hop) = (200e9 * 0.8, 20.5e6, 3.33e-6), (50e9 * 0.739, 11.2e6, 8e-6)
+    (up, up_half, up_hop), (out, out_half, out_hop) = (200e9 * 0.8, 23.6e6, 1.95e-6), (50e9 * 0.739, 11.2e6, 8e-6)
     message, crossing = 4096 * 8 * 7168 * 2, 4096 * 4 * 7168 * 2
     full = 7 / 8 * max((message + up_half) / up, (crossing + out_half) / out)
     bare, hops = 7 / 8 * max(message / up, crossing / out), 7 * (up_hop + out_hop)
     for name in ("dispatch", "combine"):
         row = made[f"layer/latent_attention_experts/experts/{name}/forward"]
         assert row.bytes / row.count == pytest.approx(message, rel=1e-12)
-        assert row.each_s == pytest.approx(min(max(full, bare + hops), 2 * bare + hops), rel=1e-9)
+        wanted = min(max(full, bare + hops), 2 * bare + hops) + H100["launch"]
+        assert row.each_s == pytest.approx(wanted, rel=1e-9)

@@ -105,7 +105,7 @@ def test_a_large_batch_costs_each_sequence_its_flops_and_its_cache(name: str) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_without_limits_of_memory_what_is_left_is_compute_launches_and_network(name: str) -> None:
-    fast = {"memory_bandwidth": 1e30, "l2_bandwidth": 1e30}
+    fast = {"memory_bandwidth": 1e30, "l2_bandwidth": 1e30, "split_inner": 1e9}
     found = answers(make(name), **fast)
     slower = answers(make(name), **fast, matrix_rate=1e30, attention_rate=1e30, vector_rate=1e30)
     run = make(name)
@@ -171,7 +171,7 @@ def test_recorded_graphs_remove_their_part_of_the_gaps(stack: str) -> None:
     if stack == "fastertransformer":
         assert half == pytest.approx(mean, rel=1e-12)
     else:  # contexts are split where the second kernel pays: the best of two ways is never worse than a mix of them
-        assert mean <= half <= plain.value("time")
+        assert mean * (1 - 1e-12) <= half <= plain.value("time")
 
 
 def test_formats_shrink_what_they_say() -> None:

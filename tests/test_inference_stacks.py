@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MASKED, XQA = "tensorrt-llm-0.6", "tensorrt-llm"
 """Software with a pass for each query head, and with one for a group of 8 with heads of 128."""
+SPLITTING = "tensorrt-llm-0.12"
+"""Software that splits contexts where it pays, with a pass for each query head of other groups."""
 
 
 def run_of(model: str, system: str, stack: str, *, tp: int = 1, **how: Any) -> Any:
@@ -108,7 +110,7 @@ def test_reads_of_each_query_head_pass_l2(system: str, share: float) -> None:
     assert run.shares()["l2"] > 0.05
 
 
-@pytest.mark.parametrize("stack", [MASKED, "llama-cpp"])
+@pytest.mark.parametrize("stack", [SPLITTING, MASKED, "llama-cpp"])
 @pytest.mark.parametrize("batch", [1, 3, 16])
 def test_few_sequences_are_the_faster_of_whole_and_split_contexts(stack: str, batch: int) -> None:
     """Fewer key-value heads than units: one of n units brings a whole context, and 4 query heads read it."""
@@ -130,7 +132,7 @@ def test_few_sequences_are_the_faster_of_whole_and_split_contexts(stack: str, ba
         whole = max(splits * context * work, slow)
         parts = (own + partial) / memory + context * max(key / memory, 4 * key / l2)
         split = max(context * work, parts) + combine
-        wanted += 32 * ((min(whole, split) if stack == MASKED else whole) + start)
+        wanted += 32 * ((min(whole, split) if stack == SPLITTING else whole) + start)
     assert seconds(run, "layer/attention/flash") == pytest.approx(wanted, rel=1e-9)
 
 

@@ -119,8 +119,7 @@ def test_training_walks_from_compute_to_memory_to_network_to_latency() -> None:
 def test_decoding_walks_from_memory_to_latency() -> None:
     for (_, name), path in _paths("walk_crossings"):
         if name.startswith("decode"):
-            assert [row["after"] for row in path][:2] == ["memory", "latency"]
-            assert path[-1]["after"] == "latency"
+            assert [row["after"] for row in path] == ["memory", "latency"]
 
 
 def test_crossings_follow_one_another() -> None:
@@ -189,8 +188,24 @@ def test_each_doubling_is_the_best_by_its_rule(name: str, rule: str) -> None:
         question = question.with_faster(2.0, row["resource"])
 
 
-def test_gpt_3_never_doubles_the_network_between_domains() -> None:
-    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES) - {"scale_out"}
+def test_gpt_3_doubles_the_network_between_domains_once_at_most() -> None:
+    """By gains, and late in training."""
+    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES)
+    for (_, name, rule), path in _paths("walk_greedy"):
+        doubled = [row["step"] for row in path if row["resource"] == "scale_out"]
+        assert len(doubled) == int((name, rule) == ("training", "gain"))
+        assert all(step > 0.8 * len(path) for step in doubled)
+
+
+def test_both_rules_end_alike() -> None:
+    """After as many doublings within 12 % of one another; looking at gains saves none and needs up to three more."""
+    found = dict(_paths("walk_greedy"))
+    for (system, name, rule), path in found.items():
+        if rule == "share":
+            other = found[system, name, "gain"]
+            assert 0 <= len(other) - len(path) <= 3
+            at = len(path) - 1
+            assert 1 / 1.12 < other[at]["speed_up"] / path[at]["speed_up"] < 1.12
 
 
 # --- limits
@@ -225,25 +240,32 @@ def test_kernels_and_hops_of_inference_by_hand() -> None:
     """96 layers of eight kernels, five around them; two all-reduces a layer and one, each twice log2(8) hops; a gather.
 
     A layer: norm, qkv, attention, output, norm, up, activation, down. Around them: embedding, norm, head, sampling of
-    two kernels.
+    two kernels. Each collective starts a kernel too, and qkv, up, down and head, with k above 2048, may take a second.
     """
     for name in ("prefill", "decode", "decode 16"):
         counts = {row["latency"]: row["times"] for row in walking.floors(ASKED[name])}
-        assert counts["launch_latency"] == 96 * 8 + 5
+        assert counts["launch_latency"] == 96 * (8 + 2) + 5 + 2
+        assert counts["split_latency"] == 96 * 3 + 1
+        assert counts["gap_latency"] == counts["launch_latency"] + counts["split_latency"]
         assert counts["scale_up_latency"] == (2 * 96 + 1) * 2 * 3 + 3
         assert counts["scale_out_latency"] == 0
 
 
 def test_kernels_of_training_by_hand() -> None:
-    """The printed form, and its value for this plan and another one of the same structure."""
+    """The printed form, and its value for this plan and another one of the same structure.
+
+    Kernels (but those behind a collective, which is longer) and collectives: 38 and 10 in a layer, 5 and 6 in the head,
+    which each micro-batch passes, 8 and 3 in a step; and each chunk of a stage sends results on and gradients back.
+    """
     question = ASKED["training"]
     other = walking.Question("x", question.run.bind(batch=96, pp=16, vpp=2))
     for asked, micro_batches, pp, vpp in ((question, 64, 8, 3), (other, 96, 16, 2)):
         row = next(row for row in walking.floors(asked) if row["latency"] == "launch_latency")
         layers = 96 / pp
-        expected = 38 * layers * (micro_batches + (pp - 1) / vpp) + 5 * micro_batches + 8
+        passed = (38 + 10) * layers + 2 * vpp
+        expected = passed * (micro_batches + (pp - 1) / vpp) + (5 + 6) * micro_batches + 8 + 3
         assert row["times"] == pytest.approx(expected, rel=1e-12)
-        assert row["closed_form"].startswith("5*batch/(dp*micro_batch) + 38*num_layers*(batch/(dp*micro_batch) - 1)/pp")
+        assert row["closed_form"].startswith("11*batch/(dp*micro_batch) + 48*num_layers/pp + 2*vpp + (48*num_layers/pp")
 
 
 # --- technology
@@ -285,14 +307,15 @@ def test_an_unknown_node_is_one_line() -> None:
 
 
 def test_what_the_page_says_of_technology() -> None:
-    """More compute gives a fraction of itself, the more the faster the rest; a token gains nothing beyond 7 nm."""
+    """More compute gives a fraction of itself, the more the faster the rest; a token loses 1 to 2 % beyond 10 nm."""
     corners = {(r["question"], r["memory"], r["network"]): r for r in rows("walk_corners")}
     slow, fast = ("hbm2e", "nvlink3+hdr"), ("hbm6", "nvlink5+xdr")
     for name in ("training", "prefill"):
         assert 2.8 < corners[name, *slow]["speed_up"] < corners[name, *fast]["speed_up"] < 22.7
     for name in ("decode", "decode 16"):
         times = [r["time_s"] for r in rows("walk_nodes") if r["question"] == name and r["memory"] == "hbm2e"]
-        assert max(times[2:]) / min(times[2:]) < 1.02
+        assert times[1:] == sorted(times[1:])
+        assert 1.01 < times[-1] / times[1] < 1.02
     trained = [r["bound"] for r in rows("walk_nodes") if r["question"] == "training"]
     assert [bound for bound, _ in itertools.groupby(trained)] == ["l2", "compute", "memory", "scale_up", "compute"]
     faster = [r["time_s"] for r in rows("walk_nodes") if r["question"] == "training"]

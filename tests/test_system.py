@@ -284,7 +284,7 @@ def test_a_cycle_of_two(tmp_path: Path) -> None:
 def test_every_assumed_value_is_within_its_limits() -> None:
     for key, (value, low, high, statistic) in system_symbols.ASSUMED.items():
         limits = system_symbols.SYMBOLS[key]
-        assert limits.low <= low <= value <= high <= limits.high
+        assert (0 if limits.zero else limits.low) <= low <= value <= high <= limits.high
         assert statistic
 
 

@@ -31,6 +31,8 @@ DEVICE = {
     sym.tile_wide: 128,
     sym.tile_narrow: 64,
     sym.tile_thin: 16,
+    sym.split_inner: 2048,
+    sym.split_latency: 1.53e-6,
     sym.flop: 1,
 }
 """An A100."""
@@ -38,8 +40,8 @@ SIZES = st.integers(1, 20_000)
 WHOLE, SPLIT = [(128, 256), (256, 128), (128, 128)], [(128, 256), (64, 128)]
 
 
-def by_hand(m: int, n: int, k: int, width: float, also: list[tuple[int, int]]) -> float:
-    """Seconds of a product, tile by tile, in plain Python."""
+def by_hand(m: int, n: int, k: int, width: float, also: list[tuple[int, int]], second: float = 0.0) -> float:
+    """Seconds of a product, tile by tile, in plain Python; `second` are those of a second kernel after a split."""
     units, rate = 108, 312e12 * 0.77
     memory, cache = 2039e9 * 0.785, 7219e9 * 0.429
     moved = max(2 * m * k + width * k * n + 2 * m * n, 2 * m * n * k * 2 * math.sqrt(2 / (40 * 2**20)))
@@ -54,7 +56,8 @@ def by_hand(m: int, n: int, k: int, width: float, also: list[tuple[int, int]]) -
             panels = k * (width * n * -(-m // high) + 2 * m * -(-n // wide)) / cache
             sums = 2 * units * min(m, high) * min(n, wide) * 4 / cache if kind == "split" else 0.0
             found.append(max(compute, device, panels) + sums)
-    return max(min(found), (2 * m * n * k / rate + device) / 1.4) + 4.52e-6
+    split = width * k * min(n, 64 * 54) / memory + (second if k > 2048 else 0.0) if second else 0.0
+    return max(min(found), (2 * m * n * k / rate + device) / 1.4, split) + 4.52e-6
 
 
 def time(form: Any, **sizes: float) -> float:
@@ -82,12 +85,15 @@ def test_a_product_of_training_is_that_of_a_loop_over_tiles(m: int, n: int, k: i
 
 @given(SIZES, SIZES, SIZES, st.sampled_from([0.5, 1.0, 2.0]))
 def test_a_product_of_inference_is_that_of_a_loop_over_tiles(m: int, n: int, k: int, width: float) -> None:
-    assert time(SERVED, m=m, n=n, k=k, w=width) == pytest.approx(by_hand(m, n, k, width, [(16, 128)]), rel=1e-9)
+    found = by_hand(m, n, k, width, [(16, 128)], second=1.53e-6)
+    assert time(SERVED, m=m, n=n, k=k, w=width) == pytest.approx(found, rel=1e-9)
 
 
 @given(SIZES, SIZES, SIZES)
 def test_the_thin_tile_makes_nothing_slower(m: int, n: int, k: int) -> None:
-    assert time(SERVED, m=m, n=n, k=k, w=2) <= time(TRAINED, m=m, n=n, k=k) * (1 + 1e-12)
+    """Beside the second kernel of a split, which training does not count."""
+    served = SERVED.subs(sym.split_latency, 0)
+    assert time(served, m=m, n=n, k=k, w=2) <= time(TRAINED, m=m, n=n, k=k) * (1 + 1e-12)
 
 
 @given(SIZES, SIZES, SIZES, SIZES)

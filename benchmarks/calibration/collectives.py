@@ -2,18 +2,25 @@
 
 Run it from anywhere, with the package installed: python benchmarks/calibration/collectives.py
 
-Times are those of `symperf.formulas.collectives` itself, evaluated in NumPy, so that fit and use cannot drift apart.
-The procedure, fixed before any fit:
+Times are those of `symperf.formulas.collectives` itself, evaluated in NumPy, so that fit and use cannot drift apart;
+each collective starts as any kernel does (`launch_latency`, in the rows of nccl-tests and of graphs also the gap before
+it). The procedure, fixed before any fit:
 
 * the share of the link is the measured plateau: messages of 1 GiB and more, or rings with in-switch reduction off;
 * the share that the switch sustains (`switch_efficiency`) is the plateau of rows with in-switch reduction, over the
   bytes that `multimem_all_reduce_time` counts; those rows are fitted with the faster of end points and switch;
-* half and latency minimise the mean absolute log error, every source and rank count weighing the same;
-* of that weight messages under 1 MB have one half. The VIDUR times of one size there jump between two values (10 and
-  55 us, say), so each of its rank counts has one datum there: the lower quartile of its times at the middle size;
-* low and high bound what comes within a tenth of the least error, the other parameter being free.
+* the latency of a hop is the median of what single sources and rank counts ask for, low and high are its ends: by the
+  least mean absolute log error of messages of 4 to 16 KiB in nccl.csv, or by the fastest VIDUR time of at most 32 KiB,
+  since those jump between two values (10 and 55 us, say). Other rows have no part in it: where one process drives eight
+  devices, or PyTorch calls the library one by one (STAS), small messages wait for their launches;
+* half minimises the mean absolute log error of the messages of 1 MB and more of those sources, given the latency and
+  what a call takes at least (`collective_latency`, below), every source and rank count weighing the same; low and high
+  bound what comes within a tenth of the least error.
 
-Between nodes the same holds for `group_all_reduce_time`, with the figures of the tier inside as fitted before.
+The H200 has the latency of the H100, the same chip and links. The B200 has no such rows: latency and half are fitted
+together to its messages of 1 MB and more.
+
+Between nodes both are fitted to `group_all_reduce_time`, with the figures of the tier inside as fitted before.
 """
 
 from __future__ import annotations
@@ -29,11 +36,16 @@ from rows import family, number, read
 from symperf.formulas import collectives as c
 from symperf.formulas.atoms import Atom, Min
 from symperf.formulas.symbols import SYMBOLS
+from symperf.system import System
 
-MB, US = 1e6, 1e-6
+MB, US, KIB = 1e6, 1e-6, 2**10
 ALL = read("collectives.csv")
 ROWS = [r for r in ALL if r["op"] == "all_reduce" and r["message_bytes"]]
 RINGS = [r for r in ALL if r["op"] == "all_reduce" and r["busbw_GB_per_s"] and "Ring" in r["algo_or_protocol"]]
+GAPS = {"stream": 2.1 * US, "graph": 1.3 * US}
+"""Seconds before a kernel on an H100: Spector et al. 2025, as in the profiles of serving software."""
+SYSTEMS = {"A100": "a100-80gb-sxm", "H100": "h100-sxm", "H200": "h200-sxm", "B200": "b200-sxm"}
+"""Where `launch_latency` comes from (gemm.py, h200.py)."""
 
 # --- the package's formulas as functions of arrays
 
@@ -42,18 +54,7 @@ TIERS = [f"{tier}_{what}" for tier in ("scale_up", "scale_out") for what in ("ba
 TWO_TIERS = [SYMBOLS[x].symbol for x in ("message_bytes", "inner_ranks", "outer_ranks", *TIERS)]
 n, q, b, a, h = ONE_TIER
 eta = SYMBOLS["switch_efficiency"].symbol
-FORMS = {
-    "ring or tree (before)": Min(c.ring_all_reduce_time(n, q, b, a, h), c.tree_all_reduce_time(n, q, b, a, h)),
-    "ring, tree or LL": Min(
-        c.ring_all_reduce_time(n, q, b, a, h),
-        c.tree_all_reduce_time(n, q, b, a, h),
-        c.low_latency_all_reduce_time(n, q, b, a),
-    ),
-    "ring without hops or LL": Min(c.ring_all_reduce_time(n, q, b, 0, h), c.low_latency_all_reduce_time(n, q, b, a)),
-    "all_reduce_time (after)": c.all_reduce_time(n, q, b, a, h),
-}
-AFTER = "all_reduce_time (after)"
-SWITCHED = "the faster of it and the switch"
+FORM = c.all_reduce_time(n, q, b, a, h)
 
 
 @cache
@@ -63,9 +64,24 @@ def compiled(expr: sympy.Expr, arguments: tuple[sympy.Symbol, ...]) -> Callable[
     return function
 
 
-def one_tier(expr: sympy.Expr, bandwidth: float, rows: np.ndarray, half: float, latency: float) -> np.ndarray:
+def launch(part: str) -> float:
+    """Seconds that a kernel of a part takes to start."""
+    return System.load(SYSTEMS[part]).value("launch_latency")
+
+
+def one_tier(
+    part: str, expr: sympy.Expr, bandwidth: float, rows: np.ndarray, half: float, latency: float
+) -> np.ndarray:
+    """Seconds of a form's collectives, their start included."""
     full = np.ones(rows.shape[1])
-    return compiled(expr, tuple(ONE_TIER))(rows[0], rows[1], bandwidth * full, latency * full, half * full)
+    times = compiled(expr, tuple(ONE_TIER))(rows[0], rows[1], bandwidth * full, latency * full, half * full)
+    return times + launch(part)
+
+
+def called(part: str, expr: sympy.Expr, bandwidth: float, rows: np.ndarray, half: float, latency: float) -> np.ndarray:
+    """The same of calls one by one, which take at least `collective_latency` (`called_collective_time`)."""
+    least = System.load(SYSTEMS[part]).value("collective_latency")
+    return np.maximum(one_tier(part, expr, bandwidth, rows, half, latency), least)
 
 
 # --- the rows
@@ -91,14 +107,22 @@ def pick(source: str, part: str, low: int = 0, high: int = 10**9, nodes: int = 1
     return np.array(found).T
 
 
-def cells(rows: np.ndarray, jumps: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def listings(key: str) -> dict[str, np.ndarray]:
+    """The rows (bytes, ranks, seconds less the gap) of a part in nccl.csv, by source and ranks."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for r in read("nccl.csv"):
+        if r["hw_key"] == key:
+            row = float(r["message_bytes"]), float(r["num_devices"]), float(r["time_us"]) * US - GAPS[r["mode"]]
+            found.setdefault(f"{family(r)}, {r['num_devices']} ranks", []).append(row)
+    return {name: np.array(rows).T for name, rows in found.items()}
+
+
+def cells(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The rows of each rank count with weights that sum to one, half of it for those under 1 MB."""
     result = []
     for ranks in np.unique(rows[1]):
         own = rows[:, rows[1] == ranks]
         small, large = own[:, own[0] < MB], own[:, own[0] >= MB]
-        if jumps:
-            small = np.array([[np.median(small[0])], [ranks], [np.percentile(small[2], 25)]])
         weights = [np.full(part.shape[1], 0.5 / max(part.shape[1], 1)) for part in (small, large)]
         result.append((np.hstack([small, large]), np.hstack(weights)))
     return result
@@ -127,13 +151,19 @@ class Fit:
         )
 
 
+def log_error(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.abs(np.log(times / rows[2]))
+    return found
+
+
 def fit(predict: Predict, parts: list[tuple[np.ndarray, np.ndarray]]) -> Fit:
+    """Half and latency together."""
     rows = np.hstack([part for part, _ in parts])
     weights = np.hstack([weight for _, weight in parts])
     weights = weights / weights.sum()
 
     def loss(half: float, latency: float) -> float:
-        return float(weights @ np.abs(np.log(predict(rows, half, latency) / rows[2])))
+        return float(weights @ log_error(predict(rows, half, latency), rows))
 
     halves, latencies = np.geomspace(0.1 * MB, 200 * MB, 61), np.geomspace(0.05 * US, 200 * US, 61)
     for _ in range(2):  # once coarse, once with a fine grid around the best
@@ -148,6 +178,36 @@ def fit(predict: Predict, parts: list[tuple[np.ndarray, np.ndarray]]) -> Fit:
 
 def _ends(values: np.ndarray) -> tuple[float, float]:
     return float(values.min()), float(values.max())
+
+
+LATENCIES = np.arange(0.5, 12, 0.05) * US
+HALVES = np.geomspace(0.1 * MB, 200 * MB, 401)
+HIGH = 20 * MB
+"""A half at which small messages take the low-latency protocol."""
+
+
+def asked_latencies(part: str, key: str, bandwidth: float) -> dict[str, float]:
+    """The latency of a hop that single sources and rank counts ask for."""
+    asked = {}
+    for name, rows in listings(key).items():
+        asked[name] = rows[:, (rows[0] >= 4 * KIB) & (rows[0] <= 16 * KIB)]
+    vidur = next(rows for name, rows in PARTS[part][0].items() if name.startswith("VIDUR"))
+    for ranks in np.unique(vidur[1]):
+        own = vidur[:, (vidur[1] == ranks) & (vidur[0] <= 32 * KIB)]
+        asked[f"VIDUR's fastest, {ranks:.0f} ranks"] = own[:, [own[2].argmin()]]
+    found = {}
+    for name, rows in asked.items():
+        losses = [log_error(one_tier(part, FORM, bandwidth, rows, HIGH, x), rows).mean() for x in LATENCIES]
+        found[name] = float(LATENCIES[np.argmin(losses)])
+    return found
+
+
+def fit_half(predict: Predict, sets: list[np.ndarray], latency: float) -> tuple[float, float, float]:
+    """Half by messages of 1 MB and more, every source and rank count weighing the same, and what is nearly as good."""
+    parts = [rows[:, (rows[1] == ranks) & (rows[0] >= MB)] for rows in sets for ranks in np.unique(rows[1])]
+    losses = np.mean([[log_error(predict(x, half, latency), x).mean() for half in HALVES] for x in parts], axis=0)
+    good = HALVES[losses <= 1.1 * losses.min()]
+    return float(HALVES[np.argmin(losses)]), float(good.min()), float(good.max())
 
 
 BANDS = ((0.0, MB), (MB, 16 * MB), (16 * MB, 256 * MB), (256 * MB, 1e15))
@@ -176,6 +236,8 @@ def rings(part: str, bandwidth: float) -> tuple[float, float, float]:
 
 
 A100 = {"STAS-001..020": pick("STAS", "A100", 1, 20), "VIDUR A100, one node": pick("VIDUR", "A100-80GB-SXM4")}
+LISTED = {"A100": "A100-40GB-SXM4", "H100": "H100-80GB-SXM5"}
+"""Parts that nccl.csv has."""
 IN_SWITCH = ("H200", "B200")
 """Parts whose rows were measured with in-switch reduction: above 1 GiB they are faster than any ring."""
 PARTS: dict[str, tuple[dict[str, np.ndarray], float, tuple[float, float, float]]] = {
@@ -195,7 +257,7 @@ def switch_share(rows: np.ndarray, attainable: float) -> tuple[float, float, flo
 
 def switched(share: float) -> sympy.Expr:
     """The faster of `all_reduce_time` and a switch that adds at a share of the attainable rate."""
-    return Min(FORMS[AFTER], c.multimem_all_reduce_time(n, q, b, a, h, share))
+    return Min(FORM, c.multimem_all_reduce_time(n, q, b, a, h, share))
 
 
 def maintainers_peak(attainable: float) -> float:
@@ -204,27 +266,40 @@ def maintainers_peak(attainable: float) -> float:
     return float(row["busbw_GB_per_s"]) * 1e9 * (8 + 1) / (2 * (8 - 1)) / attainable
 
 
+def latency_of(part: str) -> tuple[float, float, float]:
+    """The latency of a hop with its ends, of a part that nccl.csv has."""
+    asked = asked_latencies(part, LISTED[part], PARTS[part][1] * PARTS[part][2][0])
+    print("   asked:", ", ".join(f"{name} {x / US:.2f}" for name, x in asked.items()))
+    return float(np.median(list(asked.values()))), min(asked.values()), max(asked.values())
+
+
 def scale_up() -> dict[str, tuple[float, float, float]]:
-    """Attainable bandwidth, half and latency of each part; prints the alternatives."""
+    """Attainable bandwidth, half and latency of each part."""
     result = {}
     for part, (sets, link, share) in PARTS.items():
         print(f"{part}: share of the link {share[0]:.3f} ({share[1]:.3f} to {share[2]:.3f})")
-        parts = [cell for name, rows in sets.items() for cell in cells(rows, name.startswith("VIDUR"))]
-        attainable = link * share[0]
-        forms = dict(FORMS)
+        attainable, form = link * share[0], FORM
         if part in IN_SWITCH:
             middle, low, high = switch_share(np.hstack(list(sets.values())), attainable)
             print(f"   switch_efficiency {middle:.3f} ({low:.3f} to {high:.3f})")
-            forms[SWITCHED] = switched(middle)
+            form = switched(middle)
         elif part == "H100":
             print(f"   switch_efficiency by the maintainers' peak {maintainers_peak(attainable):.3f}")
-        for form, expr in forms.items():
-            found = fit(partial(one_tier, expr, attainable), parts)
-            print(f"   {form:24s} {found}")
-            for name, rows in sets.items():
-                report(name, rows, one_tier(expr, attainable, rows, found.half, found.latency))
-            if form == (SWITCHED if part in IN_SWITCH else AFTER):
-                result[part] = attainable, found.half, found.latency
+        predict = partial(called, part, form, attainable)
+        if part == "B200":
+            found = fit(predict, cells(np.hstack([rows[:, rows[0] >= MB] for rows in sets.values()])))
+            latency, half = (found.latency, *found.latencies), (found.half, *found.halves)
+        else:
+            latency = latency_of("H100" if part == "H200" else part)
+            half = fit_half(predict, list(sets.values()), latency[0])
+        print(f"   latency {latency[0] / US:.2f} us ({latency[1] / US:.2f} to {latency[2] / US:.2f})", end=", ")
+        print(f"half {half[0] / MB:.3g} MB ({half[1] / MB:.2g} to {half[2] / MB:.2g})")
+        for name, rows in sets.items():
+            report(name, rows, predict(rows, half[0], latency[0]))
+        for name, rows in listings(LISTED.get(part, "")).items():
+            listed = switched(maintainers_peak(attainable)) if part == "H100" else form
+            report(name, rows, one_tier(part, listed, attainable, rows, half[0], latency[0]))
+        result[part] = attainable, half[0], latency[0]
     return result
 
 
@@ -252,7 +327,7 @@ def sends(fitted: dict[str, tuple[float, float, float]]) -> None:
         bandwidth, half, latency = fitted[part]
         for label, start in (("with half_bytes", half), ("without", 0.0)):
             time = compiled(c.send_time(size, bandwidth, latency, start), (size,))
-            report(f"{part} {label}", rows, time(rows[0]))
+            report(f"{part} {label}", rows, time(rows[0]) + launch(part))
 
 
 # --- between nodes
@@ -288,16 +363,22 @@ def scale_out(fitted: dict[str, tuple[float, float, float]]) -> None:
         rows = pick(source, start, low, high, nodes)
         share = rows[0] * 2 * (nodes - 1) / nodes / 8 / rows[2] / link
         large = share[rows[0] >= 2**31]
-        predict = partial(_times, nodes, fitted[part], link * large.max())
-        found = fit(predict, cells(rows, jumps=False))
+        predict = partial(_times, part, nodes, fitted[part], link * large.max())
+        found = fit(predict, cells(rows))
         print(f"   {name}: share {large.max():.3f} (from 2 GiB: {large.min():.3f} to {large.max():.3f}), {found}")
         report("", rows, predict(rows, found.half, found.latency))
 
 
 def _times(
-    nodes: int, inside: tuple[float, float, float], bandwidth: float, rows: np.ndarray, half: float, latency: float
+    part: str,
+    nodes: int,
+    inside: tuple[float, float, float],
+    bandwidth: float,
+    rows: np.ndarray,
+    half: float,
+    latency: float,
 ) -> np.ndarray:
-    return two_tiers(rows, nodes, inside, (bandwidth, half, latency))
+    return two_tiers(rows, nodes, inside, (bandwidth, half, latency)) + launch(part)
 
 
 if __name__ == "__main__":

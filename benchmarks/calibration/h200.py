@@ -12,10 +12,10 @@ static_power is what the device draws at rest, or with one multiprocessor counti
 and copies of 2 GiB buffers draw above it, over their bytes a second; matrix_energy is what those products draw above
 both, over their FLOP/s. The share of L2 cannot be told apart: it is inside matrix_energy, so there is no l2_energy.
 
-memory_efficiency: copies, reads and triads of at least 256 MB. launch_latency: time of products of 1 and 16 rows in
-CUDA graphs less their bytes over that bandwidth and less an empty kernel (never below zero); low and high are the 10th
-and 90th percentile. l2_efficiency: only its low end, the bytes by which copies in L2 of 16.8 and 33.6 MB differ over
-the difference of their times. attention_efficiency and attention_backward_efficiency: see attention.py.
+memory_efficiency: copies, reads and triads of at least 256 MB. launch_latency and split_latency: fitted by gemm.py to
+products of 1 and 16 rows in CUDA graphs; the value in use of the second is the H200's own here. l2_efficiency: only its
+low end, the bytes by which copies in L2 of 16.8 and 33.6 MB differ over the difference of their times.
+attention_efficiency and attention_backward_efficiency: see attention.py.
 
 matrix_efficiency is fitted as gemm.py does it to products of 512 to 4096 rows, of the H200 and of the H100 (VIDUR), for
 three bounds of their time. The rows of the H200 do not determine it: calls of 150 us and more are timed back to back
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import attention
 import gemm
 import numpy as np
-from bandwidth import H200_BANDWIDTH, memory_share, own_shares
+from bandwidth import memory_share, own_shares
 from rows import column, measured
 
 from symperf.measuring.clock import LONG
@@ -109,12 +109,29 @@ def memory() -> Constant:
 
 def launch() -> Constant:
     """launch_latency in seconds."""
+    rows = few_rows().excess()
+    low, high = np.percentile(rows, [10, 90])
+    return Constant(starts().launch, float(low), float(high), len(rows))
+
+
+def few_rows() -> gemm.Thin:
+    """The products of 1 and 16 rows in CUDA graphs."""
+    return gemm.thinnest(PART, np.array([]), 0.0)
+
+
+def starts() -> gemm.Starts:
+    """launch_latency and split_latency in seconds."""
+    return gemm.start(PART, np.array([]), 0.0)
+
+
+def thin_errors() -> np.ndarray:
+    """Relative errors of the products in CUDA graphs, with the H100's matrix_efficiency and corner, in row order."""
     rows = [row for row in measured("gemm") if row["mode"] == "graph" and int(row["m"]) <= 16]
-    empty = [row for row in measured("launch") if row["name"] == "kernel" and row["mode"] == "graph"]
-    read = column(rows, "bytes") / (H200_BANDWIDTH * memory().value)
-    excess = np.maximum(column(rows, "seconds") - read - column(empty, "seconds"), 0)
-    low, high = np.percentile(excess, [10, 90])
-    return Constant(float(np.median(excess)), float(low), float(high), len(rows))
+    gap, (efficiency, ridge) = few_rows().gap, of_the_h100()
+    m, n, k, seconds = (column(rows, name) for name in ("m", "n", "k", "seconds"))
+    each = gemm.Starts(starts().launch + gap, starts().second + gap)
+    found: np.ndarray = gemm.kernel(PART, m, n, k, efficiency, memory().value, each, ridge) / seconds - 1
+    return found
 
 
 def l2_low() -> float:
@@ -154,30 +171,37 @@ def products() -> tuple[np.ndarray, ...]:
 def fitted(part: str, between: tuple[float, float]) -> tuple[float, float, int]:
     """matrix_efficiency by the rows of 512 to 4096 rows whose time is between these, its error, and their number."""
     if part == PART:
-        rows, share, start = products(), memory().value, launch().value
+        rows, share, start = products(), memory().value, starts()
     else:
         rows, share = gemm.products(part), memory_share(gemm.PARTS[part][5])
-        start = float(np.median(gemm.start(part, rows[0] > 0, share)))
+        start = gemm.start(part, rows[0] > 0, share)
     chosen = (rows[0] >= FEWEST) & (rows[0] <= MOST) & (rows[3] >= between[0]) & (rows[3] < between[1])
     return *gemm.least(part, tuple(x[chosen] for x in rows), share, start), int(chosen.sum())
+
+
+def of_the_h100() -> tuple[float, float]:
+    """matrix_efficiency and ridge_efficiency of the H100."""
+    share = memory_share(gemm.PARTS[OTHER][5])
+    everything = gemm.products(OTHER)[0] > 0
+    start = gemm.start(OTHER, everything, share)
+    efficiency, _ = gemm.fit(OTHER, gemm.deciding(OTHER), share, start)
+    return efficiency, gemm.fit_ridge(OTHER, everything, efficiency, share, start)[0]
 
 
 def grid() -> tuple[int, float, float]:
     """Products of mode `stream`: how many, the median and the mean error with constants that they had no part in.
 
-    matrix_efficiency and ridge_efficiency are the H100's; memory_efficiency, sustained_efficiency and what a kernel
-    costs beside its bytes are of other rows here.
+    matrix_efficiency and ridge_efficiency are the H100's; memory_efficiency, sustained_efficiency and what kernels
+    cost beside their bytes are of other rows here. Every kernel follows a gap as long as an empty one takes.
     """
-    share = memory_share(gemm.PARTS[OTHER][5])
-    everything = gemm.products(OTHER)[0] > 0
-    start = float(np.median(gemm.start(OTHER, everything, share)))
-    efficiency, _ = gemm.fit(OTHER, gemm.deciding(OTHER), share, start)
-    ridge, _, _ = gemm.fit_ridge(OTHER, everything, efficiency, share, start)
+    efficiency, ridge = of_the_h100()
     m, n, k, seconds = products()
     empty = [row for row in measured("launch") if row["name"] == "kernel" and row["mode"] == "stream"]
-    time = gemm.kernel(PART, m, n, k, efficiency, memory().value, ridge)
+    gap = float(column(empty, "seconds")[0])
+    each = gemm.Starts(starts().launch + gap, starts().second + gap)
+    time = gemm.kernel(PART, m, n, k, efficiency, memory().value, each, ridge)
     power = 2 * m * n * k / (gemm.PARTS[PART][1] * sustained().value)
-    error = np.abs((np.maximum(time, power) + launch().value + column(empty, "seconds")) / seconds - 1)
+    error = np.abs(np.maximum(time, power + each.launch) / seconds - 1)
     return len(error), float(np.median(error)), float(error.mean())
 
 
@@ -188,6 +212,7 @@ def main() -> None:
             scale, unit = 1e12, " pJ/B" if name == "memory_energy" else " pJ/FLOP"
         value, low, high = (f"{x * scale:.4g}" for x in found[:3])
         print(f"{name:30s} {value}{unit} ({low} to {high}), {found.rows} rows")
+    print(f"{'split_latency':30s} {starts().second * 1e6:.4g} us beside the graph's gap")
     print(f"{'l2_efficiency':30s} low end {l2_low():.3f}")
     other = matrix_energy("fp8")
     print(f"For comparison: a FLOP in fp8 takes {other.value * 1e12:.3f} pJ ({other.rows} rows)")
@@ -195,6 +220,8 @@ def main() -> None:
         for label, between in BOUNDS.items():
             efficiency, error, rows = fitted(part, between)
             print(f"matrix_efficiency, {part:14s} {label:14s} {efficiency:.3f} (error {error:.1%}, {rows} rows)")
+    thin = np.abs(thin_errors())
+    print(f"{len(thin)} products in graphs, by the kernels' cost of them: median error {np.median(thin):.1%}")
     rows, median, mean = grid()
     print(f"{rows} products in a stream, by constants of other rows: median error {median:.1%}, mean {mean:.1%}")
 

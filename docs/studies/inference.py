@@ -44,8 +44,8 @@ SCALED_MODEL = "llama-2-13b"
 SCALED = [(system, tp) for system in ("a100-80gb-sxm", "h100-sxm") for tp in (1, 8)]
 RANGE = (3e11, 2e14)
 """Bandwidths between which changes of bound are sought, bytes per second."""
-ALONE = {"stack": "none", "launch_latency": 0.0}
-"""The device without software and without the start of kernels."""
+ALONE = {"stack": "none", "launch_latency": 0.0, "split_latency": 0.0}
+"""The device without software, without the start of kernels and without second ones of split products."""
 SETTINGS = {"alone": ALONE, "tensorrt-llm": {"stack": "tensorrt-llm"}}
 LIMIT_CONTEXTS = (100, 1000)
 

@@ -45,7 +45,7 @@ QUANTITIES = {
 """What of a system belongs to which group. The matrix rate in 16 bits belongs to `compute`, its multiple in a lower
 precision to `precision`. A switch that adds is part of the network: without `switch_efficiency` there is none."""
 ENERGIES = ("static_power", "matrix_energy", "memory_energy", "scale_up_energy", "scale_out_energy")
-LEFT_OUT = ("l2_", "reread_", "host_", "power", "peer_", *ENERGIES)
+LEFT_OUT = ("l2_", "split_", "reread_", "host_", "power", "peer_", *ENERGIES)
 """Beginnings of what no comparison uses: not all systems have it, so that the form of the cost would differ."""
 GROUPS = ("precision", *QUANTITIES, "plan")
 """In the order of the path."""

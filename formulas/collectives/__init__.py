@@ -39,7 +39,7 @@ from .broadcast import (
     simple_broadcast_time,
     tree_broadcast_time,
 )
-from .called import called_collective_time
+from .called import called_collective_time, started_collective_time
 from .gather import (
     all_gather_time,
     hierarchical_all_gather_time,
@@ -139,6 +139,7 @@ __all__ = [
     "simple_all_reduce_time",
     "simple_all_to_all_time",
     "simple_broadcast_time",
+    "started_collective_time",
     "tree_all_reduce_time",
     "tree_broadcast_time",
     "two_shot_all_reduce_time",

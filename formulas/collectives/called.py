@@ -1,4 +1,4 @@
-"""What a library of collectives adds: a call that takes its time, however small the message."""
+"""What a collective costs beside its hops and bytes: the start of its kernel, or a whole call of a library."""
 
 from __future__ import annotations
 
@@ -7,8 +7,33 @@ from typing import Any
 from ..atoms import Max, present
 from ..dimension import SECOND
 from ..formula import formula
+from ..sources import HU
 from ..sources_of_serving import VIDUR
 from ..symbols import collective_latency
+
+
+@formula(
+    glyph="T_{coll}",
+    dimension=SECOND,
+    source=HU,
+    increasing="collective_time ranks start_time",
+)
+def started_collective_time(collective_time: Any, ranks: Any, start_time: Any) -> Any:
+    """Time of a collective with the start of its kernel: T + T_0, and nothing in a group of one.
+
+    Assumes: one kernel a call, that starts as any other does; latencies of links are fitted with it.
+
+    Source: Hu et al. 2025: NCCL runs each collective as one kernel, and its tuning adds a base latency that does not
+    depend on the ranks to those of the hops (src/graph/tuning.cc: 6.6 us and 0.6 us a step of a ring in an NVLink
+    node). `collectives.py` of benchmarks/calibration compares the form with times of 2, 4 and 8 ranks.
+
+    >>> from sympy import symbols
+    >>> started_collective_time(*symbols("T q", positive=True), symbols("T_0", positive=True))
+    T + T_0*present(q)
+    >>> started_collective_time(0, 1, 5)
+    0
+    """
+    return collective_time + present(ranks) * start_time
 
 
 @formula(

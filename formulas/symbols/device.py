@@ -15,6 +15,15 @@ l2_bandwidth = add("device", "l2_bandwidth", r"\beta_2", "Peak bandwidth of the 
 l2_capacity = add("device", "l2_capacity", "C_2", "Bytes of the L2 cache.", BYTE, POSITIVE)
 compute_units = add("device", "compute_units", "u", "Units that each compute one tile at a time (SMs, CUs).")
 launch_latency = add("device", "launch_latency", r"\lambda", "Start-up time of one kernel.", SECOND, ZERO_UP, "launch")
+split_latency = add(
+    "device",
+    "split_latency",
+    r"\lambda_k",
+    "Time of the kernel that adds the parts of a thin product which the library split along the contracted side.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 scale_up_size = add("device", "scale_up_size", "n_u", "Devices in one scale-up domain (a node).")
 scale_up_bandwidth = add(
     "device",

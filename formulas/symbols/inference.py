@@ -33,6 +33,9 @@ half_efficiency = add(
     domain=POSITIVE,
 )
 tile_thin = add("efficiency", "tile_thin", "T_t", "Rows of the smallest matrix instruction, for thin products.")
+split_inner = add(
+    "efficiency", "split_inner", "k_s", "Longest contracted side of a product that the library never splits along it."
+)
 kv_block = add("efficiency", "kv_block", "B_{kv}", "Tokens of a block of the paged key-value cache.")
 gap_latency = add(
     "efficiency",

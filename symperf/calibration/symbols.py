@@ -25,6 +25,7 @@ CHOSEN = (
     "memory_efficiency",
     "l2_efficiency",
     "launch_latency",
+    "split_latency",
     "scale_up_efficiency",
     "scale_up_half_bytes",
     "scale_up_latency",

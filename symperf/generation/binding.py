@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .stack import Stack
 
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
+CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
 _KEPT: Final = (
     "statistic_bytes",
@@ -38,12 +39,14 @@ _KEPT: Final = (
 OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
     "tile_thin": (16.0, MMA),
+    "split_inner": (2048.0, CUBLAS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
 }
 FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes", *SENT)
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
+    "split_inner": Limits(COUNT, 1, 1e9),
     "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,

@@ -1,7 +1,8 @@
 """Operations of an inference: thin products, and the gap that software leaves before each kernel.
 
-Collectives have no gap of their own: their latencies are fitted to whole calls, start included. Where software leaves
-small messages to the vendor's library, a call takes at least that library's time.
+Collectives of the vendor's library are kernels like any other; software's own all-reduces have no start beside their
+time, which is fitted to whole calls. Where software leaves small messages to the library as well, a call takes at least
+that library's time.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class CacheRead:
 
 class InferenceKernels(Kernels):
     """Builds operations for one structure; every kernel starts after the software's gap."""
+
+    start = thin.kernel_start_time()
 
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]

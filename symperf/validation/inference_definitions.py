@@ -110,8 +110,9 @@ SOFTWARE: Mapping[str, Software] = {
         prompt_batch=512,
     ),
     "NVIDIA NIM": Software(
-        "NIM for LLMs runs TensorRT-LLM: max_num_tokens 8192 of trtllm-build, kv_cache_free_gpu_mem_fraction 0.9",
-        "tensorrt-llm",
+        "NIM for LLMs runs TensorRT-LLM: max_num_tokens 8192 of trtllm-build, kv_cache_free_gpu_mem_fraction 0.9; "
+        "version 1.8.0 is of 2025",
+        "tensorrt-llm-0.12",
         in_turns=True,
         chunk=8192,
         room=0.9,
