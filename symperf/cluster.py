@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
@@ -17,9 +19,14 @@ if TYPE_CHECKING:
 
     from .sweep import Sweep
 
+    Compute = Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]
+
 AHEAD = 4
 """Pieces for each worker thread that are asked for before the first comes back: memory holds no more."""
 TIMEOUT_S = 10
+"""What Dask may take to reach a scheduler."""
+PATIENCE = 3
+"""How many times that is waited for an answer, since not all of its ways to fail look at the time."""
 _known: dict[str, Any] = {}
 _loading = Lock()
 
@@ -42,10 +49,9 @@ class Cluster:
             raise InputError(f"--dask: found {shown(address)}, expected an address such as tcp://10.0.0.1:8786")
         self._distributed = needed("distributed", "dask", "--dask")
         found = _connected(self._distributed, address)
-        if isinstance(found, Exception):
+        if isinstance(found, str):
             raise InputError(
-                f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 "
-                f"({type(found).__name__})"
+                f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 ({found})"
             )
         self._client = found
 
@@ -105,38 +111,50 @@ class Cluster:
 
 
 def _connected(distributed: Any, address: str) -> Any:
-    """A client of a scheduler, or why there is none: protocols that need keys or packages raise all kinds of errors.
+    """A client of a scheduler, or the name of what went wrong: protocols that need keys or packages raise all kinds.
 
-    A thread waits for the answer, so that an interrupt need not.
+    A thread waits for the answer, so that an interrupt need not. A client that failed, or that nobody waits for any
+    more, is closed here: left to garbage collection it would close itself in the middle of anything, and where that is
+    the start of the next client, both wait for one lock for ever.
     """
-    found: list[Any] = []
+    answer: Future[Any] = Future()
 
     def connect() -> None:
+        client = distributed.Client.__new__(distributed.Client)  # at hand also when its construction fails
         try:
-            found.append(distributed.Client(address, timeout=TIMEOUT_S, set_as_default=False))
+            client.__init__(address, timeout=TIMEOUT_S, set_as_default=False)
+            answer.set_result(client)
         except Exception as error:
-            found.append(error)
+            with suppress(Exception):
+                client.close()
+            with suppress(InvalidStateError):
+                answer.set_result(type(error).__name__)
 
-    thread = Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join()
-    return found[0]
+    Thread(target=connect, daemon=True).start()
+    try:
+        return answer.result(PATIENCE * TIMEOUT_S)
+    except TimeoutError as error:
+        return type(error).__name__
+    finally:
+        answer.cancel()
 
 
-def on_cluster(address: str) -> Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]:
-    """Computes chunks on the cluster of a scheduler.
+@contextmanager
+def on_cluster(
+    address: str,
+) -> Iterator[Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]]:
+    """Computes chunks on the cluster of a scheduler, until the context ends.
 
     Raises:
         InputError: Dask is not installed, or no scheduler answers.
     """
-    cluster = Cluster(address)
+    with Cluster(address) as cluster:
 
-    def compute(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        with cluster:
+        def compute(sweep: Sweep, shape: tuple[int, ...], indices: Iterable[int]) -> Iterator[tuple[int, bytes]]:
             items = ((shape, index) for index in indices)
-            yield from cluster.each(_chunk, sweep, items, again="; --resume goes on")
+            return cluster.each(_chunk, sweep, items, again="; --resume goes on")
 
-    return compute
+        yield compute
 
 
 def _chunk(sweep: Sweep, item: tuple[tuple[int, ...], int]) -> tuple[int, bytes]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import distributed
@@ -60,8 +64,8 @@ def test_a_killed_worker_changes_nothing(cluster: Any, tmp_path: Path) -> None:
         if len(seen) == 10:
             os.kill(victim, signal.SIGKILL)
 
-    compute = on_cluster(cluster.scheduler_address)
-    outcome = write(_sweep(), spread, chunk_points=POINTS, compute=compute, progress=progress)
+    with on_cluster(cluster.scheduler_address) as compute:
+        outcome = write(_sweep(), spread, chunk_points=POINTS, compute=compute, progress=progress)
     assert outcome.whole
     assert outcome.computed == outcome.chunks == 64
     assert spread.read_bytes() == alone.read_bytes()
@@ -79,8 +83,11 @@ def test_workers_with_another_symperf_are_refused(
     monkeypatch.setattr(module, "software", lambda: {**software, changed: "edited"})
     if when == "later":
         monkeypatch.setattr(module, "_check_workers", lambda _: None)
-    with pytest.raises(InputError, match=rf"--dask: .* has another {changed}, expected the same everywhere"):
-        write(_sweep(), tmp_path / "out.csv", compute=module.on_cluster(cluster.scheduler_address))
+    with (
+        module.on_cluster(cluster.scheduler_address) as compute,
+        pytest.raises(InputError, match=rf"--dask: .* has another {changed}, expected the same everywhere"),
+    ):
+        write(_sweep(), tmp_path / "out.csv", compute=compute)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere://x", ""])
@@ -90,4 +97,68 @@ def test_no_scheduler_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module, "TIMEOUT_S", 0.5)
     with pytest.raises(InputError, match=r"--dask: .*expected an address such as tcp://"):
-        module.on_cluster(address)
+        module.Cluster(address)
+
+
+@pytest.mark.parametrize("failure", [TypeError, AssertionError, ImportError, RuntimeError, OSError])
+def test_a_client_that_failed_is_closed_at_once(failure: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection would close it in the middle of the start of the next one, which waits for the same lock."""
+    from symperf import cluster as module
+
+    kept = []
+
+    async def start(self: Any, **_: Any) -> None:
+        kept.append(self)
+        self.status = "connecting"
+        raise failure("no")
+
+    monkeypatch.setattr(distributed.Client, "_start", start)
+    with pytest.raises(InputError, match=f"no scheduler at 'x://y'.*{failure.__name__}"):
+        module.Cluster("x://y")
+    (client,) = kept
+    assert client.status == "closed"
+    assert not client._loop_runner.is_started()
+
+
+def test_no_garbage_closes_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collected at the worst moment, while the start of another one holds Dask's lock."""
+    from symperf import cluster as module
+
+    true_start = distributed.utils.LoopRunner._start_unlocked
+
+    def start(self: Any) -> None:
+        gc.collect()
+        true_start(self)
+
+    monkeypatch.setattr(module, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(distributed.utils.LoopRunner, "_start_unlocked", start)
+    for address in ("nowhere://x", "tls://127.0.0.1:1", "tcp://127.0.0.1:1", "nowhere://y"):
+        with pytest.raises(InputError, match=f"no scheduler at '{address}'") as error:
+            module.Cluster(address)
+        assert "TimeoutError" not in str(error.value) or address.startswith("tcp"), error.value
+
+
+def test_a_client_that_comes_too_late_is_closed(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not answer in time is told; when it does at last, nobody needs it."""
+    from symperf import cluster as module
+
+    released, kept = threading.Event(), []
+    true_start = distributed.Client._start
+
+    async def start(self: Any, **given: Any) -> Any:
+        kept.append(self)
+        while not released.is_set():
+            await asyncio.sleep(0.01)
+        return await true_start(self, **given)
+
+    monkeypatch.setattr(distributed.Client, "_start", start)
+    monkeypatch.setattr(module, "PATIENCE", 0.02)
+    with pytest.raises(InputError, match=r"no scheduler at 'tcp://.*TimeoutError"):
+        module.Cluster(cluster.scheduler_address)
+    released.set()
+    (client,) = kept
+    for _ in range(1000):
+        if client.status == "closed":
+            return
+        time.sleep(0.01)
+    raise AssertionError(client.status)

@@ -215,7 +215,7 @@ def test_whatever_dask_raises_is_one_line(kind: type[Exception], monkeypatch: py
     def refuse(*_: Any, **__: Any) -> None:
         raise kind("no")
 
-    monkeypatch.setattr(distributed, "Client", refuse)
+    monkeypatch.setattr(distributed.Client, "__init__", refuse)
     with pytest.raises(sf.InputError, match=f"no scheduler at 'x://y'.*{kind.__name__}"):
         search("gpt2", "h100-sxm", devices=2, batch=2, sequence=64, dask="x://y")
 
@@ -227,7 +227,7 @@ def test_an_interrupt_does_not_wait_for_a_scheduler(monkeypatch: pytest.MonkeyPa
         os.kill(os.getpid(), signal.SIGINT)
         released.wait(60)
 
-    monkeypatch.setattr(distributed, "Client", connect)
+    monkeypatch.setattr(distributed.Client, "__init__", connect)
     with pytest.raises(KeyboardInterrupt):
         search("gpt2", "h100-sxm", devices=2, batch=2, sequence=64, dask="tcp://127.0.0.1:1")
     assert not released.is_set()

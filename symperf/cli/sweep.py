@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +15,15 @@ from .output import console, write_error, write_json
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 
 def run(options: argparse.Namespace) -> int:
     """Compute a study into a file."""
     study = load(options.study)
-    compute = None
-    if options.dask is not None:
-        from ..cluster import on_cluster
-
-        compute = on_cluster(options.dask)
-    started = time.monotonic()
     out = Path(options.output)
-    with _bar(options.json) as progress:
+    with _computing(options.dask) as compute, _bar(options.json) as progress:
+        started = time.monotonic()
         outcome = write(
             study.sweep,
             out,
@@ -36,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
             compute=compute,
             progress=progress,
         )
-    seconds = time.monotonic() - started
+        seconds = time.monotonic() - started
     if options.json:
         write_json(_as_json(out, outcome, seconds))
     elif outcome.whole:
@@ -47,6 +43,15 @@ def run(options: argparse.Namespace) -> int:
         write_error(f"interrupted: {out} holds {there:,} of {outcome.points:,} points; --resume goes on")
         return 130
     return 0
+
+
+def _computing(address: str | None) -> AbstractContextManager[Any]:
+    """What computes chunks: a cluster, or None, this process."""
+    if address is None:
+        return nullcontext()
+    from ..cluster import on_cluster
+
+    return on_cluster(address)
 
 
 def _as_json(out: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
