@@ -179,8 +179,10 @@ def reduce_bound_degree(parameters: Any, collective_time: Any) -> Any:
     """Tensor-parallel degree above which a layer's all-reduces outlast the reading of its weights: N_l w / (beta' T_c).
 
     From N_l w / (t beta') = T_c, with N_l the layer's weights on all devices and T_c the time of its two all-reduces of
-    a few rows, which is latency and does not shrink with t. Over a double binary tree T_c = 4 log2(t) alpha, so that
-    t log2(t) = x = N_l w / (4 alpha beta'), solved by t = exp(W(x ln 2)) with the principal branch of Lambert's W.
+    a few rows, which is latency and does not shrink with t. Over a double binary tree T_c = 4 log2(t) alpha + 2 T_0,
+    with T_0 the start of a kernel. The hops alone give t log2(t) = x = N_l w / (4 alpha beta'), solved by
+    t = exp(W(x ln 2)) with the principal branch of Lambert's W; with the starts t = exp(W(x ln 2 exp(y)) - y), where
+    y = ln 2 T_0 / (2 alpha), which is less.
 
     Assumes: T_c at the degree itself; products bound by memory; nothing overlaps; one scale-up domain.
 

@@ -15,13 +15,21 @@ from symperf.formulas.symbols import COUNT, FRACTION, POSITIVE, SYMBOLS, ZERO_UP
 Points = dict[Any, Any]
 
 
+def term_by_term(count: Any, start: Any, term: Any) -> Any:
+    """The sum of term(start), term(start + 1), ..., `count` terms of each point, many terms at a time."""
+    count, start = np.broadcast_arrays(count, start)
+    total = np.zeros(count.shape)
+    together = max(1, 2**13 // max(1, count.size))
+    for first in range(0, int(np.ceil(np.max(count))), together):
+        i = np.arange(first, first + together).reshape(-1, *[1] * count.ndim)
+        total += np.where(i < count - 1e-6, term(start + i), 0.0).sum(axis=0)
+    return total
+
+
 def sum_of_larger_lines(count: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """The sum, term by term, of the larger of two lines at start, start + 1, ..., `count` terms."""
     count, start, a, b, c, d = np.broadcast_arrays(count, start, a, b, c, d)
-    total = np.zeros(count.shape)
-    for i in range(int(np.ceil(np.max(count)))):
-        total += np.where(i < count - 1e-6, np.maximum(a + b * (start + i), c + d * (start + i)), 0.0)
-    return total
+    return term_by_term(count, start, lambda x: np.maximum(a + b * x, c + d * x))
 
 
 def geometric(ratio: Any, last: Any) -> Any:
@@ -51,11 +59,12 @@ def load_of_chosen(share: Any, draws: Any) -> Any:
 def least(count: Any, start: Any, *lines: Any) -> Any:
     """The sum, term by term, of the smaller of two maxima of two lines each."""
     count, start, *lines = np.broadcast_arrays(count, start, *lines)
-    total = np.zeros(count.shape)
-    for i in range(int(np.ceil(np.max(count)))):
-        a, b, c, d = (low + slope * (start + i) for low, slope in zip(lines[::2], lines[1::2], strict=True))
-        total += np.where(i < count - 1e-6, np.minimum(np.maximum(a, b), np.maximum(c, d)), 0.0)
-    return total
+
+    def term(x: Any) -> Any:
+        a, b, c, d = (low + slope * x for low, slope in zip(lines[::2], lines[1::2], strict=True))
+        return np.minimum(np.maximum(a, b), np.maximum(c, d))
+
+    return term_by_term(count, start, term)
 
 
 MEANING = {

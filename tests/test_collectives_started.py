@@ -131,16 +131,28 @@ def test_the_catalogue_has_what_the_script_finds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "split"), [("tensorrt-llm-0.6", False), ("tensorrt-llm", False), ("tensorrt-llm-0.12", True)]
+    ("stack", "split"), [("tensorrt-llm-0.6", False), ("tensorrt-llm", False), ("tensorrt-llm-0.13", True)]
 )
-def test_tensorrt_llm_splits_long_contexts_from_0_12_on(stack: str, split: bool) -> None:
+def test_tensorrt_llm_splits_long_contexts_from_0_13_on(stack: str, split: bool) -> None:
     """32 heads of one sequence leave most of 132 units idle, which long contexts notice."""
     assert Stack.load(stack).fusion.split_context is split
     times = []
-    for name in (stack, "tensorrt-llm-0.12"):
+    for name in (stack, "tensorrt-llm-0.13"):
         run = sf.inference("llama-2-7b", "h100-sxm", batch=1, prompt=3000, generate=2, stack=name)
         times.append(seconds(run, "layer/attention/flash", "decode"))
     assert times[0] / times[1] == pytest.approx(1.0) if split else times[0] > 1.5 * times[1]
+
+
+def test_tensorrt_llm_sums_by_kernels_of_its_own_from_0_9_on() -> None:
+    """The default of the builder changed; the sums of a step become faster, and nothing else does."""
+    sums, rest = [], []
+    for name in ("tensorrt-llm", "tensorrt-llm-0.9"):
+        run = sf.inference("llama-2-13b", "h100-sxm", sf.Plan(tp=8), batch=1, prompt=200, generate=2, stack=name)
+        found = {op.name: op.time_s for op in run.operations() if op.phase == "decode"}
+        sums.append(sum(time for op, time in found.items() if op.endswith("reduce")))
+        rest.append({op: time for op, time in found.items() if not op.endswith("reduce")})
+    assert sums[1] < 0.8 * sums[0]
+    assert rest[0] == rest[1]
 
 
 def test_the_device_idles_between_the_engine_calls_of_tensorrt_llm() -> None:

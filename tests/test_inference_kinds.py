@@ -246,8 +246,8 @@ def test_contexts_are_split_only_where_that_pays() -> None:
         run = make("llama-2-7b", batch=batch, prompt=2000, generate=2, stack=stack, gap_latency=0)
         return next(row.each_s for row in run.table() if row.name == "decode/layer/attention/flash")
 
-    assert core("tensorrt-llm-0.12", 1) < core("fastertransformer", 1) / 2
-    assert core("tensorrt-llm-0.12", 8) == core("fastertransformer", 8)  # 8 x 32 heads fill 132 units
+    assert core("tensorrt-llm-0.13", 1) < core("fastertransformer", 1) / 2
+    assert core("tensorrt-llm-0.13", 8) == core("fastertransformer", 8)  # 8 x 32 heads fill 132 units
 
 
 def test_latents_are_appended_by_a_kernel_of_their_own_where_keys_are() -> None:

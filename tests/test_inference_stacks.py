@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MASKED, XQA = "tensorrt-llm-0.6", "tensorrt-llm"
 """Software with a pass for each query head, and with one for a group of 8 with heads of 128."""
-SPLITTING = "tensorrt-llm-0.12"
+SPLITTING = "tensorrt-llm-0.13"
 """Software that splits contexts where it pays, with a pass for each query head of other groups."""
 
 
@@ -289,7 +289,7 @@ def test_wrong_files_are_refused(tmp_path: Path, before: str, after: str, says: 
         ("TensorRT-LLM v0.5.0", MASKED),
         ("TensorRT-LLM v0.7.1", MASKED),
         ("TensorRT-LLM v0.8.0", XQA),
-        ("TensorRT-LLM v0.9.0", XQA),
+        ("TensorRT-LLM v0.9.0", "tensorrt-llm-0.9"),
         ("TensorRT-LLM", XQA),
     ],
 )

@@ -24,8 +24,8 @@ def started_collective_time(collective_time: Any, ranks: Any, start_time: Any) -
     Assumes: one kernel a call, that starts as any other does; latencies of links are fitted with it.
 
     Source: Hu et al. 2025: NCCL runs each collective as one kernel, and its tuning adds a base latency that does not
-    depend on the ranks to those of the hops (src/graph/tuning.cc: 6.6 us and 0.6 us a step of a ring in an NVLink
-    node). `collectives.py` of benchmarks/calibration compares the form with times of 2, 4 and 8 ranks.
+    depend on the ranks to those of the hops (src/graph/tuning.cc of v2.28.7-1: 6.6 us and 0.6 us a step of a ring
+    in an NVLink node). `collectives.py` of benchmarks/calibration compares the form with times of 2, 4 and 8 ranks.
 
     >>> from sympy import symbols
     >>> started_collective_time(*symbols("T q", positive=True), symbols("T_0", positive=True))

@@ -72,11 +72,12 @@ BERT_TOKENS: Mapping[tuple[int, int], int] = {
 request; replayed for h = 4096."""
 
 _EARLY = Software(
-    "as TensorRT-LLM; before v0.8 no kernel shares reads of a paged cache among the query heads of a group",
+    "as TensorRT-LLM; before v0.8 no kernel that is on by default shares reads among the query heads of a group",
     "tensorrt-llm-0.6",
 )
 SOFTWARE: Mapping[str, Software] = {
     **{f"TensorRT-LLM {version}": _EARLY for version in ("v0.5", "v0.6", "v0.7")},
+    "TensorRT-LLM v0.9": Software("as TensorRT-LLM; v0.9 sums by kernels of its own", "tensorrt-llm-0.9"),
     "TensorRT-LLM": Software(
         "TensorRT-LLM benchmarks/cpp/gptSessionBenchmark.cpp: static batches, timed from the prompts to the last token",
         "tensorrt-llm",
@@ -111,8 +112,8 @@ SOFTWARE: Mapping[str, Software] = {
     ),
     "NVIDIA NIM": Software(
         "NIM for LLMs runs TensorRT-LLM: max_num_tokens 8192 of trtllm-build, kv_cache_free_gpu_mem_fraction 0.9; "
-        "version 1.8.0 is of 2025",
-        "tensorrt-llm-0.12",
+        "version 1.8.0 is of 2025; its engines are taken to have the defaults since v0.13",
+        "tensorrt-llm-0.13",
         in_turns=True,
         chunk=8192,
         room=0.9,
