@@ -140,9 +140,7 @@ def _connected(distributed: Any, address: str) -> Any:
 
 
 @contextmanager
-def on_cluster(
-    address: str,
-) -> Iterator[Callable[[Sweep, tuple[int, ...], Iterable[int]], Iterator[tuple[int, bytes]]]]:
+def on_cluster(address: str) -> Iterator[Compute]:
     """Computes chunks on the cluster of a scheduler, until the context ends.
 
     Raises:
