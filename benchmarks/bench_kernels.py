@@ -32,7 +32,7 @@ from symperf.codegen.program import Program
 from symperf.codegen.reduce import ArgMin
 from symperf.codegen.store import Store
 from symperf.codegen.workers import default_threads
-from symperf.run import Run
+from symperf.runs.training_run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

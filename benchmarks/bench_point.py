@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symperf import Model, Plan, Run, System
-from symperf.build import build
 from symperf.codegen.interpret import adjoints, floats, run
 from symperf.codegen.passes import prune
 from symperf.codegen.point import GradientKernel, PointKernel
+from symperf.train.build import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable

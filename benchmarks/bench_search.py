@@ -17,7 +17,7 @@ import sys
 import time
 
 import symperf as sf
-from symperf.searching.search import answer
+from symperf.plan_search.search import answer
 
 CALCULON = 465.0
 """Candidates a second, the fastest measured."""

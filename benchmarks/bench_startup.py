@@ -27,12 +27,12 @@ TRAIN = shlex.split(
 BUILD = """
 import time
 from symperf import Model, Plan, System
-from symperf.run import structure_of
+from symperf.train.inputs import structure_of
 plan = Plan(tp=8, pp=8, vpp=3, recompute="selective", sequence_parallel=True)
 structure = structure_of(Model.load("gpt3-175b"), System.load("a100-80gb-sxm"), plan)
 import sympy
 start = time.process_time()
-from symperf import build
+from symperf.train import build
 build.step_time(structure)
 print(time.process_time() - start)
 """

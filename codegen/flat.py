@@ -12,8 +12,8 @@ import numpy as np
 
 from .evaluate import evaluate
 from .grid import LANES, Plan
+from .kernel_base import Kernel
 from .printers.numba import layout
-from .sweeping import Kernel
 from .workers import Interrupted, boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:

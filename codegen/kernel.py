@@ -15,10 +15,10 @@ import numpy as np
 from .evaluate import evaluate
 from .flat import FlatKernel
 from .grid import Plan, choose_plan
+from .kernel_base import LOADED, Kernel, best_tier
 from .passes import choose_order
 from .printers.numba import layout
 from .steps import Stages, kernel_of
-from .sweeping import LOADED, Kernel, best_tier
 from .workers import Interrupted, boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:

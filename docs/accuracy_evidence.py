@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symperf.system import System
+from symperf.systems.system import System
 from symperf.validation import report as tables
 from symperf.validation.score import coverage, widening
 

@@ -7,10 +7,10 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .formula import REGISTRY
+from .language.formula import REGISTRY
 
 if TYPE_CHECKING:
-    from .formula import Formula
+    from .language.formula import Formula
 
 
 def load() -> dict[str, Formula]:

@@ -5,55 +5,53 @@ Names are loaded when they are first used, so that a cached prediction imports n
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from .common.lazy import lazy_names
+from .common.version import VERSION
 
 if TYPE_CHECKING:
-    from .allocation import allocate as allocate
     from .api import inference as inference
     from .api import serving as serving
     from .api import training as training
     from .calibration.calibrate import calibrate as calibrate
-    from .emission.emit import emit as emit
-    from .errors import InputError as InputError
-    from .inspection import inspect as inspect
+    from .common.errors import InputError as InputError
+    from .export.emit import emit as emit
     from .measuring.measure import measure as measure
-    from .model import Model as Model
-    from .plan import Plan as Plan
-    from .run import Run as Run
-    from .searching.api import search as search
-    from .searching.inference import search_inference as search_inference
-    from .system import System as System
+    from .models.model import Model as Model
+    from .plan_search.api import search as search
+    from .plan_search.inference.search import search_inference as search_inference
+    from .plans.plan import Plan as Plan
+    from .runs.inspection import inspect as inspect
+    from .runs.training_run import Run as Run
+    from .systems.system import System as System
     from .technology import Technology as Technology
+    from .technology.allocation import allocate as allocate
+
+__version__ = VERSION
 
 _HOMES = {
-    "InputError": "errors",
-    "Model": "model",
-    "Plan": "plan",
-    "Run": "run",
-    "System": "system",
+    "InputError": "common.errors",
+    "Model": "models.model",
+    "Plan": "plans.plan",
+    "Run": "runs.training_run",
+    "System": "systems.system",
     "Technology": "technology",
-    "allocate": "allocation",
+    "allocate": "technology.allocation",
     "calibrate": "calibration.calibrate",
-    "emit": "emission.emit",
+    "emit": "export.emit",
     "inference": "api",
-    "inspect": "inspection",
+    "inspect": "runs.inspection",
     "measure": "measuring.measure",
-    "search": "searching.api",
-    "search_inference": "searching.inference",
+    "search": "plan_search.api",
+    "search_inference": "plan_search.inference.search",
     "serving": "api",
     "training": "api",
 }
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

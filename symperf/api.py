@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, shown
+from .plans.arguments import load_model, load_plan, load_system
 
 if TYPE_CHECKING:
-    from .batching.run import Serving
-    from .generation.run import InferenceRun
-    from .model import Model
-    from .plan import Plan
-    from .run import Run
-    from .system import System
+    import os
 
-    Loaded = TypeVar("Loaded", Model, System)
-
-
-def loaded_model(model: Model | str | os.PathLike[str]) -> Model:
-    """A model, or the one of a name or a path.
-
-    Raises:
-        InputError: there is none, or it is something else.
-    """
-    from .model import Model as _Model
-
-    return _loaded(_Model, model)
-
-
-def loaded_system(system: System | str | os.PathLike[str]) -> System:
-    """A system, or the one of a name or a path.
-
-    Raises:
-        InputError: there is none, or it is something else.
-    """
-    from .system import System as _System
-
-    return _loaded(_System, system)
-
-
-def _loaded(kind: type[Loaded], given: Loaded | str | os.PathLike[str]) -> Loaded:
-    """What is given, or what its kind loads by that name or path."""
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return kind.load(given)
-    name = kind.__name__
-    raise InputError(f"{name.lower()}: found {shown(given)}, expected a {name}, a name of the catalogue or a path")
-
-
-def loaded_plan(plan: Plan | None) -> Plan:
-    """A plan, or where there is none that of one device.
-
-    Raises:
-        InputError: it is something else.
-    """
-    from .plan import Plan as _Plan
-
-    if plan is None:
-        return _Plan()
-    if isinstance(plan, _Plan):
-        return plan
-    raise InputError(f"plan: found {shown(plan)}, expected a Plan, such as Plan(tp=8, dp=2)")
+    from .models.model import Model
+    from .plans.plan import Plan
+    from .runs.inference_run import InferenceRun
+    from .runs.training_run import Run
+    from .serve.serving import Serving
+    from .systems.system import System
 
 
 def training(
@@ -93,14 +45,14 @@ def training(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown symbol.
     """
-    from .run import Run as _Run
+    from .runs.training_run import Run as _Run
 
-    loaded = loaded_system(system)
+    loaded = load_system(system)
     if stack is not None:
-        from .software import Software
+        from .systems.software import Software
 
         loaded = Software.load(stack).on(loaded)
-    return _Run(loaded_model(model), loaded, loaded_plan(plan), batch=batch, sequence=sequence, values=values)
+    return _Run(load_model(model), loaded, load_plan(plan), batch=batch, sequence=sequence, values=values)
 
 
 def inference(
@@ -134,13 +86,13 @@ def inference(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown name.
     """
-    from .generation.run import InferenceRun as _Run
-    from .generation.stack import DEFAULT
+    from .infer.stack import DEFAULT
+    from .runs.inference_run import InferenceRun as _Run
 
     return _Run(
-        loaded_model(model),
-        loaded_system(system),
-        loaded_plan(plan),
+        load_model(model),
+        load_system(system),
+        load_plan(plan),
         batch=batch,
         prompt=prompt,
         generate=generate,
@@ -193,17 +145,17 @@ def serving(
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
-    from .batching.asked import CHUNK, Asked
-    from .batching.run import Serving as _Serving
-    from .generation.stack import DEFAULT
+    from .infer.stack import DEFAULT
+    from .serve.request import CHUNK, Asked
+    from .serve.serving import Serving as _Serving
 
     asked = Asked(prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length)
     return _Serving(
-        loaded_model(model),
-        loaded_system(system),
-        loaded_plan(plan),
+        load_model(model),
+        load_system(system),
+        load_plan(plan),
         asked,
-        draft=None if draft is None else loaded_model(draft),
+        draft=None if draft is None else load_model(draft),
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

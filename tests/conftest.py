@@ -25,9 +25,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder for the whole session, for child processes as well."""
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o700)
+    """A cache folder for the whole session: one for all workers, and for child processes as well."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYMPERF_CACHE", str(folder))
         yield folder

@@ -34,9 +34,9 @@ import sympy
 from rows import family, number, read
 
 from symperf.formulas import collectives as c
-from symperf.formulas.atoms import Atom, Min
-from symperf.formulas.symbols import SYMBOLS
-from symperf.system import System
+from symperf.formulas.language.atoms import Atom, Min
+from symperf.formulas.language.symbols import SYMBOLS
+from symperf.systems.system import System
 
 MB, US, KIB = 1e6, 1e-6, 2**10
 ALL = read("collectives.csv")

@@ -2,8 +2,8 @@
 
 Run it from anywhere, with the package installed: python benchmarks/calibration/gemm.py
 
-Times are those of `symperf.formulas.thin.thin_matmul_time` itself (the best tile, waves, splits along k, L2 and device
-memory), evaluated in NumPy, so that fit and use cannot drift apart.
+Times are those of `thin_matmul_time` itself (the best tile, waves, splits along k, L2 and device memory), evaluated in
+NumPy, so that fit and use cannot drift apart.
 
 matrix_efficiency means sustained: it is fitted to the products with M >= 2048 and 2 M N K >= 4e11 FLOP, long enough for
 the clock to settle. Shorter ones run at higher clocks. Where what power sustains is a symbol of its own (h200.py, the
@@ -34,9 +34,10 @@ import sympy
 from bandwidth import H200_BANDWIDTH, memory_share, own_shares
 from rows import column, family, measured, read
 
-from symperf.formulas import matmul, thin
-from symperf.formulas import symbols as sym
-from symperf.formulas.atoms import Atom
+from symperf.formulas.kernels import matmul
+from symperf.formulas.kernels import thin_matmul as thin
+from symperf.formulas.language import symbols as sym
+from symperf.formulas.language.atoms import Atom
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ import numpy as np
 import sympy
 from rows import read
 
-from symperf.formulas import symbols as sym
-from symperf.formulas.atoms import Atom
 from symperf.formulas.collectives import peer_all_reduce_time
+from symperf.formulas.language import symbols as sym
+from symperf.formulas.language.atoms import Atom
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from study import Row, Study, Tables, as_read
 from symperf import Model, System, Technology
 from symperf.codegen.interpret import arrays
 from symperf.codegen.interpret import run as evaluate
-from symperf.memories import Memory
-from symperf.searching.technologies import BestOver, best_over
+from symperf.plan_search.technologies.best_over import BestOver, best_over
+from symperf.systems.memories import Memory
 from symperf.technology.chip import bindings, chip_program, structure_of
 from symperf.technology.components import network_of
 

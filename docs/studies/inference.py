@@ -16,9 +16,9 @@ import inference_page as page
 from study import Row, Study, Tables
 
 from symperf import Model, Plan, System, inference
-from symperf.formulas import decode_bounds
-from symperf.formulas.symbols import SYMBOLS
-from symperf.memories import Memory, names
+from symperf.formulas.generation import decode_bounds
+from symperf.formulas.language.symbols import SYMBOLS
+from symperf.systems.memories import Memory, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ def evaluated(formula: Any, run: Any) -> float:
 
 
 def limits(models: Mapping[str, Layout] = MODELS, systems: Sequence[str] = SYSTEMS) -> list[Row]:
-    """One row a model and system: where decoding stops being bound by device memory (`formulas/decode_bounds.py`)."""
+    """One row a model and system: where decoding stops being bound by device memory (`decode_bounds`)."""
     found = []
     for model, system in itertools.product(models, systems):
         run = run_of(model, system, 1, WORK[0], stack="none")

@@ -20,13 +20,13 @@ from walking import Question, crossings, greedy, limits, path, row_of, rows
 from symperf import Model, Plan, System, inference, training
 from symperf.codegen.interpret import adjoints, floats
 from symperf.codegen.interpret import run as evaluate
-from symperf.memories import Memory
+from symperf.systems.memories import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from symperf.analysis.regimes import Regimes
-    from symperf.bound_run import BoundRun
+    from symperf.evaluation.base_run import BaseRun
 
 __all__ = ["TITLE", "blocks", "study"]
 
@@ -104,7 +104,7 @@ def questions(names: Iterable[str] = NAMES) -> list[Question]:
     return [made[name]() for name in names]
 
 
-def responsible(run: BoundRun, words: Sequence[str], below: str = "") -> float:
+def responsible(run: BaseRun, words: Sequence[str], below: str = "") -> float:
     """Seconds of a training step that terms are responsible for, whose paths begin with `below` and hold a word.
 
     A term's seconds are its time times the derivative of the step time by it, as in `run.table()`.

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any
 
 from symperf import Model, Plan, System, training
-from symperf.searching.search import searched
-from symperf.software import SCALED
+from symperf.plan_search.search import searched
+from symperf.systems.software import SCALED
 
 Corner = frozenset[str]
 Times = dict[Corner, float]

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symperf import InputError
-from symperf.errors import nearest, shown
+from symperf.common.errors import nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symperf import Technology
-from symperf.memories import Memory
+from symperf.systems.memories import Memory
 from symperf.technology.components import network_of
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from study import Row
 
-    from symperf.bound_run import BoundRun
+    from symperf.evaluation.base_run import BaseRun
 
 LATENCY = "latency"
 RATES = ("compute", "memory", "l2", "scale_up", "scale_out")
@@ -54,7 +54,7 @@ class Question:
     """
 
     name: str
-    run: BoundRun
+    run: BaseRun
     of: str = "time"
     factors: tuple[tuple[str, float], ...] = ()
 

@@ -39,7 +39,7 @@ from .broadcast import (
     simple_broadcast_time,
     tree_broadcast_time,
 )
-from .called import called_collective_time, started_collective_time
+from .call_overhead import called_collective_time, started_collective_time
 from .gather import (
     all_gather_time,
     hierarchical_all_gather_time,
@@ -60,7 +60,7 @@ from .in_network import (
     multimem_all_reduce_time,
     scale_up_multimem_all_reduce_time,
 )
-from .peer import (
+from .one_shot_two_shot import (
     one_shot_all_reduce_time,
     own_all_reduce_time,
     peer_all_reduce_time,
@@ -72,16 +72,9 @@ from .pipelined import (
     pipelined_all_gather_time,
     pipelined_reduce_scatter_time,
 )
-from .send import (
-    group_send_time,
-    scale_up_send_time,
-    send_time,
-)
+from .send import group_send_time, scale_up_send_time, send_time
 from .switched import group_switched_all_reduce_time, scale_up_switched_all_reduce_time
-from .tiers import (
-    inner_ranks_of,
-    outer_ranks_of,
-)
+from .tiers import inner_ranks_of, outer_ranks_of
 
 __all__ = [
     "all_gather_time",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, Min, less_one, log2, present, ring_share
-from ..dimension import BYTE, SECOND
-from ..formula import formula
+from ..language.atoms import Max, Min, less_one, log2, present, ring_share
+from ..language.dimension import BYTE, SECOND
+from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
 from .gather import all_gather_time, reduce_scatter_time
 from .protocols import better, low_latency, simple

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, Min, less_one, log2, present
-from ..dimension import SECOND
-from ..formula import formula
+from ..language.atoms import Max, Min, less_one, log2, present
+from ..language.dimension import SECOND
+from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS
 from .protocols import better, low_latency, simple
 from .tiers import SCALE_OUT, SCALE_UP

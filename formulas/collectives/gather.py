@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Min, less_one, log2, ring_share
-from ..dimension import SECOND
-from ..formula import formula
+from ..language.atoms import Min, less_one, log2, ring_share
+from ..language.dimension import SECOND
+from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, THAKUR
 from .protocols import low_latency, simple
 from .tiers import SCALE_OUT, SCALE_UP

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import present, ring_share
-from ..dimension import BANDWIDTH, SECOND
-from ..formula import formula
+from ..language.atoms import present, ring_share
+from ..language.dimension import BANDWIDTH, SECOND
+from ..language.formula import formula
 from ..sources import KLENK, NCCL_TESTS, SHARP
 from .tiers import SCALE_UP
 

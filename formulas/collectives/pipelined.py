@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Min, log2
-from ..dimension import SECOND
-from ..formula import formula
+from ..language.atoms import Min, log2
+from ..language.dimension import SECOND
+from ..language.formula import formula
 from ..sources import THAKUR
 from .gather import hierarchical_all_gather_time, hierarchical_reduce_scatter_time
 from .protocols import better

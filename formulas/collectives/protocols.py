@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, Min
+from ..language.atoms import Max, Min
 
 
 def simple(started: Any, moved: Any, hops: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, present
-from ..dimension import SECOND
-from ..formula import formula
+from ..language.atoms import Max, present
+from ..language.dimension import SECOND
+from ..language.formula import formula
 from ..sources import HOCKNEY, NARAYANAN
 from .tiers import SCALE_OUT, SCALE_UP, outer_ranks_of
 

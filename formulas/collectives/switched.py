@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Min, present
-from ..dimension import SECOND
-from ..formula import formula
+from ..language.atoms import Min, present
+from ..language.dimension import SECOND
+from ..language.formula import formula
+from ..language.symbols import switch_efficiency
 from ..sources import KLENK
-from ..symbols import switch_efficiency
 from .all_reduce import group_all_reduce_time, scale_up_all_reduce_time
 from .in_network import scale_up_multimem_all_reduce_time
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..atoms import Max, Min, ceil_div, ring_share
-from ..dimension import ONE
-from ..formula import formula
-from ..sources import NARAYANAN
-from ..symbols import (
+from ..language.atoms import Max, Min, ceil_div, ring_share
+from ..language.dimension import ONE
+from ..language.formula import formula
+from ..language.symbols import (
     scale_out_bandwidth,
     scale_out_efficiency,
     scale_out_half_bytes,
@@ -19,6 +18,7 @@ from ..symbols import (
     scale_up_latency,
     scale_up_size,
 )
+from ..sources import NARAYANAN
 
 SCALE_UP = (scale_up_bandwidth * scale_up_efficiency, scale_up_latency, scale_up_half_bytes)
 """Attainable bandwidth, latency and half-bandwidth size inside a scale-up domain."""

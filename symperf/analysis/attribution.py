@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import adjoints, floats, run
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 from .limits import leading, towards
 from .subject import Subject, subject_of
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Attribution:
         }
 
 
-def attribution(of_run: BoundRun) -> Attribution:
+def attribution(of_run: BaseRun) -> Attribution:
     """Seconds of the time by term and resource.
 
     A term is responsible for its own time times the derivative of the whole by it; a resource for the part of that in
@@ -131,7 +131,7 @@ class Gain:
         }
 
 
-def gains(of_run: BoundRun) -> tuple[Gain, ...]:
+def gains(of_run: BaseRun) -> tuple[Gain, ...]:
     """What to buy next: the exact speed-up from each resource, the largest in the limit first.
 
     Raises:

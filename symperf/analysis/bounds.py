@@ -10,7 +10,7 @@ from .attribution import least
 from .subject import Subject, subject_of
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 OVERLAP = "overlap_"
 """How the name of a fraction that lets transfers run beside work begins."""
@@ -46,7 +46,7 @@ class Bounds:
         }
 
 
-def bounds(of_run: BoundRun) -> Bounds:
+def bounds(of_run: BaseRun) -> Bounds:
     """The time between perfect overlap and none.
 
     The time falls with every rate and rises with every latency, so freeing all resources but one bounds it from below.

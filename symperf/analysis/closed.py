@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..codegen.interpret import floats, run
-from ..formulas.symbols import SYMBOLS
+from ..formulas.language.symbols import SYMBOLS
 from .forms import FormError
 from .subject import Subject, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .regimes import Crossover
 
 Powers = dict[Fraction, Any]
@@ -35,7 +35,7 @@ def symbol_of(name: str) -> Any:
     return SYMBOLS[name].symbol if name in SYMBOLS else sympy.Symbol(name, positive=True)
 
 
-def inside(of_run: BoundRun, name: str) -> Any:
+def inside(of_run: BaseRun, name: str) -> Any:
     """An output or a term of a run, with the branches that are active at its values, as one SymPy expression.
 
     Raises:
@@ -152,7 +152,7 @@ def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]
     Raises:
         FormError: the output divides by a sum that holds the symbol.
     """
-    from ..formulas.atoms import ceil_div, log2
+    from ..formulas.language.atoms import ceil_div, log2
 
     atoms = {"ceil_div": ceil_div, "log2": log2}
     found: list[Any] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 
 if TYPE_CHECKING:
     from .phase import Phase

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.interpret import arrays, floats, run
-from ..errors import InputError
+from ..common.errors import InputError
 from .answers import Unreachable
 from .direction import direction
 from .symbols import LARGEST
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .solve import Solution
     from .subject import Subject
     from .symbols import Domain
@@ -29,7 +29,7 @@ DIVISORS = ("tp", "pp", "dp", "vpp", "ep", "expert_tp", "micro_batch", "num_key_
 """Symbols that a run accepts only where they divide one of its sizes, so that only divisors are offered to it."""
 
 
-def solve_whole(of_run: BoundRun, subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
+def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
     """The whole number that meets a target, nearest to where the target is just met.
 
     Raises:
@@ -87,7 +87,7 @@ def solve_whole(of_run: BoundRun, subject: Subject, symbol: str, domain: Domain,
     raise unreachable(subject.output, symbol, target, _at(subject, symbol, best), float(best), domain)
 
 
-def _divisors(of_run: BoundRun) -> set[int]:
+def _divisors(of_run: BaseRun) -> set[int]:
     """Every divisor of a whole number that the run is bound to."""
     found: set[int] = set()
     for size in {int(value) for value, _ in of_run.bound.values() if value % 1 == 0 and 1 <= value <= LARGEST}:
@@ -137,7 +137,7 @@ def _at(subject: Subject, symbol: str, n: int) -> float:
     return float(run(subject.program, subject.values | {symbol: float(n)}, floats())[subject.position])
 
 
-def _accepted(of_run: BoundRun, symbol: str, n: int, of: str) -> float | None:
+def _accepted(of_run: BaseRun, symbol: str, n: int, of: str) -> float | None:
     """The quantity with the symbol bound to a number, or nothing where the run refuses it."""
     try:
         value = of_run.bind(**{symbol: n}).value(of)

@@ -21,7 +21,7 @@ from .symbols import FRACTION, domain_of, kind_of, known, led
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .subject import Subject
 
 
@@ -93,7 +93,7 @@ class Asymptotics:
         return "\n".join(lines)
 
 
-def asymptotics(of_run: BoundRun, symbol: str, of: str = "time") -> Asymptotics:
+def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
     """How a quantity scales with a symbol in the end.
 
     Raises:

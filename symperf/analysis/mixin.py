@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .attribution import Attribution, Gain
     from .bounds import Bounds
     from .limits import Asymptotics
@@ -33,7 +33,7 @@ class Analysis:
         """
         from .regimes import regimes
 
-        return regimes(cast("BoundRun", self), symbol, low, high, of, view)
+        return regimes(cast("BaseRun", self), symbol, low, high, of, view)
 
     def phase(
         self,
@@ -59,19 +59,19 @@ class Analysis:
         """
         from .phase import phase
 
-        return phase(cast("BoundRun", self), x, x_range, y, y_range, of, points)
+        return phase(cast("BaseRun", self), x, x_range, y, y_range, of, points)
 
     def attribution(self) -> Attribution:
         """Seconds by term and by resource: a matrix whose sums agree with `table` and with `shares`."""
         from .attribution import attribution
 
-        return attribution(cast("BoundRun", self))
+        return attribution(cast("BaseRun", self))
 
     def gains(self) -> tuple[Gain, ...]:
         """What to buy next: the exact speed-up from each resource at 10 % more, twice as much, and in the limit."""
         from .attribution import gains
 
-        return gains(cast("BoundRun", self))
+        return gains(cast("BaseRun", self))
 
     def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
         """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
@@ -88,7 +88,7 @@ class Analysis:
         """
         from .solve import solve
 
-        return solve(cast("BoundRun", self), symbol, low=low, high=high, **target)
+        return solve(cast("BaseRun", self), symbol, low=low, high=high, **target)
 
     def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
         """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.
@@ -98,10 +98,10 @@ class Analysis:
         """
         from .limits import asymptotics
 
-        return asymptotics(cast("BoundRun", self), symbol, of)
+        return asymptotics(cast("BaseRun", self), symbol, of)
 
     def bounds(self) -> Bounds:
         """The time with everything at once, as it is, and with one thing after another."""
         from .bounds import bounds
 
-        return bounds(cast("BoundRun", self))
+        return bounds(cast("BaseRun", self))

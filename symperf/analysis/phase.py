@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, shown
-from ..extras import needed
+from ..common.errors import InputError, shown
+from ..common.extras import needed
 from .numbers import numbers
 from .subject import subject_of
 from .symbols import checked_range, domain_of, known, led
@@ -17,7 +17,7 @@ from .symbols import checked_range, domain_of, known, led
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .subject import Subject
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +113,7 @@ class Phase:
 
 
 def phase(
-    of_run: BoundRun,
+    of_run: BaseRun,
     x: str,
     x_range: tuple[float, float],
     y: str,

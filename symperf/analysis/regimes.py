@@ -7,12 +7,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 from .subject import subject_of
 from .symbols import checked_range, domain_of, known, led
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .cells import Branch, Cell
     from .subject import Subject
 
@@ -176,7 +176,7 @@ class Regimes:
         return "\n".join(lines)
 
 
-def regimes(run: BoundRun, symbol: str, low: float, high: float, of: str = "time", view: str | None = None) -> Regimes:
+def regimes(run: BaseRun, symbol: str, low: float, high: float, of: str = "time", view: str | None = None) -> Regimes:
     """The regimes of a run along one symbol.
 
     Args:

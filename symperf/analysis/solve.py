@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
+from ..common.numbers import is_finite
 from .answers import Unreachable
 from .forms import Form, FormError, constant, plain
 from .roots import sign_at, sign_changes, value_at
 from .subject import subject_of
-from .symbols import Domain, domain_of, is_finite, known, led
+from .symbols import Domain, domain_of, known, led
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .line import Line
     from .subject import Subject
 
@@ -70,7 +71,7 @@ class Solution:
 
 
 def solve(
-    of_run: BoundRun, symbol: str, *, low: float | None = None, high: float | None = None, **target: float
+    of_run: BaseRun, symbol: str, *, low: float | None = None, high: float | None = None, **target: float
 ) -> Solution:
     """The value of a symbol at which a quantity reaches a target.
 

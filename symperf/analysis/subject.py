@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.builder import live, operands_of, rewritten
 from ..codegen.passes import masks
 from ..codegen.program import Program
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
 from .forms import Form, monomial
 from .line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class Subject:
         return {position: tuple(names) for position, names in found.items()}
 
 
-def subject_of(run: BoundRun, of: str, where: str) -> Subject:
+def subject_of(run: BaseRun, of: str, where: str) -> Subject:
     """The part of a run that one of its outputs or terms needs.
 
     Raises:
         InputError: an unknown output, with the nearest, or free symbols.
     """
-    from ..bound_run import ALIASES
+    from ..evaluation.base_run import ALIASES
 
     if not isinstance(of, str):
         raise InputError(f"{where}: the quantity is {shown(of)}, expected its name")

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..compiled import kept
-from ..errors import InputError, nearest, shown
+from ..common.artefacts import load_or_make
+from ..common.errors import InputError, nearest, shown
+from ..common.numbers import is_finite
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .subject import Subject
 
 COUNT, FRACTION = "integer >= 1", "0 to 1"
@@ -38,7 +39,7 @@ class Domain:
 
 def domain_of(name: str) -> Domain:
     """The values that a run accepts for a symbol."""
-    from ..axes import limits_of
+    from ..train.inputs import limits_of
 
     kind = kind_of(name)
     if kind == COUNT:
@@ -59,16 +60,16 @@ def kind_of(name: str) -> str:
 
 @cache
 def _domains() -> dict[str, str]:
-    return kept("domains", "", _read, dict, dict)
+    return load_or_make("domains", "", _read, dict, dict)
 
 
 def _read() -> dict[str, Any]:
-    from ..formulas.symbols import SYMBOLS
+    from ..formulas.language.symbols import SYMBOLS
 
     return {name: entry.domain for name, entry in SYMBOLS.items()}
 
 
-def known(run: BoundRun, subject: Subject, name: object, where: str) -> str:
+def known(run: BaseRun, subject: Subject, name: object, where: str) -> str:
     """The name of a symbol that the analysed quantity depends on.
 
     Raises:
@@ -83,7 +84,7 @@ def known(run: BoundRun, subject: Subject, name: object, where: str) -> str:
     raise InputError(f"{where}: the run has no symbol {shown(name)}{nearest(name, run.bound)}")
 
 
-def led(run: BoundRun, subject: Subject, *symbols: str) -> Subject:
+def led(run: BaseRun, subject: Subject, *symbols: str) -> Subject:
     """The subject in which what the run sets in proportion to a whole number moves with it.
 
     An inference run without a `micro_batch` of its own takes it from the batch, so along `batch` both move.
@@ -101,20 +102,6 @@ def led(run: BoundRun, subject: Subject, *symbols: str) -> Subject:
             subject = subject.led(symbol, {n: v / now for n, v in moved.items() if other[n][0] == v * factor})
             break
     return subject
-
-
-def is_finite(value: object) -> bool:
-    """Whether something is a number that a double can hold.
-
-    >>> is_finite(3), is_finite(10**400), is_finite(True), is_finite("3")
-    (True, False, False, False)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
 
 
 def checked_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:

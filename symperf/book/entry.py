@@ -7,17 +7,17 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
+from ..formulas.language.symbols import SYMBOLS, strip_units
 from ..formulas.registry import load
-from ..formulas.symbols import SYMBOLS, strip_units
 from .proof import Claim, claims, undecided
 from .prose import paragraphs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..formulas.dimension import Dimension
-    from ..formulas.formula import Formula
+    from ..formulas.language.dimension import Dimension
+    from ..formulas.language.formula import Formula
 
 TITLES = {
     "roofline": "Roofline",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ..formulas.symbols import SYMBOLS, strip_units
+from ..formulas.language.symbols import SYMBOLS, strip_units
 from .latex import Latex
 from .layout import Line, Spacing, lay_out
 from .unicode import Unicode
 from .unicode import columns as width_of
 
 if TYPE_CHECKING:
-    from ..formulas.formula import Formula
+    from ..formulas.language.formula import Formula
     from .notation import Notation
 
 PAGE = Spacing(line=42.0, equals=1.9, indent=2.0, stack=4.5)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.symbols import strip_units
+from ..formulas.language.symbols import strip_units
 from .equation import latex_line, unicode_notation
 from .references import reference
 from .unicode import plain
 
 if TYPE_CHECKING:
-    from ..formulas.formula import Formula
+    from ..formulas.language.formula import Formula
     from .entry import Entry
 
 

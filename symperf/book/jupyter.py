@@ -10,7 +10,7 @@ from .equation import latex_blocks, latex_line
 from .render import markdown
 
 if TYPE_CHECKING:
-    from ..formulas.formula import Formula
+    from ..formulas.language.formula import Formula
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..extras import needed
+from ..common.extras import needed
 from . import prose
 
 if TYPE_CHECKING:

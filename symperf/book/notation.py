@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sympy
 
-from ..formulas.atoms import Max, Min, less_one
+from ..formulas.language.atoms import Max, Min, less_one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError
+from ..common.errors import InputError
 
 PASSES = 5
 """At most; references and the table of contents settle in three."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.discipline import direction_of
-from ..formulas.symbols import SYMBOLS, strip_units
+from ..formulas.language.discipline import direction_of
+from ..formulas.language.symbols import SYMBOLS, strip_units
 
 if TYPE_CHECKING:
-    from ..formulas.formula import Formula
+    from ..formulas.language.formula import Formula
 
 Step = tuple[Any, int]
 """A part of a cost and its direction in the symbol, +1 or -1."""

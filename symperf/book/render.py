@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
+from ..common.version import VERSION
 from . import markup
 from .entry import Page, entry, pages, vocabulary
 from .equation import PAGE, latex_blocks, latex_notation
@@ -71,7 +71,7 @@ def _rendered(template: str, form: Markup, names: Iterable[str] | None, inline: 
     writer = _Writer(form, {formula.name for formula in formulas}, inline)
     keys = sorted({formula.source for formula in formulas})
     return environment.get_template(template).render(
-        version=__version__,
+        version=VERSION,
         condition=form.inline("[q > 1]"),
         pages=[writer.page(page) for page in found],
         symbols=[writer.symbol(row) for row in vocabulary(formulas)],

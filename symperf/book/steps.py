@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.symbols import SYMBOLS
+from ..formulas.language.symbols import SYMBOLS
 
 WORDS = {"max_sum": "a sum of the larger of two lines", "least_sum": "a sum of the smaller of two such maxima"}
 """What an atom is, in words."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..compiled import kept
+from ..common.artefacts import load_or_make
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..formulas.formula import Formula
-    from ..generation.structure import InferenceStructure
-    from ..structure import Structure
+    from ..formulas.language.formula import Formula
+    from ..infer.structure import InferenceStructure
+    from ..plans.structure import Structure
 
 Cited = list[tuple[str, str]]
 """Names of formulas, each with the key of its source."""
@@ -26,7 +26,7 @@ def used_formulas(build: Callable[[], object]) -> list[Formula]:
     >>> [formula.name for formula in used_formulas(lambda: roofline_time(1, 2, 3, 4))]
     ['roofline_time', 'traffic_time', 'work_time']
     """
-    from ..formulas.formula import recorded
+    from ..formulas.language.formula import recorded
     from ..formulas.registry import load
 
     known = load()  # first, as importing a page calls the formulas that others are composed of
@@ -47,15 +47,15 @@ def kept_formulas(kind: str, key: str, build: Callable[[], object]) -> Cited:
     def make() -> Cited:
         return [(formula.name, formula.source) for formula in used_formulas(build)]
 
-    return kept(f"formulas of {kind}", key, make, _to_json, _from_json)
+    return load_or_make(f"formulas of {kind}", key, make, _to_json, _from_json)
 
 
 def training_formulas(structure: Structure) -> Cited:
     """Name and source of the formulas of a training step: its time, its memory and its answers."""
 
     def build() -> None:
-        from ..build import build as whole
-        from ..build import step_tree
+        from ..train.build import build as whole
+        from ..train.build import step_tree
 
         step_tree.cache_clear()
         whole(structure)
@@ -67,8 +67,8 @@ def inference_formulas(structure: InferenceStructure) -> Cited:
     """Name and source of the formulas of an inference: its times, its memory and its answers."""
 
     def build() -> None:
-        from ..generation.build import build as whole
-        from ..generation.build import trees
+        from ..infer.build import build as whole
+        from ..infer.build import trees
 
         trees.cache_clear()
         whole(structure)

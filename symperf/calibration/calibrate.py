@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, nearest, shown
-from ..system import System, catalogue_names
+from ..common.errors import InputError, nearest, shown
+from ..systems.system import System, catalogue_names
 from . import runs
 from .fit import DEPENDS, LOSSES, NOISE, Fit, Flat, Problem, flattest, solve
 from .forms import families

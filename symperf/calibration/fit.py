@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..extras import needed
-from ..system_symbols import SYMBOLS
-from ..units import BANDWIDTH, FRACTION, RATE
+from ..common.extras import needed
+from ..systems.system_symbols import SYMBOLS
+from ..systems.units import BANDWIDTH, FRACTION, RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """What a run would predict for each row: the same closed forms, lowered, with their exact derivatives.
 
-Rows of one form and one format share a program; their sizes are arrays. Kernels are those that `symperf.kernels` and
-`symperf.generation.kernels` give a run, on the structure of the system.
+Rows of one form and one format share a program; their sizes are arrays. Kernels are those that
+`symperf.operations.kernels` and `symperf.infer.kernels` give a run, on the structure of the system.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..codegen.adjoint import PREFIX, gradient
 from ..codegen.interpret import arrays
 from ..codegen.interpret import run as interpreted
 from ..codegen.lower import lower
-from ..formulas import attention as att
-from ..formulas import decode as dec
-from ..formulas import matmul, roofline
-from ..formulas import split_decode as split
-from ..formulas.symbols import (
+from ..formulas.generation import decode as dec
+from ..formulas.generation import split_decode as split
+from ..formulas.kernels import attention as att
+from ..formulas.kernels import matmul, roofline
+from ..formulas.language.symbols import (
     activation_bytes,
     kv_bytes,
     l2_bandwidth,
@@ -31,17 +31,17 @@ from ..formulas.symbols import (
     statistic_bytes,
     strip_units,
 )
-from ..generation.binding import OWN
-from ..generation.kernels import CacheRead, InferenceKernels
-from ..groups import Group
-from ..kernels import Kernels
+from ..infer.binding import OWN
+from ..infer.kernels import CacheRead, InferenceKernels
 from ..measuring.clock import LONG
+from ..operations.groups import Group
+from ..operations.kernels import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..codegen.program import Program
-    from ..system import System
+    from ..systems.system import System
     from .table import Row
 
 THIN_ROWS = 512

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..units import BANDWIDTH, RATE, scaled
+from ..common.errors import InputError
+from ..systems.units import BANDWIDTH, RATE, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..system import System
+    from ..systems.system import System
     from .forms import Family
     from .table import Row
 

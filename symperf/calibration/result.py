@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..system import catalogue_names
+from ..common.errors import InputError, shown
+from ..systems.system import catalogue_names
 
 if TYPE_CHECKING:
-    from ..system import System
+    from ..systems.system import System
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..run import Run
+from ..common.errors import InputError
+from ..runs.training_run import Run
 from ..validation import inference, training
 from ..validation import rows as cells
 from ..validation.inference_definitions import software_of
@@ -27,8 +27,8 @@ from .table import Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..bound_run import BoundRun
-    from ..system import System
+    from ..evaluation.base_run import BaseRun
+    from ..systems.system import System
     from .table import Table
 
 SHARED = ("matrix_efficiency", "fp8_efficiency", "half_efficiency")
@@ -42,7 +42,7 @@ def families(table: Table, system: System) -> tuple[list[Family], Counter[str], 
         InputError: the file cannot be read, or a cell is none.
     """
     columns, measured = KINDS[table.runs]
-    found: dict[tuple[Any, ...], list[tuple[Row, BoundRun]]] = {}
+    found: dict[tuple[Any, ...], list[tuple[Row, BaseRun]]] = {}
     left: Counter[str] = Counter()
     parts = []
     for row in cells.read(Path(table.name), columns):
@@ -63,8 +63,8 @@ def families(table: Table, system: System) -> tuple[list[Family], Counter[str], 
 
 
 def _checked(
-    row: cells.Row, system: System, measured: Callable[[cells.Row, System], tuple[BoundRun, str, float, float]]
-) -> tuple[BoundRun, str, float]:
+    row: cells.Row, system: System, measured: Callable[[cells.Row, System], tuple[BaseRun, str, float, float]]
+) -> tuple[BaseRun, str, float]:
     """The run of a row, the output of its program that was measured, and the seconds of that."""
     if row.text("use").casefold() == "test":
         raise InputError("rows that are marked as test set no constant")
@@ -74,7 +74,7 @@ def _checked(
     return run, output, seconds
 
 
-def _step(row: cells.Row, system: System) -> tuple[BoundRun, str, float, float]:
+def _step(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float]:
     """The run of a training step, its output, its seconds, and its FLOPs."""
     quantity, measured, _ = training.measurement(row)
     model = model_of(row)
@@ -91,7 +91,7 @@ def _step(row: cells.Row, system: System) -> tuple[BoundRun, str, float, float]:
     return run, "time", run.value("tokens") / devices / measured, flops
 
 
-def _latency(row: cells.Row, system: System) -> tuple[BoundRun, str, float, float]:
+def _latency(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float]:
     """The run of a static batch, the output that was measured, its seconds, and the FLOPs that they took at least."""
     inference.doubt(row)
     work = inference.work_of(row)
@@ -110,13 +110,13 @@ def _latency(row: cells.Row, system: System) -> tuple[BoundRun, str, float, floa
     return run, output, measured, 0.0 if output == "time_per_token" else run.value("prefill_flops")
 
 
-KINDS: dict[str, tuple[cells.Columns, Callable[[cells.Row, System], tuple[BoundRun, str, float, float]]]] = {
+KINDS: dict[str, tuple[cells.Columns, Callable[[cells.Row, System], tuple[BaseRun, str, float, float]]]] = {
     "step": (training.COLUMNS, _step),
     "latency": (inference.COLUMNS, _latency),
 }
 
 
-def _renamed(run: BoundRun, system: System) -> tuple[tuple[str, str], ...]:
+def _renamed(run: BaseRun, system: System) -> tuple[tuple[str, str], ...]:
     """Which inputs take their value from another symbol of the system."""
     told = {name: (found.value, found.source) for name in SHARED if (found := system.quantities.get(name))}
     return tuple(
@@ -128,7 +128,7 @@ def _renamed(run: BoundRun, system: System) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _own(run: BoundRun, system: System) -> tuple[str, ...]:
+def _own(run: BaseRun, system: System) -> tuple[str, ...]:
     """The inputs whose value is the run's: those that the system lacks, or that the software sets."""
     renamed = dict(_renamed(run, system))
     return tuple(
@@ -138,7 +138,7 @@ def _own(run: BoundRun, system: System) -> tuple[str, ...]:
     )
 
 
-def _family(form: Form, own: tuple[str, ...], members: list[tuple[Row, BoundRun]]) -> Family:
+def _family(form: Form, own: tuple[str, ...], members: list[tuple[Row, BaseRun]]) -> Family:
     rows = [row for row, _ in members]
     sizes: dict[str, Any] = {name: np.array([run.bound[name][0] for _, run in members]) for name in own}
     program = members[0][1].compiled.program

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, nearest, shown
-from ..system_symbols import SYMBOLS
-from ..units import COUNT, FRACTION, POWER, PRICE
+from ..common.errors import InputError, nearest, shown
+from ..systems.system_symbols import SYMBOLS
+from ..systems.units import COUNT, FRACTION, POWER, PRICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..system import System
+    from ..systems.system import System
 
 CHOSEN = (
     "matrix_efficiency",

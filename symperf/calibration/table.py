@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
     import os

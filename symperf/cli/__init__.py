@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
         0 fine, 1 a question without an answer, 2 bad input (both told in one line on standard error), 130 interrupted.
     """
     from ..analysis import Unreachable
-    from ..errors import InputError
+    from ..common.errors import InputError
     from .output import discard_output, write_error
     from .parser import parse
 

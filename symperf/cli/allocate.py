@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..allocation import allocate
-from ..model import Model
-from ..plan import Plan
-from ..run import Run
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..runs.training_run import Run
+from ..technology.allocation import allocate
 from .output import console, write_json
 from .technology import load
 from .train import parse_values
@@ -15,8 +15,8 @@ from .train import parse_values
 if TYPE_CHECKING:
     import argparse
 
-    from ..allocation import Allocation
-    from ..system import System
+    from ..systems.system import System
+    from ..technology.allocation import Allocation
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..codegen.store import Store
-from ..compiled import cache_folder
-from ..units import BYTES, scaled
+from ..common.artefacts import cache_folder
+from ..systems.units import BYTES, scaled
 from .output import console, write_json
 
 if TYPE_CHECKING:

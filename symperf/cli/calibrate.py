@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..system_symbols import SYMBOLS
-from ..units import scaled
+from ..common.errors import InputError, shown
+from ..systems.system_symbols import SYMBOLS
+from ..systems.units import scaled
 from .output import check_file, console, write_file, write_json
 
 if TYPE_CHECKING:

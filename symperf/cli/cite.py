@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
+from ..common.version import VERSION
 from ..formulas.sources import KUNDU, SOURCES
 from .output import write, write_json
 
@@ -18,7 +18,7 @@ Cited = Sequence[tuple[str | None, str]]
 SOFTWARE = f"""@software{{symperf,
   title = {{symperf: a symbolic cost-model compiler for distributed LLM training and inference}},
   author = {{{{The symperf developers}}}},
-  version = {{{__version__}}}
+  version = {{{VERSION}}}
 }}"""
 
 
@@ -87,10 +87,10 @@ def _every_formula() -> Cited:
 
 def _train(options: argparse.Namespace) -> Cited:
     from ..book.used import training_formulas
-    from ..model import Model
-    from ..plan import Plan
-    from ..run import Run
-    from ..system import System
+    from ..models.model import Model
+    from ..plans.plan import Plan
+    from ..runs.training_run import Run
+    from ..systems.system import System
     from .train import parse_values
 
     values = parse_values(options.set)

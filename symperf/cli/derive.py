@@ -7,19 +7,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest, shown
-from ..model import Model
-from ..plan import Plan
-from ..run import Run
-from ..system import System
+from ..common.errors import InputError, nearest, shown
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..runs.training_run import Run
+from ..systems.system import System
 from .output import write, write_file, write_json
 from .train import parse_values
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..bound_run import BoundRun
     from ..derive import Derivation
+    from ..evaluation.base_run import BaseRun
 
 FORMATS = ("latex", "fragment", "unicode", "python", "c", "js")
 SUFFIXES = {".tex": "latex", ".txt": "unicode", ".py": "python", ".c": "c", ".js": "js", ".mjs": "js"}
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     )
     regimes = _regimes(answer, options)
     if options.json:
-        from ..report.derive import as_json
+        from ..derive.output import as_json
 
         write_json(as_json(derivation) | {"regimes": None if regimes is None else regimes.to_dict()})
         return 0
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def asked_run(options: argparse.Namespace) -> BoundRun:
+def asked_run(options: argparse.Namespace) -> BaseRun:
     """The run that the options describe.
 
     Raises:
@@ -65,19 +65,19 @@ def asked_run(options: argparse.Namespace) -> BoundRun:
             f"derive: found {shown(options.what)}, expected {' or '.join(RUNS)} before the model"
             f"{nearest(options.what, RUNS)}"
         )
-    found: BoundRun = RUNS[options.what](options)
+    found: BaseRun = RUNS[options.what](options)
     return found
 
 
-def _training(options: argparse.Namespace) -> BoundRun:
+def _training(options: argparse.Namespace) -> BaseRun:
     plan, work, values = _parts(
         options, "train", ("batch", "sequence"), ("prompt", "generate", "stack", "kv_precision")
     )
     return Run(Model.load(options.model), System.load(options.system), plan, **work, values=values)
 
 
-def _inference(options: argparse.Namespace) -> BoundRun:
-    from ..generation.run import InferenceRun
+def _inference(options: argparse.Namespace) -> BaseRun:
+    from ..runs.inference_run import InferenceRun
 
     plan, work, values = _parts(options, "infer", ("batch", "prompt", "generate"), ("sequence",))
     more = {name: getattr(options, name) for name in ("stack", "kv_precision") if getattr(options, name) is not None}
@@ -132,7 +132,7 @@ def _format(options: argparse.Namespace) -> str:
 
 def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str:
     if form == "unicode":
-        from ..report.derive import shown as as_text
+        from ..derive.output import shown as as_text
 
         terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
         width = max(shutil.get_terminal_size().columns, 40) if terminal else 100
@@ -148,7 +148,7 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _regimes(answer: BoundRun, options: argparse.Namespace) -> Any:
+def _regimes(answer: BaseRun, options: argparse.Namespace) -> Any:
     if options.wrt is None:
         return None
     from ..analysis.regimes import regimes
@@ -167,7 +167,7 @@ def _regimes(answer: BoundRun, options: argparse.Namespace) -> Any:
 
 def default_range(name: str, value: float) -> tuple[float, float]:
     """Where a symbol is followed when nothing is asked for."""
-    from ..vocabulary import vocabulary
+    from ..common.vocabulary import vocabulary
 
     if name.startswith("overlap") or name.endswith("_efficiency"):
         return ((value or 1.0) / SPAN, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import shown
+from ..common.errors import shown
 
 if TYPE_CHECKING:
     from .parser import Parser

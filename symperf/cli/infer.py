@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..generation.run import WORK, InferenceRun
-from ..generation.stack import DEFAULT
-from ..model import Model
-from ..plan import Plan
-from ..system import System
+from ..infer.stack import DEFAULT
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..runs.inference_run import WORK, InferenceRun
+from ..systems.system import System
 from .output import console, write_json
 from .train import parse_values
 

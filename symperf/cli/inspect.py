@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..inspection import inspect
-from ..model import Model
+from ..models.model import Model
 from ..report.scaled import quantity
+from ..runs.inspection import inspect
 from .output import console, write_json
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..software import Software
+    from ..systems.software import Software
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ Listing = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 def models(_: str | None) -> Listing:
     """Catalogue models by name, family and sizes."""
-    from ..model import Model, catalogue_names
+    from ..models.model import Model, catalogue_names
 
     rows = []
     for name in catalogue_names():
@@ -80,7 +80,7 @@ def models(_: str | None) -> Listing:
 def systems(_: str | None) -> Listing:
     """Catalogue systems by name, with their main figures."""
     from ..report.scaled import quantity
-    from ..system import System, catalogue_names
+    from ..systems.system import System, catalogue_names
 
     rows = []
     for name in catalogue_names():
@@ -100,8 +100,8 @@ def systems(_: str | None) -> Listing:
 
 def stacks(_: str | None) -> Listing:
     """Serving software by name with what it adds, and training software with the efficiencies it has a share of."""
-    from .. import software
-    from ..generation.stack import Stack, names
+    from ..infer.stack import Stack, names
+    from ..systems import software
 
     found = [Stack.load(name) for name in names()]
     trained = [software.Software.load(name) for name in software.names()]
@@ -123,12 +123,12 @@ def _shares(software: Software) -> str:
 
 def symbols(system: str | None) -> Listing:
     """The vocabulary: glyph, unit, domain, sentence; and value and provenance on a system."""
-    from ..binding import DEFAULTS
-    from ..formulas.symbols import SYMBOLS
+    from ..formulas.language.symbols import SYMBOLS
+    from ..train.binding import DEFAULTS
 
     given: dict[str, tuple[float, str]] = dict(DEFAULTS)
     if system is not None:
-        from ..system import System
+        from ..systems.system import System
 
         given |= {name: (q.value, q.source) for name, q in System.load(system).quantities.items()}
     rows: list[tuple[Any, ...]] = []

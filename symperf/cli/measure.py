@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
 from .output import write, write_error, write_json
 
 if TYPE_CHECKING:

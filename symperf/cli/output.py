@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

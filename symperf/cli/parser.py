@@ -6,7 +6,7 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
 from .output import write
 from .verbs import derives, looks, measures, runs, searches, sweeps, technologies, validates
 
@@ -118,6 +118,6 @@ def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _version() -> str:
-    from .. import __version__
+    from ..common.version import VERSION
 
-    return __version__
+    return VERSION

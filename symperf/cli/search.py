@@ -7,11 +7,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..model import Model
-from ..plan import Plan
-from ..searching.space import DEGREES
-from ..system import System
+from ..common.errors import InputError, shown
+from ..models.model import Model
+from ..plan_search.space import DEGREES
+from ..plans.plan import Plan
+from ..systems.system import System
 from . import search_inference
 from .output import console, write, write_error, write_json
 from .train import parse_values

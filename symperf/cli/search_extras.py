@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Unreachable
-from ..emission.emit import FRAMEWORKS, emit
-from ..errors import InputError, nearest, shown
-from ..plan import Plan
-from ..searching.failures import fail
-from ..searching.scaling import strong, training, weak
-from ..searching.search import answer
-from ..searching.versus import versus
+from ..common.errors import InputError, nearest, shown
+from ..export.emit import FRAMEWORKS, emit
+from ..plan_search.failures import fail
+from ..plan_search.scaling import strong, training, weak
+from ..plan_search.search import answer
+from ..plan_search.versus import versus
+from ..plans.plan import Plan
 from .flags import numeral
 from .output import write, write_error
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..emission.emit import Emission
-    from ..model import Model
-    from ..searching.scaling import Point, Scaling
-    from ..searching.search import Answer
-    from ..searching.versus import Versus
-    from ..system import System
+    from ..export.emit import Emission
+    from ..models.model import Model
+    from ..plan_search.scaling import Point, Scaling
+    from ..plan_search.search import Answer
+    from ..plan_search.versus import Versus
+    from ..systems.system import System
 
 SERVERS = ("vllm", "trtllm")
 """Frameworks that serve: the batch of a training step is none of their business."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
-from ..model import Model
-from ..system import System
+from ..common.errors import InputError
+from ..models.model import Model
+from ..systems.system import System
 from .output import console, write, write_error, write_json
 from .train import parse_values
 
@@ -49,10 +49,10 @@ def _flag(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Print the best plans."""
-    from ..generation.stack import DEFAULT
+    from ..infer.stack import DEFAULT
+    from ..plan_search.inference.search import answer_inference
+    from ..plan_search.inference.space import FIELDS
     from ..report import search_inference as report
-    from ..searching.inference import answer_inference
-    from ..searching.inference_space import FIELDS
     from .search import _bar, _devices, _required
 
     if options.json and options.csv:

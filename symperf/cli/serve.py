@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..batching.asked import CHUNK, Asked
-from ..batching.run import Serving
-from ..generation.stack import DEFAULT
-from ..model import Model
-from ..plan import Plan
-from ..system import System
+from ..infer.stack import DEFAULT
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..serve.request import CHUNK, Asked
+from ..serve.serving import Serving
+from ..systems.system import System
 from .output import console, write_json
 from .train import parse_values
 

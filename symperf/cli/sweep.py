@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..stream import Outcome, unheard, write
-from ..study import load
+from ..sweep.stream import Outcome, unheard, write
+from ..sweep.study import load
 from .output import console, write_error, write_json
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _computing(address: str | None) -> AbstractContextManager[Any]:
     """What computes chunks: a cluster, or None, this process."""
     if address is None:
         return nullcontext()
-    from ..cluster import on_cluster
+    from ..sweep.cluster import on_cluster
 
     return on_cluster(address)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest
+from ..common.errors import InputError, nearest
 from ..technology import Technology
 from ..technology.cost import NODE, PACKAGE, WAFER
 from ..technology.quantities import BASE, BUDGET

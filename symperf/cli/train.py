@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..model import Model
-from ..plan import Plan
-from ..run import Run
-from ..system import System
+from ..common.errors import InputError, shown
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..runs.training_run import Run
+from ..systems.system import System
 from .flags import numeral
 from .output import console, write_json
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     if options.stack is not None:
-        from ..software import Software
+        from ..systems.software import Software
 
         system = Software.load(options.stack).on(system)
     answer = Run(model, system, Plan(**plan_fields), batch=batch, sequence=sequence, values=values)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 from ..validation import report, tables
 from ..validation.score import tables_of, unheard, validate
 from .output import check_file, console, write_file, write_json

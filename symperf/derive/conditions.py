@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.atoms import Max, Min
+from ..formulas.language.atoms import Max, Min
 from . import monomials as mono
 
 if TYPE_CHECKING:

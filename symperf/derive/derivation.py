@@ -11,7 +11,7 @@ import sympy
 from . import monomials as mono
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .conditions import Condition
     from .forms import Forms
 
@@ -72,7 +72,7 @@ class Derivation:
     term: str | None
     unit: str
     value: float
-    run: BoundRun
+    run: BaseRun
     free: tuple[str, ...]
     folded: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -175,7 +175,7 @@ class Derivation:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain JSON."""
-        from ..report.derive import as_json
+        from .output import as_json
 
         return as_json(self)
 

@@ -6,25 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..book.notation import SUM, Box
 from ..book.prose import latex_text
-from ..formulas.symbols import SYMBOLS
+from ..formulas.language.symbols import SYMBOLS
 from .conditions import readable
 from .rows import latex_rows
 from .whole import definitions
-from .writing import (
-    branch_boxes,
-    label,
-    latex_notation,
-    latex_si,
-    line_box,
-    quantity_glyph,
-    unit_of,
-)
+from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..book.latex import Latex
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .conditions import Condition
     from .derivation import Derivation
 
@@ -93,7 +85,7 @@ def whole(derivation: Derivation, line: float) -> str:
     return _align(latex_rows(definitions(derivation), derivation.paths, derivation.of, derivation.term, line))
 
 
-def run_latex(run: BoundRun) -> str:
+def run_latex(run: BaseRun) -> str:
     """The whole time of a run over named terms and the form of each, and tables of its symbols with values."""
     from .forms import time_forms
     from .whole import time_definitions
@@ -217,7 +209,7 @@ def _used(derivation: Derivation) -> set[str]:
     return {name for name in found if name in SYMBOLS}
 
 
-def symbol_tables(run: BoundRun, used: Iterable[str], *, names: bool) -> list[str]:
+def symbol_tables(run: BaseRun, used: Iterable[str], *, names: bool) -> list[str]:
     """Tables of symbols: glyph, name if asked for, sentence, value in SI units."""
     notation = latex_notation()
     rows = [_symbol_row(run, name, notation, names=names) for name in SYMBOLS if name in set(used)]
@@ -237,7 +229,7 @@ def symbol_tables(run: BoundRun, used: Iterable[str], *, names: bool) -> list[st
     ]
 
 
-def _symbol_row(run: BoundRun, name: str, notation: Latex, *, names: bool) -> str:
+def _symbol_row(run: BaseRun, name: str, notation: Latex, *, names: bool) -> str:
     entry: Any = SYMBOLS[name]
     value = "free" if name in run.free_names else latex_si(run.bound[name][0], unit_of(name))
     cells = [f"${notation.box(entry.symbol).text}$"]

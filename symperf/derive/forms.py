@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.atoms import Max, less_one
-from ..formulas.symbols import SYMBOLS, generate, strip_units
-from ..schedule import Idle, Op, terms, time_of
+from ..formulas.language.atoms import Max, less_one
+from ..formulas.language.symbols import SYMBOLS, generate, strip_units
+from ..operations.schedule import Idle, Op, terms, time_of
 from .numeric import Values
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 TIME = sympy.Symbol("time", positive=True)
 """Stands for the time in the closed forms of metrics."""
@@ -45,7 +45,7 @@ def stand_in(path: str) -> Any:
     return sympy.Symbol(path, nonnegative=True)
 
 
-def time_forms(run: BoundRun) -> Forms:
+def time_forms(run: BaseRun) -> Forms:
     """The time of a run over the times of its operations and idle terms."""
     tree = run.schedule_tree()
 
@@ -59,23 +59,23 @@ def time_forms(run: BoundRun) -> Forms:
     return Forms(strip_units(time_of(tree, symbol)), found, "s")
 
 
-def memory_forms(run: BoundRun) -> Forms:
+def memory_forms(run: BaseRun) -> Forms:
     """The bytes on the fullest device over their named terms."""
     found = {path: strip_units(expr) for path, expr in run.memory_forms().items()}
     return Forms(sympy.Add(*map(stand_in, found)), found, "B")
 
 
-def metric_forms(run: BoundRun) -> dict[str, Any]:
+def metric_forms(run: BaseRun) -> dict[str, Any]:
     """Closed forms of the other answers of a run, in the symbols of `TIMES` and the vocabulary."""
-    from ..generation.structure import InferenceStructure
+    from ..infer.structure import InferenceStructure
 
     if isinstance(run.structure, InferenceStructure):
-        from ..generation.build import metrics as of_inference
+        from ..infer.build import metrics as of_inference
 
         step = DECODE / Max(1, less_one(generate))
         found = {"time_per_token": step} | of_inference(run.structure, PREFILL, step, TIME)
     else:
-        from ..build import metrics
+        from ..train.build import metrics
 
         found = metrics(run.structure, TIME)
     found["device_seconds"] = TIME * found["devices"]
@@ -87,7 +87,7 @@ def time_in(form: Any) -> Any:
     return next((symbol for symbol in TIMES if form.has(symbol)), None)
 
 
-def values_of(run: BoundRun) -> Values:
+def values_of(run: BaseRun) -> Values:
     """The value of every symbol of the vocabulary that a run binds, those that are free of it too."""
     return Values({SYMBOLS[name].symbol: float(value) for name, (value, _) in run.bound.items() if name in SYMBOLS})
 

@@ -1,4 +1,4 @@
-"""What a run can tell of itself in closed form: a base of `BoundRun`."""
+"""What a run can tell of itself in closed form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
+    from .cost_tree import CostTree
     from .derivation import Derivation
 
 
@@ -38,7 +39,27 @@ class Derivable:
         """
         from .question import derive
 
-        return derive(cast("BoundRun", self), of, term=term, free=free, below=below, fold=fold)
+        return derive(cast("BaseRun", self), of, term=term, free=free, below=below, fold=fold)
+
+    @property
+    def time(self) -> CostTree:
+        """The step time as a tree of named terms; `.expr` is the SymPy expression."""
+        from .cost_tree import time_tree
+
+        return time_tree(cast("BaseRun", self))
+
+    @property
+    def memory(self) -> CostTree:
+        """The bytes on the fullest device as a tree of named terms."""
+        from .cost_tree import memory_tree
+
+        return memory_tree(cast("BaseRun", self))
+
+    def latex(self) -> str:
+        """The step time in LaTeX: an `align*` of named terms, and a table of symbols with values."""
+        from .document import run_latex
+
+        return run_latex(cast("BaseRun", self))
 
     def _repr_latex_(self) -> Any:
         return self.derive()._repr_latex_()

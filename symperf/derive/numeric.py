@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.atoms import Atom, Max, Min
+from ..formulas.language.atoms import Atom, Max, Min
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

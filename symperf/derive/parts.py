@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .attribution import counts
 from .forms import memory_forms, prefixes, selected, stand_in, time_forms, values_of
 from .question import checked_term, expression
@@ -16,7 +16,7 @@ from .rows import latex_rows
 from .whole import parts_of
 
 if TYPE_CHECKING:
-    from ..expressions import CostTree
+    from .cost_tree import CostTree
 
 LINE = 60.0
 """Em of a line in a notebook."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..bound_run import ALIASES
-from ..errors import InputError, nearest, shown
-from ..formulas.symbols import SYMBOLS, generate
+from ..common.errors import InputError, nearest, shown
+from ..evaluation.base_run import ALIASES
+from ..formulas.language.symbols import SYMBOLS, generate
 from . import monomials as mono
 from .attribution import counts, term_sums
 from .conditions import conditions, resource_of, value_of
@@ -35,7 +35,7 @@ from .writing import quantity_unit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 PHASES = tuple(term for term in TIMES.values() if term is not None)
 NAMED = {"derive": "quantity", "free": "symbol", "fold": "symbol or a group of symbols"}
@@ -44,7 +44,7 @@ FOLDS = ("formats", "efficiencies", "tiles", "all", "none")
 
 
 def derive(
-    run: BoundRun,
+    run: BaseRun,
     of: str = "time",
     *,
     term: str | None = None,
@@ -106,12 +106,12 @@ def _names(where: str, given: Any) -> list[str]:
     return found
 
 
-def quantities(run: BoundRun) -> list[str]:
+def quantities(run: BaseRun) -> list[str]:
     """What `derive` can be asked for."""
     return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run)]
 
 
-def _has_phases(run: BoundRun) -> bool:
+def _has_phases(run: BaseRun) -> bool:
     return all(phase in run.compiled.program.outputs for phase in PHASES)
 
 
@@ -139,7 +139,7 @@ def _near(term: str, paths: list[str]) -> str:
     return f"; did you mean {' or '.join(ends)}?" if ends else f", expected one under {' or '.join(tops)}"
 
 
-def _checked_free(run: BoundRun, free: Iterable[str]) -> tuple[str, ...]:
+def _checked_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
     known = run.compiled.program.inputs
     for name in free:
         if name not in known:
@@ -147,7 +147,7 @@ def _checked_free(run: BoundRun, free: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*run.free_names, *free}))
 
 
-def _regime(run: BoundRun, free: tuple[str, ...], fold: Iterable[str] | None) -> Regime:
+def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> Regime:
     values = values_of(run)
     words = (["all"] if free else ["formats"]) if fold is None else list(fold)
     numbers: set[Any] = set()
@@ -174,7 +174,7 @@ def _folds(word: str, entry: Any) -> bool:
 
 
 def _tree(
-    run: BoundRun,
+    run: BaseRun,
     of: str,
     forms: Forms,
     term: str | None,
@@ -209,7 +209,7 @@ def _tree(
     )
 
 
-def _metric(run: BoundRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: Regime) -> Derivation:
+def _metric(run: BaseRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: Regime) -> Derivation:
     symbol = time_in(form)
     if symbol == DECODE and regime.values(generate) <= 1:
         raise InputError(f"derive: {of} needs a decode step, found generate = 1, expected 2 or more")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.atoms import Max, Min, bubble, ceil_div, complement, less_one, present, ring_share
+from ..formulas.language.atoms import Max, Min, bubble, ceil_div, complement, less_one, present, ring_share
 from . import monomials as mono
 from .numeric import definition
 

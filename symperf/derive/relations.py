@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.symbols import (
+from ..formulas.language.symbols import (
     head_dim,
     hidden_size,
     intermediate_size,

@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from ..formulas.symbols import SYMBOLS
+from ..formulas.language.symbols import SYMBOLS
 from .conditions import readable
 from .rows import unicode_rows
 from .whole import definitions

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import sympy
 
-from ..formulas.atoms import ceil_div
-from ..formulas.symbols import COUNT, SYMBOLS, strip_units
-from ..schedule import Idle, Node, Op, Sequence, time_of
+from ..formulas.language.atoms import ceil_div
+from ..formulas.language.symbols import COUNT, SYMBOLS, strip_units
+from ..operations.schedule import Idle, Node, Op, Sequence, time_of
 from .forms import stand_in, time_forms, time_in, values_of
 from .regime import Regime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
     from .derivation import Derivation
 
 NODES = get_args(Node)
@@ -100,7 +100,7 @@ def _is_count(expr: Any) -> bool:
     return expr.name in SYMBOLS and SYMBOLS[expr.name].domain == COUNT if expr.is_Symbol else False
 
 
-def parts_of(run: BoundRun) -> list[tuple[str, Any]]:
+def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
     """The time over named sequences, each of these, and the idle terms over them."""
     tree = run.schedule_tree()
     names: dict[int, str] = {}
@@ -172,7 +172,7 @@ def _name(paths: list[str]) -> str:
     return "/".join([*shared, *([phase] if phase else [])])
 
 
-def time_definitions(run: BoundRun) -> list[tuple[str, Any]]:
+def time_definitions(run: BaseRun) -> list[tuple[str, Any]]:
     """`definitions` of a run's whole time, without deriving it."""
     found = parts_of(run)
     known: dict[Any, str] = {}

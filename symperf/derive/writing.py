@@ -10,8 +10,8 @@ import sympy
 from ..book.latex import Latex
 from ..book.notation import PRODUCT, SUM, WHOLE, Box
 from ..book.unicode import Unicode, columns
-from ..formulas.symbols import SYMBOLS
-from ..vocabulary import unit
+from ..common.vocabulary import unit
+from ..formulas.language.symbols import SYMBOLS
 from .forms import TIMES
 from .monomials import exact_number
 

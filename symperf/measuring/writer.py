@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 from .columns import COLUMNS
 
 if TYPE_CHECKING:

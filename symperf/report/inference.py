@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..generation.run import InferenceRun
+    from ..runs.inference_run import InferenceRun
 
 MEMORY_CLASSES = ("weights", "kv_cache", "activations", "workspace")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..uncertainty import LEVEL, interval
+from ..evaluation.uncertainty import LEVEL, interval
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 ANSWERS = ("time", "prefill", "decode", "time_per_token", "tokens_per_s")
 """Outputs whose interval is told where a run has them."""
 SECONDS = ("time", "prefill", "decode", "time_per_token")
 
 
-def as_json(run: BoundRun) -> dict[str, Any]:
+def as_json(run: BaseRun) -> dict[str, Any]:
     """The level, the two ends of every answer, and what each symbol's spread does to the time."""
     found: dict[str, Any] = {"level": LEVEL}
     for name in _answers(run):
@@ -34,7 +34,7 @@ def as_json(run: BoundRun) -> dict[str, Any]:
     return found
 
 
-def lines(run: BoundRun) -> list[str]:
+def lines(run: BaseRun) -> list[str]:
     """One line an answer, and one for each symbol that moves the time by a tenth of a per cent or more."""
     found = [f"{LEVEL:.0%} interval, from the spreads of efficiencies and overheads:"]
     for name in _answers(run):
@@ -50,7 +50,7 @@ def lines(run: BoundRun) -> list[str]:
     return found
 
 
-def _answers(run: BoundRun) -> list[str]:
+def _answers(run: BaseRun) -> list[str]:
     outputs = run.compiled.program.outputs
     return [name for name in ANSWERS if name in outputs and run.value(name)]
 

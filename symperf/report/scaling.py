@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..plan import Plan
-from ..searching.scaling import training
+from ..plan_search.scaling import training
+from ..plans.plan import Plan
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..searching.scaling import Point, Scaling, Training
+    from ..plan_search.scaling import Point, Scaling, Training
 
 DAY = 86400.0
 

@@ -6,17 +6,17 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from ..plan import Plan
-from ..searching.explain import alternatives
-from ..searching.space import LEFT_OUT
+from ..plan_search.explain import alternatives
+from ..plan_search.space import LEFT_OUT
+from ..plans.plan import Plan
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..searching.explain import Alternative
-    from ..searching.search import Answer
+    from ..plan_search.explain import Alternative
+    from ..plan_search.search import Answer
 
 ALWAYS = ("tp", "pp", "cp", "dp", "micro_batch")
 SHORT = {

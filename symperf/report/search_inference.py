@@ -7,7 +7,7 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..searching.inference import sorted_counts
+from ..plan_search.inference.search import sorted_counts
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..searching.inference import InferenceAnswer
-    from ..searching.inference_load import Survey
-    from ..searching.inference_records import Record
+    from ..plan_search.inference.load import Survey
+    from ..plan_search.inference.records import Record
+    from ..plan_search.inference.search import InferenceAnswer
 
 HEADS = {"precision": "weights", "kv_precision": "cache", "micro_batch": "mb"}
 LIMITS = {"ttft": "TTFT", "tpot": "TPOT", "chunk": "prefill", "kv_cache": "cache"}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..batching.definitions import as_text
-from ..batching.point import Point
+from ..serve.definitions import as_text
+from ..serve.point import Point
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..batching.run import Serving
+    from ..serve.serving import Serving
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..spending.prices import grid_of
 from .scaled import percent, quantity
 

@@ -9,7 +9,7 @@ from .scaled import gibibytes
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..run import Run
+    from ..runs.training_run import Run
 
 LISTED_STAGES = 4096
 """Pipelines of more stages than anyone has are told of as a whole only."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..bound_run import BoundRun, Row
-    from ..run import Run
+    from ..evaluation.base_run import BaseRun, Row
+    from ..runs.training_run import Run
 
 MEMORY_CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
 
@@ -88,7 +88,7 @@ def does_not_fit(run: Run) -> str:
 
 def levers(run: Run) -> list[tuple[str, float]]:
     """Single changes of the plan that save memory, with the memory that each would need."""
-    from ..errors import InputError
+    from ..common.errors import InputError
 
     plan = run.plan
     halved = (plan.micro_batch or 1) // 2
@@ -166,7 +166,7 @@ def breakdown(run: Run) -> Table:
     return table
 
 
-def overheads(run: BoundRun) -> list[str]:
+def overheads(run: BaseRun) -> list[str]:
     """The efficiencies and overheads between the theory and the prediction, a line each: name, value, source."""
     lines = []
     for name, (value, source) in run.overheads().items():
@@ -180,7 +180,7 @@ def overheads(run: BoundRun) -> list[str]:
 
 def merged(rows: list[Row]) -> list[Row]:
     """Rows of one operation together (forward, recompute and backward), in the order of their first."""
-    from ..bound_run import Row as _Row
+    from ..evaluation.base_run import Row as _Row
 
     groups: dict[str, list[Row]] = {}
     for row in rows:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..searching.versus import Term, Versus
+    from ..plan_search.versus import Term, Versus
 
 SHOWN = 12
 """Terms in a table; the rest is one line."""

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..build import step_tree
-from ..formulas import carbon, cost, energy
-from ..formulas.atoms import Max, less_one
-from ..formulas.symbols import (
+from ..formulas.language.atoms import Max, less_one
+from ..formulas.language.symbols import (
     SYMBOLS,
     attention_energy,
     attention_rate,
@@ -56,14 +54,16 @@ from ..formulas.symbols import (
     vector_energy,
     vector_rate,
 )
-from ..generation.build import tree as inference_tree
-from ..generation.passes import MICRO_BATCHES
-from ..generation.structure import InferenceStructure
-from ..groups import replicas
-from ..schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, Steps
+from ..formulas.technology import carbon, cost, energy
+from ..infer.build import tree as inference_tree
+from ..infer.passes import MICRO_BATCHES
+from ..infer.structure import InferenceStructure
+from ..operations.groups import replicas
+from ..operations.schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, Steps
+from ..train.build import step_tree
 
 if TYPE_CHECKING:
-    from ..structure import Structure
+    from ..plans.structure import Structure
 
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""

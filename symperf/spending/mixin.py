@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
-from ..errors import InputError
+from ..common.errors import InputError
 from .prices import grid_of, rent_of
 
 if TYPE_CHECKING:
-    from ..binding import Bound
-    from ..plan import Plan
-    from ..system import System
+    from ..operations.compiled import Bound
+    from ..plans.plan import Plan
+    from ..systems.system import System
     from .answers import Carbon, Cost, Energy
 
 ENERGIES = ("matrix", "attention", "vector", "memory", "l2", "scale_up", "scale_out")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import InputError, nearest, shown
-from ..system import parse_file, quantity_of
-from ..system_symbols import SYMBOLS
+from ..common.errors import InputError, nearest, shown
+from ..systems.system import parse_file, quantity_of
+from ..systems.system_symbols import SYMBOLS
 
 if TYPE_CHECKING:
-    from ..system import System
-    from ..system_symbols import Quantity
+    from ..systems.system import System
+    from ..systems.system_symbols import Quantity
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "technology"
 PRICES: Final = CATALOGUE / "prices.toml"

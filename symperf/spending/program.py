@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.program import Program
-from ..compiled import kept
+from ..common.artefacts import load_or_make_program
 
 if TYPE_CHECKING:
-    from ..generation.structure import InferenceStructure
-    from ..structure import Structure
+    from ..codegen.program import Program
+    from ..infer.structure import InferenceStructure
+    from ..plans.structure import Structure
 
 
 @lru_cache(maxsize=32)
@@ -24,7 +24,7 @@ def spending_program(structure: Structure | InferenceStructure) -> Program:
         forms: dict[str, Any] = spending_forms(structure)
         return lower([], forms, share=True)
 
-    return kept(f"spending {type(structure).__name__}", structure.key(), make, Program.to_json, Program.from_json)
+    return load_or_make_program(f"spending {type(structure).__name__}", structure.key(), make)
 
 
 @lru_cache(maxsize=1)
@@ -37,4 +37,4 @@ def bill_program() -> Program:
 
         return lower([], bill_forms())
 
-    return kept("bill", "", make, Program.to_json, Program.from_json)
+    return load_or_make_program("bill", "", make)

@@ -8,18 +8,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
-from ..codegen.program import Program
-from ..compiled import kept
-from ..errors import InputError, nearest, shown
-from ..frozen import Frozen
+from ..common.artefacts import load_or_make_program
+from ..common.errors import InputError, nearest, shown
+from ..common.frozen import Frozen
 from .quantities import AREAS, BUDGET, COUNTS, EDGES, LEVELS, OPTIONAL, read
 from .structure import ChipStructure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..system import System
-    from ..system_symbols import Quantity
+    from ..codegen.program import Program
+    from ..systems.system import System
+    from ..systems.system_symbols import Quantity
     from .cost import ChipCost
     from .technology import Technology
 
@@ -142,7 +142,7 @@ def chip_program(structure: ChipStructure, only: tuple[str, ...] = ()) -> Progra
         forms = chip_forms(structure)
         return lower([], {name: forms[name] for name in only or forms})
 
-    return kept("chip", "/".join((structure.key(), *only)), make, Program.to_json, Program.from_json)
+    return load_or_make_program("chip", "/".join((structure.key(), *only)), make)
 
 
 def bindings(technology: Technology, budget: Mapping[str, Quantity]) -> dict[str, float]:

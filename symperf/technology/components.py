@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import InputError, nearest, shown
-from ..memories import Memory
-from ..memories import names as memory_names
-from ..system import parse_file, text_of
-from ..system_symbols import Quantity
+from ..common.errors import InputError, nearest, shown
+from ..systems.memories import Memory
+from ..systems.memories import names as memory_names
+from ..systems.system import parse_file, text_of
+from ..systems.system_symbols import Quantity
 from .quantities import MEMORY, NETWORK, read
 
 if TYPE_CHECKING:

@@ -7,19 +7,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..codegen.interpret import floats, run
-from ..codegen.program import Program
-from ..compiled import kept
-from ..errors import InputError
-from ..physical_units import BYTE_PRICE, FACTOR, LENGTH, PER_AREA
-from ..system import parse_file
-from ..system_symbols import Limits, Quantity
-from ..units import COUNT, FRACTION, PRICE
+from ..common.artefacts import load_or_make_program
+from ..common.errors import InputError
+from ..systems.physical_units import BYTE_PRICE, FACTOR, LENGTH, PER_AREA
+from ..systems.system import parse_file
+from ..systems.system_symbols import Limits, Quantity
+from ..systems.units import COUNT, FRACTION, PRICE
 from .components import CATALOGUE
 from .quantities import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..codegen.program import Program
     from .chip import Chip
 
 PROCESS: Final = CATALOGUE / "process.toml"
@@ -128,19 +128,19 @@ def cost_program(model: str, only: tuple[str, ...] = ()) -> Program:
 
     def make() -> Program:
         from ..codegen.lower import lower
-        from ..formulas.symbols import strip_units
+        from ..formulas.language.symbols import strip_units
 
         forms = cost_forms(model)
         return lower([], {name: strip_units(forms[name]) for name in only or forms})
 
-    return kept("chip cost", "/".join((model, *only)), make, Program.to_json, Program.from_json)
+    return load_or_make_program("chip cost", "/".join((model, *only)), make)
 
 
 def cost_forms(model: str) -> dict[str, Any]:
     """Closed forms of a device's cost: yields, gross dies, working dies, memory, package, test, device."""
     import sympy
 
-    from ..formulas import cost
+    from ..formulas.technology import cost
 
     def given(name: str) -> Any:
         return sympy.Symbol(name, positive=True)

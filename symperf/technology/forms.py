@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas import chip, links, voltage
-from ..formulas.atoms import Min
-from ..formulas.symbols import strip_units
+from ..formulas.language.atoms import Min
+from ..formulas.language.symbols import strip_units
+from ..formulas.technology import chip, links, voltage
 from .quantities import LEVELS
 
 if TYPE_CHECKING:

@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import InputError, nearest, shown
-from ..physical_units import (
-    AREA,
-    BYTE_AREA,
-    BYTE_ENERGY,
-    BYTE_POWER,
-    FACTOR,
-    FREQUENCY,
-    PER_LENGTH,
-    VOLTAGE,
-)
-from ..system import quantity_of
-from ..system_symbols import Limits, Quantity
-from ..units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, TIME
+from ..common.errors import InputError, nearest, shown
+from ..systems.physical_units import AREA, BYTE_AREA, BYTE_ENERGY, BYTE_POWER, FACTOR, FREQUENCY, PER_LENGTH, VOLTAGE
+from ..systems.system import quantity_of
+from ..systems.system_symbols import Limits, Quantity
+from ..systems.units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

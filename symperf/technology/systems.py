@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..system import System
-from ..system_symbols import SYMBOLS
+from ..common.errors import InputError, shown
+from ..systems.system import System
+from ..systems.system_symbols import SYMBOLS
 
 if TYPE_CHECKING:
-    from ..system_symbols import Quantity
+    from ..systems.system_symbols import Quantity
     from .chip import Chip
 
 FIGURES = (

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import InputError, nearest, shown
-from ..frozen import Frozen
-from ..system import parse_file, text_of
+from ..common.errors import InputError, nearest, shown
+from ..common.frozen import Frozen
+from ..systems.system import parse_file, text_of
 from .components import CATALOGUE, Component, check_law, memory_of, network_of
 from .quantities import BASE, BUDGET, FACTOR_LIMITS, LEVELS, OPTIONAL, STEPS, read, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..system_symbols import Quantity
+    from ..systems.system_symbols import Quantity
     from .chip import Chip
 
 SETS: Final = CATALOGUE / "sets"
@@ -82,7 +82,7 @@ class Technology:
         Args:
             name: of the set or part, or the path of a .toml file of a set.
             node: such as "5nm" or "5"; by default the part's, or the first of the set.
-            memory: a memory generation (`symperf.memories.names()`, or the set's own); by default the set's.
+            memory: a memory generation (`symperf.systems.memories.names()`, or the set's own); by default the set's.
             scale_up: a network inside a domain, or "none"; by default the set's.
             scale_out: a network between domains, or "none"; by default the set's.
             values: other values of quantities of the node, by name, such as `{"core_flops": 1024}`.

@@ -7,7 +7,7 @@ For each table there is one module, named in `tables.TABLES`, with
 
 * `COLUMNS`: a `rows.Columns`, the columns that must be there and those that may;
 * `express(row: rows.Row) -> list[Case | LeftOut]`: pure mapping by columns. It may raise `InputError`, which becomes a
-  `LeftOut` with that sentence as its reason; so does an `InputError` of `Case.run` (which builds the `BoundRun`,
+  `LeftOut` with that sentence as its reason; so does an `InputError` of `Case.run` (which builds the `BaseRun`,
   lazily) or of `Case.read` (which reads the predicted number from it, in the unit of `Case.measured`).
 
 `rows.Row` reads cells: `row.text("model")`, `row.number("value")` and `row.whole("tp")` (None where the cell is empty),

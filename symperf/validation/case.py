@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..bound_run import BoundRun
+    from ..evaluation.base_run import BaseRun
 
 NO_LABELS: Mapping[str, str] = {}
 
@@ -34,10 +34,10 @@ class Case:
     case: str
     quantity: str
     measured: float
-    run: Callable[[], BoundRun]
-    read: Callable[[BoundRun], float]
+    run: Callable[[], BaseRun]
+    read: Callable[[BaseRun], float]
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
-    implied: Callable[[BoundRun], float] | None = None
+    implied: Callable[[BaseRun], float] | None = None
 
 
 @dataclass(frozen=True)

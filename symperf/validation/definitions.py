@@ -33,7 +33,7 @@ class Software:
         shards_all: without a word on sharding, state is sharded over all devices (of a slice).
         recompute: where a row does not say.
         dealt_experts_split: experts that are dealt are split over the tensor-parallel group too, unless a row says.
-        stack: the profile of its kernels (`symperf.software`); "" for the efficiencies of the system's file.
+        stack: the profile of its kernels (`symperf.systems.software`); "" for the efficiencies of the system's file.
         deduplicated: tokens are sent once to a node for all their experts there, whatever the router does.
         left_out: why its rows cannot be expressed.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..generation.run import InferenceRun
-from ..plan import Plan
+from ..common.errors import InputError, shown
+from ..plans.plan import Plan
+from ..runs.inference_run import InferenceRun
 from .case import Case
 from .inference_definitions import METRICS, SPEEDS, UNITS, family_of, micro_batch_of, software_of
 from .inference_formats import formats_of
@@ -19,9 +19,9 @@ from .systems import system_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..batching.run import Serving
-    from ..bound_run import BoundRun
-    from ..system import System
+    from ..evaluation.base_run import BaseRun
+    from ..serve.serving import Serving
+    from ..systems.system import System
     from .case import Expressed
     from .inference_definitions import Software
     from .rows import Row
@@ -67,7 +67,7 @@ def express(row: Row) -> list[Expressed]:
     labels |= {"lengths": f"{work.prompt}+{work.generate}"}
     run, read = _served(row, software, work, quantity) if work.requests else _batch(row, software, work, quantity)
 
-    def implied(found: BoundRun) -> float:
+    def implied(found: BaseRun) -> float:
         return found.value("prefill_flops") / (measured * found.value("devices") * found.bound["matrix_rate"][0])
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
@@ -185,8 +185,8 @@ def encodes(row: Row) -> bool:
 
 def _batch(
     row: Row, software: Software, work: Work, quantity: str
-) -> tuple[Callable[[], BoundRun], Callable[[BoundRun], float]]:
-    def run() -> BoundRun:
+) -> tuple[Callable[[], BaseRun], Callable[[BaseRun], float]]:
+    def run() -> BaseRun:
         found = run_of(row, software, work)
         if software.in_turns and not found.fits:
             raise InputError("its sequences do not fit together: the software serves them in turns")
@@ -197,21 +197,21 @@ def _batch(
     return run, lambda found: found.value(OUTPUTS.get(quantity, quantity))
 
 
-def layers_time(run: BoundRun) -> float:
+def layers_time(run: BaseRun) -> float:
     """Seconds of a pass through the layers alone, between the embedding and the head."""
     return sum(term.time_s for term in run.table() if not set(term.name.split("/")) & {"embedding", "head"})
 
 
 def _served(
     row: Row, software: Software, work: Work, quantity: str
-) -> tuple[Callable[[], BoundRun], Callable[[BoundRun], float]]:
+) -> tuple[Callable[[], BaseRun], Callable[[BaseRun], float]]:
     made: list[Serving] = []
 
-    def run() -> BoundRun:
+    def run() -> BaseRun:
         made.append(serving_of(row, software, work))
         return made[-1].run
 
-    def read(_: BoundRun) -> float:
+    def read(_: BaseRun) -> float:
         found = closed_loop(made[-1], work.requests, software.room)
         if quantity == "tokens_per_s_per_device":
             return found.tokens_per_s / made[-1].plan.devices
@@ -226,8 +226,8 @@ def serving_of(row: Row, software: Software, work: Work) -> Serving:
     Raises:
         InputError: the row cannot be expressed.
     """
-    from ..batching.asked import CHUNK, Asked
-    from ..batching.run import Serving
+    from ..serve.request import CHUNK, Asked
+    from ..serve.serving import Serving
 
     family = family_of(row.family)
     system = system_of(row, family.figures, family.system)

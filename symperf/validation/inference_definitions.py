@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

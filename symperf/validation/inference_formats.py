@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ..generation.formats import FORMATS, KV_BYTES
+from ..infer.formats import FORMATS, KV_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..system import System
+    from ..systems.system import System
     from .rows import Row
 
 Q4_K: Final = 144 / 256

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..common.errors import InputError
 
 if TYPE_CHECKING:
-    from ..batching.engine import Engine
-    from ..batching.run import Serving
+    from ..serve.engine import Engine
+    from ..serve.serving import Serving
 
 HALVINGS = 80
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, shown
-from ..generation.run import InferenceRun
+from ..common.errors import InputError, shown
+from ..runs.inference_run import InferenceRun
 from .case import Case
 from .inference import plan_of
 from .inference_definitions import software_of

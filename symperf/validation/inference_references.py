@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
-from ..generation.run import InferenceRun
-from ..plan import Plan
+from ..common.errors import InputError
+from ..plans.plan import Plan
+from ..runs.inference_run import InferenceRun
 from .case import Case
 from .models import model_of
 from .rows import Columns

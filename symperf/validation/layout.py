@@ -8,12 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest, shown
-from ..plan import Plan
+from ..common.errors import InputError, nearest, shown
+from ..plans.plan import Plan
 from .definitions import family_of, software_of
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models.model import Model
     from .definitions import Family, Software
     from .rows import Row
 

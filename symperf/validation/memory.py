@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, shown
+from ..common.errors import InputError, shown
 from . import inference_memory
 from .case import Case
 from .layout import layout_of
@@ -14,8 +14,8 @@ from .runs import run_of
 from .tables import source_of
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
-    from ..run import Run
+    from ..evaluation.base_run import BaseRun
+    from ..runs.training_run import Run
     from .case import Expressed
     from .layout import Layout
     from .rows import Row
@@ -66,7 +66,7 @@ def express(row: Row) -> list[Expressed]:
     def run() -> Run:
         return run_of(row, memory_only=True)
 
-    def read(run: BoundRun) -> float:
+    def read(run: BaseRun) -> float:
         if relative:
             plain = run.bind(recompute="none", sequence_parallel=False)
             return bytes_of(run, classes, layout) / bytes_of(plain, classes, layout)
@@ -78,7 +78,7 @@ def express(row: Row) -> list[Expressed]:
     return [Case(source_of(row), name, quantity, measured, run, read, labels)]
 
 
-def bytes_of(run: BoundRun, classes: tuple[str, ...], layout: Layout) -> float:
+def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: Layout) -> float:
     """Bytes of some classes of memory on the fullest device; of all without classes."""
     found = sum_of(run, classes)
     if not layout.midway:
@@ -86,7 +86,7 @@ def bytes_of(run: BoundRun, classes: tuple[str, ...], layout: Layout) -> float:
     return (found + sum_of(run.bind(recompute="full"), classes)) / 2
 
 
-def sum_of(run: BoundRun, classes: tuple[str, ...]) -> float:
+def sum_of(run: BaseRun, classes: tuple[str, ...]) -> float:
     """Bytes of some classes of memory, of one run."""
     if not classes:
         return run.value("memory")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, nearest, shown
-from ..model import Model, aliases, folded, made
+from ..common.errors import InputError, nearest, shown
+from ..models.model import Model, aliases, folded, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

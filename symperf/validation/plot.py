@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, shown
-from ..extras import needed
+from ..common.errors import InputError, shown
+from ..common.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..plan import Plan
-from ..run import Run
+from ..common.errors import InputError
+from ..plans.plan import Plan
+from ..runs.training_run import Run
 from .case import Case
 from .definitions import FAMILIES
 from .models import model_of

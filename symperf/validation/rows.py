@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..run import Run
-from ..software import Software
+from ..common.errors import InputError
+from ..runs.training_run import Run
+from ..systems.software import Software
 from .definitions import family_of, software_of
 from .layout import layout_of
 from .models import model_of
@@ -16,8 +16,8 @@ from .systems import system_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..plan import Plan
-    from ..system import System
+    from ..plans.plan import Plan
+    from ..systems.system import System
     from .rows import Row
 
 

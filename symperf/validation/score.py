@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, nearest, shown
-from ..uncertainty import LEVEL
+from ..common.errors import InputError, nearest, shown
+from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
 from .faults import check_ids, contradicting

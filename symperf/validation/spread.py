@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import arrays, floats
-from ..uncertainty import spreads
+from ..evaluation.uncertainty import spreads
 
 if TYPE_CHECKING:
-    from ..bound_run import BoundRun
     from ..codegen.program import Program
+    from ..evaluation.base_run import BaseRun
 
 RATES = ("tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "tflops_per_device", "mfu")
 """Keys of what is compared and falls as the time grows."""
@@ -21,7 +21,7 @@ WITHOUT = ("memory_bytes", "share_of_activations")
 """Keys of what no efficiency changes."""
 
 
-def ends(run: BoundRun, quantity: str, predicted: float) -> tuple[float, float] | None:
+def ends(run: BaseRun, quantity: str, predicted: float) -> tuple[float, float] | None:
     """The ends of the 90 % interval of a prediction; None of memory, which no efficiency changes.
 
     What is no time has the interval of the time, a rate the other way round.
@@ -33,8 +33,8 @@ def ends(run: BoundRun, quantity: str, predicted: float) -> tuple[float, float] 
     return (predicted / up, predicted / down) if quantity in RATES else (predicted * down, predicted * up)
 
 
-def relative(run: BoundRun, name: str) -> tuple[float, float]:
-    """The ends of the interval of an output over its value: those of `BoundRun.interval`."""
+def relative(run: BaseRun, name: str) -> tuple[float, float]:
+    """The ends of the interval of an output over its value: those of `BaseRun.interval`."""
     import numpy as np
 
     program, moved = run.compiled.program, spreads(run)

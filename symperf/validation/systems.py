@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
-from ..system import System
+from ..common.errors import InputError
+from ..systems.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as interpreted
-from ..errors import InputError
+from ..common.errors import InputError
 from .case import Case
 from .definitions import family_of
 from .layout import layout_of
@@ -17,8 +17,8 @@ from .runs import run_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..bound_run import BoundRun
-    from ..run import Run
+    from ..evaluation.base_run import BaseRun
+    from ..runs.training_run import Run
     from .case import Expressed
     from .rows import Row
 
@@ -56,7 +56,7 @@ def express(row: Row) -> list[Expressed]:
     def run() -> Run:
         return run_of(row)
 
-    def implied(found: BoundRun) -> float:
+    def implied(found: BaseRun) -> float:
         share = flops(found, row) / step_time(found, row) / found.bound["matrix_rate"][0]
         ratio = read(found) / measured
         return share * (ratio if quantity == "time_s" else 1 / ratio)
@@ -74,7 +74,7 @@ def described(row: Row) -> str:
     return f"{row.id}: {', '.join(word for word in words if word)}"
 
 
-def measurement(row: Row) -> tuple[str, float, Callable[[BoundRun], float]]:
+def measurement(row: Row) -> tuple[str, float, Callable[[BaseRun], float]]:
     """What a row measured: its JSON key, the number in SI units, and how a run tells it.
 
     The step's time comes first, then rates, and last what needs a count of FLOPs, which sources count differently.
@@ -105,7 +105,7 @@ def measurement(row: Row) -> tuple[str, float, Callable[[BoundRun], float]]:
     raise InputError("the row gives no time, rate or utilisation")
 
 
-def step_time(run: BoundRun, row: Row) -> float:
+def step_time(run: BaseRun, row: Row) -> float:
     """Seconds of the step; midway between no and full recomputation where every second product is computed again."""
     time = run.value("time")
     if not layout_of(row, model_of(row)).midway:
@@ -113,12 +113,12 @@ def step_time(run: BoundRun, row: Row) -> float:
     return (time + run.bind(recompute="full").value("time")) / 2
 
 
-def tokens(run: BoundRun, quantity: str) -> float:
+def tokens(run: BaseRun, quantity: str) -> float:
     """Tokens of a step, in all or on each device."""
     return run.value("tokens") / (run.value("devices") if quantity.endswith("_per_device") else 1)
 
 
-def flops(run: BoundRun, row: Row) -> float:
+def flops(run: BaseRun, row: Row) -> float:
     """FLOPs of a step on each device, as the row's source counts them."""
     counted = family_of(row.family).counted
     name = "hardware_flops" if counted == "hardware" else "model_flops"
@@ -132,7 +132,7 @@ def flops(run: BoundRun, row: Row) -> float:
     return total / run.value("devices")
 
 
-def layer_time(run: BoundRun, part: int) -> float:
+def layer_time(run: BaseRun, part: int) -> float:
     """Seconds of the forward pass of one layer, of its backward pass with what it computes again, or of both."""
     terms = [row for row in run.table() if row.name.startswith("layer/")]
     layers = run.model.sizes["num_layers"]

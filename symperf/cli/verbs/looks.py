@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ...errors import nearest, shown
+from ...common.errors import nearest, shown
 from .. import flags
 from ..flags import whole
 

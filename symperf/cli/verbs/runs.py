@@ -70,7 +70,7 @@ def _infer(verb: Verb) -> None:
 
 
 def _serve(verb: Verb) -> None:
-    from ...batching.definitions import as_text
+    from ...serve.definitions import as_text
 
     serve = verb(
         "serve",

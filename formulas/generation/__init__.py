@@ -1,0 +1,1 @@
+"""Generation and serving: decode steps, caches, queues, speculation, disaggregation."""

@@ -1,0 +1,1 @@
+"""Kernels: matrix products, attention, scans, elementwise work, and the roofline that times them."""

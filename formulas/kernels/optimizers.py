@@ -1,0 +1,258 @@
+"""Optimizers other than Adam in full precision: the state that they keep, and what an update moves and computes.
+
+N parameters on one device. All keep a master copy of w_M bytes of each weight, which mixed precision needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..language.atoms import Max, Min
+from ..language.dimension import BYTE, FLOP, ONE
+from ..language.formula import formula
+from ..language.symbols import (
+    block_scale_bytes,
+    flop,
+    gradient_bytes,
+    master_bytes,
+    moment_bytes,
+    newton_schulz_bytes,
+    newton_schulz_steps,
+    optimizer_block,
+    weight_bytes,
+)
+from ..sources import ADAFACTOR, DETTMERS, MICIKEVICIUS, MOONLIGHT, MUON
+
+
+@formula(
+    glyph="M_{o8}",
+    dimension=BYTE,
+    source=DETTMERS,
+    increasing="block_scale_bytes master_bytes moment_bytes parameters",
+    decreasing="optimizer_block",
+    curvature="convex",
+)
+def adam_8bit_memory(parameters: Any) -> Any:
+    """Bytes of the state of Adam with 8-bit moments: N (w_M + 2 (w_mu + w_b / B_o)).
+
+    Assumes: both moments of every parameter in 8 bits, in blocks of B_o with a scale each; a master copy.
+
+    Source: Dettmers et al. 2022 section 2: block-wise quantisation, blocks of 2,048 elements.
+
+    >>> from sympy import symbols
+    >>> adam_8bit_memory(symbols("N"))
+    N*(2*block_scale_bytes/optimizer_block + master_bytes + 2*moment_bytes)
+    """
+    return parameters * (master_bytes + 2 * (moment_bytes + block_scale_bytes / optimizer_block))
+
+
+@formula(
+    glyph="M_{sgd}",
+    dimension=BYTE,
+    source=MICIKEVICIUS,
+    increasing="master_bytes moment_bytes parameters",
+    curvature="convex",
+)
+def sgd_momentum_memory(parameters: Any) -> Any:
+    """Bytes of the state of SGD with momentum: N (w_M + w_mu).
+
+    Assumes: one moment, and a master copy of each weight.
+
+    Source: Micikevicius et al. 2017 section 3.1 (master weights); one moment by definition.
+
+    >>> from sympy import symbols
+    >>> sgd_momentum_memory(symbols("N"))
+    N*(master_bytes + moment_bytes)
+    """
+    return parameters * (master_bytes + moment_bytes)
+
+
+@formula(
+    glyph="n_r",
+    dimension=ONE,
+    source=ADAFACTOR,
+    increasing="columns rows",
+    curvature="convex",
+)
+def factored_elements(rows: Any, columns: Any) -> Any:
+    """Elements of the factored second moment of a matrix: n + m for n rows and m columns.
+
+    Assumes: sums over rows and over columns are kept in the place of the matrix.
+
+    Source: Shazeer and Stern 2018 section 3: O(n + m) memory in the place of O(n m).
+
+    >>> factored_elements(4096, 11008)
+    15104
+    """
+    return rows + columns
+
+
+@formula(
+    glyph="M_{af}",
+    dimension=BYTE,
+    source=ADAFACTOR,
+    increasing="factors master_bytes moment_bytes parameters",
+    curvature="convex",
+)
+def adafactor_memory(parameters: Any, factors: Any) -> Any:
+    """Bytes of the state of Adafactor: N w_M + n_r w_mu.
+
+    Assumes: no first moment (beta_1 = 0, the paper's default); vectors keep their whole second moment, in n_r too.
+
+    Source: Shazeer and Stern 2018 algorithms 4 and 5.
+
+    >>> from sympy import symbols
+    >>> adafactor_memory(*symbols("N n_r"))
+    N*master_bytes + moment_bytes*n_r
+    """
+    return parameters * master_bytes + factors * moment_bytes
+
+
+@formula(
+    glyph="M_{mu}",
+    dimension=BYTE,
+    source=MOONLIGHT,
+    increasing="master_bytes moment_bytes parameters",
+    curvature="convex",
+)
+def muon_memory(parameters: Any) -> Any:
+    """Bytes of the state of Muon for the matrices of hidden layers: N (w_M + w_mu).
+
+    Assumes: one momentum buffer; embeddings, head and vectors are Adam's and not in N.
+
+    Source: Liu et al. 2025 section 2.3: one momentum buffer against the two of AdamW.
+
+    >>> from sympy import symbols
+    >>> muon_memory(symbols("N"))
+    N*(master_bytes + moment_bytes)
+    """
+    return parameters * (master_bytes + moment_bytes)
+
+
+# Traffic of an update ---------------------------------------------------------------------------------------------
+
+
+@formula(
+    glyph="Q_{up}",
+    dimension=BYTE,
+    source=MICIKEVICIUS,
+    increasing="element_bytes gradient_bytes parameters weight_bytes",
+    curvature="convex",
+)
+def update_bytes(parameters: Any, element_bytes: Any) -> Any:
+    """Bytes of a fused element-wise update: gradient in, w bytes of state in and out, weight out, N (w_g + 2 w + w_w).
+
+    Assumes: one kernel; w bytes of state per parameter, whatever the optimizer.
+
+    Source: counted from the operation, as `adam_bytes`.
+
+    >>> from sympy import symbols
+    >>> update_bytes(*symbols("N w"))
+    N*(gradient_bytes + 2*w + weight_bytes)
+    """
+    return parameters * (gradient_bytes + 2 * element_bytes + weight_bytes)
+
+
+@formula(
+    glyph="Q_{af}",
+    dimension=BYTE,
+    source=ADAFACTOR,
+    increasing="factors gradient_bytes master_bytes moment_bytes parameters weight_bytes",
+    curvature="convex",
+)
+def adafactor_bytes(parameters: Any, factors: Any) -> Any:
+    """Bytes of an Adafactor update: N (3 w_g + 3 w_M + w_w) + 2 n_r w_mu.
+
+    Assumes: three kernels, each of which reads the gradient: sums of its square, the mean square of the update for
+    clipping, the update. The scale of the step reads the master copy once more.
+
+    Source: counted from Shazeer and Stern 2018 algorithms 4 and 5 (factored moments, update clipping, relative step).
+
+    >>> from sympy import symbols
+    >>> adafactor_bytes(*symbols("N n_r"))
+    N*(3*gradient_bytes + 3*master_bytes + weight_bytes) + 2*moment_bytes*n_r
+    """
+    return parameters * (3 * gradient_bytes + 3 * master_bytes + weight_bytes) + 2 * factors * moment_bytes
+
+
+@formula(
+    glyph="Q_{mu}",
+    dimension=BYTE,
+    source=MUON,
+    increasing="gradient_bytes moment_bytes newton_schulz_bytes parameters",
+    curvature="convex",
+)
+def muon_momentum_bytes(parameters: Any) -> Any:
+    """Bytes of Muon's momentum: gradient in, moment in and out, what is iterated on out, N (w_g + 2 w_mu + w_ns).
+
+    Assumes: one kernel with Nesterov's look-ahead and the cast; the norm that scales the matrix is a sum in it.
+
+    Source: counted from Jordan et al. 2024, the listing of the update.
+
+    >>> from sympy import symbols
+    >>> muon_momentum_bytes(symbols("N"))
+    N*(gradient_bytes + 2*moment_bytes + newton_schulz_bytes)
+    """
+    return parameters * (gradient_bytes + 2 * moment_bytes + newton_schulz_bytes)
+
+
+@formula(
+    glyph="Q_{mu'}",
+    dimension=BYTE,
+    source=MUON,
+    increasing="master_bytes newton_schulz_bytes parameters weight_bytes",
+    curvature="convex",
+)
+def muon_apply_bytes(parameters: Any) -> Any:
+    """Bytes to apply Muon's update: the orthogonal matrix in, master in and out, weight out, N (w_ns + 2 w_M + w_w).
+
+    Assumes: one kernel, with decay and scale.
+
+    Source: counted from Liu et al. 2025 section 2.2 (weight decay, scale by the larger side).
+
+    >>> from sympy import symbols
+    >>> muon_apply_bytes(symbols("N"))
+    N*(2*master_bytes + newton_schulz_bytes + weight_bytes)
+    """
+    return parameters * (newton_schulz_bytes + 2 * master_bytes + weight_bytes)
+
+
+@formula(
+    glyph="W_{ns}",
+    dimension=FLOP,
+    source=MUON,
+    increasing="columns flop newton_schulz_steps rows",
+)
+def newton_schulz_flops(rows: Any, columns: Any) -> Any:
+    """FLOPs to orthogonalise a matrix: n_ns (4 k^2 l + 2 k^3) with k the smaller side and l the larger.
+
+    Assumes: the quintic iteration: A = X X^T, then b A + c A A, then its product with X; no symmetry is used.
+
+    Source: Jordan et al. 2024, runtime analysis: 2 (2 n m^2 + m^3) a step for n x m with m <= n.
+
+    >>> newton_schulz_flops(4096, 1024) == newton_schulz_flops(1024, 4096)
+    True
+    """
+    small, large = Min(rows, columns), Max(rows, columns)
+    return newton_schulz_steps * (4 * small**2 * large + 2 * small**3) * flop
+
+
+@formula(
+    glyph="n_{mu}",
+    dimension=BYTE,
+    source=MOONLIGHT,
+    increasing="newton_schulz_bytes parameters",
+    curvature="affine",
+)
+def muon_gather_bytes(parameters: Any) -> Any:
+    """Bytes that are gathered so that a device has whole matrices to iterate on: N w_ns.
+
+    Assumes: N elements of whole matrices, of which each rank holds a shard; the report's upper bound, every matrix cut.
+
+    Source: Liu et al. 2025 section 2.4, distributed Muon: one more gather than AdamW, in BF16.
+
+    >>> from sympy import symbols
+    >>> muon_gather_bytes(symbols("N"))
+    N*newton_schulz_bytes
+    """
+    return parameters * newton_schulz_bytes

@@ -1,0 +1,1 @@
+"""Sums and powers in closed form that several pages use."""

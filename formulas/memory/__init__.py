@@ -1,0 +1,1 @@
+"""Bytes and counts: parameters, state, saved activations, stages, what the host holds."""

@@ -1,0 +1,380 @@
+"""Bytes per device: what the model's state takes and what the forward pass keeps for the backward pass.
+
+Activations are those of one layer and one micro-batch of T = b s tokens on one device, as PyTorch saves them for the
+backward pass; statistics of the norms (a few bytes a token) are left out, as in the literature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..language.dimension import BYTE
+from ..language.formula import formula
+from ..language.symbols import activation_bytes, mask_bytes, statistic_bytes
+from ..sources import AINSLIE, DAO, KORTHIKANTI, MAMBA, RAJBHANDARI, SHAZEER
+
+
+@formula(
+    glyph="M_w",
+    dimension=BYTE,
+    source=RAJBHANDARI,
+    increasing="parameters weight_bytes",
+    curvature="affine",
+)
+def weights_memory(parameters: Any, weight_bytes: Any) -> Any:
+    """Bytes of the weights that a device holds, N w_w.
+
+    Assumes: N parameters on the device, in the format of the products.
+
+    Source: Rajbhandari et al. 2020 section 3.1 (2 bytes in FP16).
+
+    >>> from sympy import symbols
+    >>> weights_memory(*symbols("N w"))
+    N*w
+    """
+    return parameters * weight_bytes
+
+
+@formula(
+    glyph="M_g",
+    dimension=BYTE,
+    source=RAJBHANDARI,
+    increasing="gradient_bytes parameters",
+    curvature="affine",
+)
+def gradients_memory(parameters: Any, gradient_bytes: Any) -> Any:
+    """Bytes of the accumulated gradients, N w_g.
+
+    Assumes: every device accumulates the gradients of all its parameters (ZeRO stage 0 and 1).
+
+    Source: Rajbhandari et al. 2020 section 3.1; Megatron-LM accumulates in FP32 (4 bytes).
+
+    >>> from sympy import symbols
+    >>> gradients_memory(*symbols("N w"))
+    N*w
+    """
+    return parameters * gradient_bytes
+
+
+@formula(
+    glyph="M_o",
+    dimension=BYTE,
+    source=RAJBHANDARI,
+    increasing="optimizer_bytes parameters",
+    curvature="affine",
+)
+def optimizer_memory(parameters: Any, optimizer_bytes: Any) -> Any:
+    """Bytes of the optimizer's state, N w_o.
+
+    Assumes: every replica holds all of it (ZeRO stage 0).
+
+    Source: Rajbhandari et al. 2020 section 3.1: 12 bytes for Adam with an FP32 master weight.
+
+    >>> from sympy import symbols
+    >>> optimizer_memory(*symbols("N w"))
+    N*w
+    """
+    return parameters * optimizer_bytes
+
+
+@formula(
+    glyph="M_{o,1}",
+    dimension=BYTE,
+    source=RAJBHANDARI,
+    increasing="optimizer_bytes parameters",
+    decreasing="dp",
+    curvature="affine",
+)
+def sharded_optimizer_memory(parameters: Any, optimizer_bytes: Any, dp: Any) -> Any:
+    """Bytes of the optimizer's state when d replicas share it (ZeRO stage 1), N w_o / d.
+
+    Assumes: even shards.
+
+    Source: Rajbhandari et al. 2020 section 5.1.
+
+    >>> from sympy import symbols
+    >>> sharded_optimizer_memory(*symbols("N w d"))
+    N*w/d
+    """
+    return parameters * optimizer_bytes / dp
+
+
+@formula(
+    glyph="A_{in}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes tokens width",
+    curvature="affine",
+)
+def input_kept_bytes(tokens: Any, width: Any) -> Any:
+    """Bytes kept of the input of a norm, a linear layer or a recomputed layer: w_x a feature of a token.
+
+    Assumes: the input is in the activation format.
+
+    Source: Korthikanti et al. 2022 section 4.1: 2 s b h for each such input.
+
+    >>> from sympy import symbols
+    >>> input_kept_bytes(*symbols("T w"))
+    T*activation_bytes*w
+    """
+    return tokens * width * activation_bytes
+
+
+@formula(
+    glyph="A_{inw}",
+    dimension=BYTE,
+    source=MAMBA,
+    increasing="stream_bytes tokens width",
+    curvature="affine",
+)
+def wide_input_kept_bytes(tokens: Any, width: Any, stream_bytes: Any) -> Any:
+    """Bytes kept of an input from a wide residual stream, T omega w_res.
+
+    Assumes: as `input_kept_bytes`; the stream has w_res bytes an element.
+
+    Source: counted from mamba_ssm (residual_in_fp32), which keeps the stream of Gu and Dao 2023 in FP32.
+
+    >>> from sympy import symbols
+    >>> wide_input_kept_bytes(*symbols("T w w_res"))
+    T*w*w_res
+    """
+    return tokens * width * stream_bytes
+
+
+@formula(
+    glyph="A_{mask}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="mask_bytes tokens width",
+    curvature="affine",
+)
+def dropout_kept_bytes(tokens: Any, width: Any) -> Any:
+    """Bytes kept of a dropout on the residual stream: its mask, w_m a feature of a token.
+
+    Assumes: one byte an element by default.
+
+    Source: Korthikanti et al. 2022 section 4.1: s b h for each mask.
+
+    >>> from sympy import symbols
+    >>> dropout_kept_bytes(*symbols("T w"))
+    T*mask_bytes*w
+    """
+    return tokens * width * mask_bytes
+
+
+@formula(
+    glyph="A_{qkv}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes head_dim heads key_value_heads tokens",
+    curvature="convex",
+)
+def query_key_value_kept_bytes(tokens: Any, heads: Any, key_value_heads: Any, head_dim: Any) -> Any:
+    """Bytes kept of queries, keys and values, w_x d_h (a' + 2 a'_kv) a token.
+
+    Assumes: each once, in the activation format; a rotation is undone without keeping its input.
+
+    Source: Korthikanti et al. 2022 section 4.1: 4 s b h for queries and keys and 2 s b h for values.
+
+    >>> from sympy import symbols
+    >>> query_key_value_kept_bytes(*symbols("T a k d"))
+    T*activation_bytes*d*(a + 2*k)
+    """
+    return tokens * head_dim * (heads + 2 * key_value_heads) * activation_bytes
+
+
+@formula(
+    glyph="A_{score}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes elements mask_bytes",
+    curvature="convex",
+)
+def scores_kept_bytes(elements: Any) -> Any:
+    """Bytes kept of eager attention's scores with dropout: probabilities, their mask and what is left, 2 w_x + w_m.
+
+    Assumes: N scores; softmax output, dropout mask, dropout output.
+
+    Source: Korthikanti et al. 2022 section 4.1: 5 a s^2 b.
+
+    >>> from sympy import symbols
+    >>> scores_kept_bytes(symbols("N"))
+    N*(2*activation_bytes + mask_bytes)
+    """
+    return elements * (2 * activation_bytes + mask_bytes)
+
+
+@formula(
+    glyph="A_{prob}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes elements",
+    curvature="affine",
+)
+def probabilities_kept_bytes(elements: Any) -> Any:
+    """Bytes kept of eager attention's scores without dropout: the probabilities, w_x.
+
+    Assumes: N scores; the softmax output serves both its own gradient and the product with the values.
+
+    Source: Korthikanti et al. 2022 section 4.1, without the dropout terms.
+
+    >>> from sympy import symbols
+    >>> probabilities_kept_bytes(symbols("N"))
+    N*activation_bytes
+    """
+    return elements * activation_bytes
+
+
+@formula(
+    glyph="A_{flash}",
+    dimension=BYTE,
+    source=DAO,
+    increasing="heads statistic_bytes tokens",
+    curvature="affine",
+)
+def flash_kept_bytes(tokens: Any, heads: Any) -> Any:
+    """Bytes kept of flash attention beside its inputs and output: one log-sum-exp per query and head.
+
+    Assumes: statistics in FP32.
+
+    Source: Dao et al. 2022 algorithm 1; Dao 2023 keeps only the log-sum-exp.
+
+    >>> from sympy import symbols
+    >>> flash_kept_bytes(*symbols("T a"))
+    T*a*statistic_bytes
+    """
+    return tokens * heads * statistic_bytes
+
+
+@formula(
+    glyph="A_{mlp}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes tokens width",
+    curvature="affine",
+)
+def mlp_kept_bytes(tokens: Any, width: Any) -> Any:
+    """Bytes kept inside a plain MLP of inner width f: input and output of the activation function, 2 w_x f a token.
+
+    Assumes: `width` is the inner width on the device.
+
+    Source: Korthikanti et al. 2022 section 4.1: 8 s b h for each of the two, with f = 4 h.
+
+    >>> from sympy import symbols
+    >>> mlp_kept_bytes(*symbols("T f"))
+    2*T*activation_bytes*f
+    """
+    return 2 * tokens * width * activation_bytes
+
+
+@formula(
+    glyph="A_{glu}",
+    dimension=BYTE,
+    source=SHAZEER,
+    increasing="activation_bytes tokens width",
+    curvature="affine",
+)
+def gated_mlp_kept_bytes(tokens: Any, width: Any) -> Any:
+    """Bytes kept inside a gated MLP of inner width f: gate, activated gate, up and their product, 4 w_x f a token.
+
+    Assumes: `width` is the inner width on the device; the activated gate is kept, as PyTorch does.
+
+    Source: operands of the product in Shazeer 2020 section 2; PyTorch saves each for the backward pass.
+
+    >>> from sympy import symbols
+    >>> gated_mlp_kept_bytes(*symbols("T f"))
+    4*T*activation_bytes*f
+    """
+    return 4 * tokens * width * activation_bytes
+
+
+@formula(
+    glyph="A_{logit}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="columns statistic_bytes tokens",
+    curvature="affine",
+)
+def logits_kept_bytes(tokens: Any, columns: Any) -> Any:
+    """Bytes kept of the logits for the loss, w_s each.
+
+    Assumes: N tokens, n columns of the vocabulary on the device, in FP32.
+
+    Source: Korthikanti et al. 2022 section 4.3: 4 s b v.
+
+    >>> from sympy import symbols
+    >>> logits_kept_bytes(*symbols("T n"))
+    T*n*statistic_bytes
+    """
+    return tokens * columns * statistic_bytes
+
+
+@formula(
+    glyph="A",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="in_flight layer_bytes num_layers",
+    decreasing="pp",
+    curvature="affine",
+)
+def stage_activation_bytes(layer_bytes: Any, num_layers: Any, pp: Any, in_flight: Any) -> Any:
+    """Activation bytes of a stage's layers: L / p layers for every micro-batch in flight, A_l (L / p) m_f.
+
+    Assumes: equal stages.
+
+    Source: Korthikanti et al. 2022 section 4.2.3: with p in flight the first stage holds A_l L.
+
+    >>> from sympy import symbols
+    >>> stage_activation_bytes(*symbols("A L p m"))
+    A*L*m/p
+    """
+    return layer_bytes * num_layers / pp * in_flight
+
+
+@formula(
+    glyph="A_{gpt}",
+    dimension=BYTE,
+    source=KORTHIKANTI,
+    increasing="activation_bytes hidden_size mask_bytes micro_batch num_attention_heads sequence",
+    decreasing="tp",
+    curvature="convex",
+)
+def gpt_layer_bytes(micro_batch: Any, sequence: Any, hidden_size: Any, num_attention_heads: Any, tp: Any) -> Any:
+    """Activation bytes of a GPT layer under tensor parallelism, s b h (10 + 24/t + 5 a s/(h t)) at 2-byte activations.
+
+    From element sizes: s b h (4 w_x + 2 w_m + 12 w_x / t) + (2 w_x + w_m) a s^2 b / t.
+
+    Assumes: f = 4 h, a d_h = h, eager attention with dropout, no sequence parallelism, no recomputation.
+
+    Source: Korthikanti et al. 2022 equation (2).
+
+    >>> from sympy import symbols
+    >>> gpt_layer_bytes(*symbols("b s h a t")).subs({activation_bytes: 2, mask_bytes: 1})
+    5*a*b*s**2/t + b*h*s*(10 + 24/t)
+    """
+    b, s, h = micro_batch, sequence, hidden_size
+    return (
+        s * b * h * (4 * activation_bytes + 2 * mask_bytes + 12 * activation_bytes / tp)
+        + (2 * activation_bytes + mask_bytes) * num_attention_heads * s**2 * b / tp
+    )
+
+
+@formula(
+    glyph="M_{kv}",
+    dimension=BYTE,
+    source=AINSLIE,
+    increasing="element_bytes head_dim num_key_value_heads num_layers tokens",
+    curvature="affine",
+)
+def kv_cache_bytes(tokens: Any, num_layers: Any, num_key_value_heads: Any, head_dim: Any, element_bytes: Any) -> Any:
+    """Bytes of the key-value cache of N tokens, 2 L a_kv d_h w a token.
+
+    Assumes: every layer caches keys and values of equal width for every token, on one device.
+
+    Source: Ainslie et al. 2023 section 2: the cache shrinks with the key-value heads.
+
+    >>> from sympy import symbols
+    >>> kv_cache_bytes(*symbols("T L k d w"))
+    2*L*T*d*k*w
+    """
+    return 2 * tokens * num_layers * num_key_value_heads * head_dim * element_bytes

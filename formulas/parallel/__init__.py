@@ -1,0 +1,1 @@
+"""Parallel layouts: pipeline schedules, sharding, sequences and experts dealt to devices."""

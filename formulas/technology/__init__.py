@@ -1,0 +1,1 @@
+"""Technology: chips, voltage, links, energy, cost and carbon."""

@@ -1,0 +1,75 @@
+"""What names mean, for the attributes of tables and files: unit, glyph and sentence; from the cache, or with SymPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .artefacts import load_or_make
+
+_UNITS = {
+    "time": "s",
+    "mfu": "1",
+    "hfu": "1",
+    "tokens": "1",
+    "devices": "1",
+    "parameters": "1",
+    "model_flops": "FLOP",
+    "hardware_flops": "FLOP",
+    "flops_per_s_per_device": "FLOP/s",
+    "tflops_per_device": "TFLOP/s",
+}
+_ENDS = {"flops": "FLOP", "bytes": "B", "message": "B", "count": "1"}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a symbol is."""
+
+    unit: str
+    glyph: str
+    sentence: str
+
+
+@cache
+def vocabulary() -> dict[str, Meaning]:
+    """The meaning of every symbol of the vocabulary, by name."""
+    return load_or_make("vocabulary", "", _read, _to_json, _from_json)
+
+
+def attributes(name: str) -> dict[str, str]:
+    """The attributes of a coordinate or a variable: `units`, and of a symbol `glyph` and `long_name`."""
+    found = vocabulary().get(name)
+    if found is not None:
+        return {"units": found.unit, "glyph": found.glyph, "long_name": found.sentence}
+    return {"units": unit(name), "long_name": name.replace("_", " ")} if unit(name) else {}
+
+
+def unit(name: str) -> str:
+    """The SI unit of an output, or nothing where it is not known."""
+    name = {"time_s": "time", "memory_bytes": "memory", "capacity_bytes": "memory"}.get(name, name)
+    if name in _UNITS:
+        return _UNITS[name]
+    if name.startswith("tokens_per_s"):
+        return "1/s"
+    if name.startswith("term/"):
+        return _ENDS.get(name.rpartition("/")[2], "")
+    if name == "memory" or name.startswith("memory/"):
+        return "B"
+    return "s" if "/" in name else ""
+
+
+def _read() -> dict[str, Meaning]:
+    from ..formulas.language.symbols import SYMBOLS
+
+    entries = {name: entry for name, entry in SYMBOLS.items() if entry.group not in ("formal", "unit")}
+    return {n: Meaning(str(e.dimension), e.glyph, e.sentence) for n, e in entries.items()}
+
+
+def _to_json(found: dict[str, Meaning]) -> dict[str, Any]:
+    return {name: [m.unit, m.glyph, m.sentence] for name, m in found.items()}
+
+
+def _from_json(data: dict[str, Any]) -> dict[str, Meaning]:
+    return {name: Meaning(*map(str, parts)) for name, parts in data.items()}

@@ -1,0 +1,133 @@
+"""How sure a prediction is: the interval that the spreads of its efficiencies and overheads give it.
+
+An efficiency or an overhead has, where its calibration shows a spread, a low and a high value: about the 5th and the
+95th percentile. Each is moved alone to either end, and the logarithms of what that does to the answer are added in
+quadrature, upwards and downwards apart: the propagation of independent uncertainties (Kline and McClintock 1953, with
+whole differences in the place of derivatives, so that a change of bound counts).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..codegen.interpret import floats
+from ..codegen.interpret import run as evaluate
+from ..common.errors import InputError, nearest, shown
+from ..common.numbers import is_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .base_run import BaseRun
+
+LEVEL = 0.9
+"""The part of all measurements that an interval is meant to hold."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the spread of one symbol does to an answer, all others at their values.
+
+    Attributes:
+        name: of the symbol.
+        low: its low end.
+        high: its high end.
+        at_low: the answer with it at the low end.
+        at_high: the answer with it at the high end.
+    """
+
+    name: str
+    low: float
+    high: float
+    at_low: float
+    at_high: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An answer between two ends.
+
+    Attributes:
+        value: the answer.
+        low: the lower end.
+        high: the upper end.
+        effects: of every symbol that has a spread and matters, the largest first.
+    """
+
+    value: float
+    low: float
+    high: float
+    effects: tuple[Effect, ...]
+
+    def holds(self, measured: float) -> bool:
+        """Whether a measurement lies inside."""
+        return self.low <= measured <= self.high
+
+    def widened(self, factor: float) -> Interval:
+        """The interval with the logarithms of its ends' distances from the value times a factor.
+
+        docs/accuracy.md says by what published measurements ask for, as effects that no formula has lie outside.
+
+        Raises:
+            InputError: a factor that is not above 0.
+        """
+        if not is_finite(factor) or factor <= 0:
+            raise InputError(f"factor: found {shown(factor)}, expected a number above 0")
+        try:
+            down, up = (self.value * (end / self.value) ** float(factor) for end in (self.low, self.high))
+        except OverflowError:
+            raise InputError(f"factor: found {shown(factor)}, expected a number that leaves an end finite") from None
+        return replace(self, low=down, high=up)
+
+
+def interval(run: BaseRun, name: str = "time") -> Interval:
+    """The interval of one answer of a run, an output of its program such as "time" or "tokens_per_s".
+
+    A value that the user set has no spread.
+
+    Raises:
+        InputError: an unknown answer, with the nearest, or free symbols.
+    """
+    program = run.compiled.program
+    if name not in program.outputs:
+        raise InputError(f"interval: unknown quantity {shown(name)}{nearest(name, program.outputs)}")
+    if run.free_names:
+        raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
+    inputs = {symbol: value for symbol, (value, _) in run.bound.items()}
+    position = program.outputs[name]
+
+    def answer(changed: Mapping[str, float]) -> float:
+        return float(evaluate(program, {**inputs, **changed}, floats())[position])
+
+    value, effects = answer({}), []
+    for symbol, (low, high) in spreads(run).items():
+        ends = answer({symbol: low}), answer({symbol: high})
+        if ends != (value, value):
+            effects.append(Effect(symbol, low, high, *ends))
+    effects.sort(key=lambda effect: -abs(math.log(effect.at_high / effect.at_low)))
+    up = math.hypot(*(_step(value, effect, 1) for effect in effects))
+    down = math.hypot(*(_step(value, effect, -1) for effect in effects))
+    return Interval(value, value * math.exp(-down), value * math.exp(up), tuple(effects))
+
+
+def spreads(run: BaseRun) -> dict[str, tuple[float, float]]:
+    """The low and high end of every symbol of the time that has a spread, by name, in alphabetical order.
+
+    A symbol that a run binds to another value than its file (the efficiency of products in FP8) keeps its spread.
+    """
+    used, found = run.compiled.program.inputs, {}
+    for name, quantity in sorted(run.quantities().items()):
+        if name not in used or name in run.given or (quantity.low is None and quantity.high is None):
+            continue
+        scale = run.bound[name][0] / quantity.value if quantity.value else 1.0
+        ends = (quantity.value if end is None else end for end in (quantity.low, quantity.high))
+        low, high = (end * scale for end in ends)
+        found[name] = (low, high)
+    return found
+
+
+def _step(value: float, effect: Effect, direction: int) -> float:
+    """How far a symbol moves the logarithm of the answer in a direction."""
+    return max(0.0, *(direction * math.log(end / value) for end in (effect.at_low, effect.at_high)))

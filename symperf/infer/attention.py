@@ -1,0 +1,260 @@
+"""Softmax attention of an inference: whole prompts among themselves, new tokens over a cache, and an encoder's output.
+
+A kernel over a cache takes one unit for each sequence and key-value head. Where these do not fill the device, software
+may split contexts over more units, at the price of partial results and a second kernel; the faster way is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.generation import cache_reads
+from ..formulas.generation import decode as dec
+from ..formulas.generation import split_decode as split
+from ..formulas.kernels import attention as att
+from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import windows
+from ..formulas.language.atoms import ceil_div
+from ..formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    kv_bytes,
+    micro_batch,
+    num_attention_heads,
+    sliding_window,
+    statistic_bytes,
+    tp,
+)
+from ..models.layer_counts import heads_of
+from ..operations.shapes import FLOPS_PER_ELEMENT
+from .kernels import CacheRead
+
+if TYPE_CHECKING:
+    from ..operations.schedule import Op
+    from .layer import Layer
+
+
+class CachedAttention:
+    """What attention over keys and values has in common with attention over latents."""
+
+    folder = "attention"
+    heads: Any
+    units: Any
+    value_width: Any
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+
+    def path(self, name: str) -> str:
+        """The path of an operation of the block."""
+        return self.layer.path(f"{self.layer.root}/{self.folder}/{name}")
+
+    def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
+        """FLOPs and bytes of attention of so many new tokens of each sequence to its cache."""
+        raise NotImplementedError
+
+    def read(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
+        """The same, with what splitting contexts brings and costs; a device of unknown units is taken to be filled."""
+        found = self.demand(sequences, new_tokens)
+        if not self.layer.structure.quantised:
+            return found
+        found = replace(found, splits=split.context_parts(sequences, self.units))
+        if not self.layer.fusion.split_context:
+            return found
+        parts = dec.partial_bytes(sequences, self.heads, self.units, self.value_width) * new_tokens
+        elements = sequences * new_tokens * self.heads * self.value_width
+        moved, work = parts + elements * activation_bytes, ew.elementwise_flops(elements, 2)
+        return replace(found, parts=parts, combine=self.layer.kernels.stream_time(moved, work))
+
+    def growing(self, contexts: tuple[Any, Any], sequences: Any = micro_batch, new_tokens: Any = 1) -> Op:
+        """Attention of the new tokens of every sequence over a cache that grows by one token a step."""
+        return self.layer.kernels.generation(
+            self.path("flash"),
+            contexts,
+            self.read(sequences, new_tokens),
+            window=sliding_window if self.windowed else None,
+            chunked=self.layer.architecture.chunked_attention,
+        )
+
+    def over(self, context: Any) -> Op:
+        """Attention of one new token of every sequence over a cache of a given length."""
+        return self.layer.kernels.cached(self.path("flash"), context, self.read(micro_batch))
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the layer attends to a window only."""
+        return self.layer.kind.mixer == "local_attention"
+
+    def append_of(self, elements: Any) -> Op | None:
+        """The kernel that writes new elements into the cache."""
+        if self.layer.fusion.rotary_cache:
+            return None
+        return self.layer.kernels.stream(self.path("append"), elements * (activation_bytes + kv_bytes), elements, 0)
+
+
+class SoftmaxAttention(CachedAttention):
+    """The attention of one kind of layer over keys and values, in one phase."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
+        kv_heads, self.value_width = heads_of(layer.architecture, layer.kind)
+        self.heads, self.units = num_attention_heads / tp, ceil_div(kv_heads, tp)
+        self.width = self.heads * self.value_width
+
+    def projections(self) -> list[Op | None]:
+        """What makes queries, keys and values of the new tokens; a gate is as wide as the queries."""
+        layer, architecture = self.layer, self.layer.architecture
+        columns = att.query_key_value_width(self.heads, self.units, self.value_width)
+        if architecture.shared_key_value and layer.kind.mixer == "attention":
+            columns -= self.units * self.value_width
+        if architecture.attention_gate:
+            columns += self.width
+        return [
+            layer.linear(f"{layer.root}/{self.folder}/qkv", hidden_size, columns),
+            self.query_key_norm(),
+            self.positions(),
+            None if layer.kind.encoder else self.append(),
+        ]
+
+    def output(self) -> list[Op | None]:
+        """The gate, if there is one, and the projection of the results."""
+        layer = self.layer
+        gate = None
+        if layer.architecture.attention_gate:
+            n = layer.tokens * self.width
+            gate = layer.kernels.stream(
+                self.path("gate"), ew.gated_activation_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"]
+            )
+        return [gate, layer.linear(f"{layer.root}/{self.folder}/output", self.width, hidden_size)]
+
+    def query_key_norm(self) -> Op | None:
+        """The norm of queries and keys."""
+        if self.layer.architecture.query_key_norm == "none":
+            return None
+        n = self.layer.tokens * self.value_width * (self.heads + self.units)
+        return self.layer.kernels.stream(
+            self.path("qk_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
+        )
+
+    def positions(self) -> Op | None:
+        """Rotary positions of queries and keys."""
+        if self.layer.architecture.positions != "rotary" or self.layer.fusion.rotary_cache:
+            return None
+        n = self.layer.tokens * self.value_width * (self.heads + self.units)
+        return self.layer.kernels.stream(
+            self.path("rotary"), ew.rotary_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["rotary"]
+        )
+
+    # --- over a cache
+
+    def decode(self, contexts: tuple[Any, Any]) -> list[Op | None]:
+        """The steps of a generation: their number, and the keys that the first one reads."""
+        return [self.growing(contexts)]
+
+    def append(self) -> Op | None:
+        """The kernel that writes new keys and values into the cache."""
+        return self.append_of(2 * self.layer.tokens * self.units * self.value_width)
+
+    def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
+        """Queries in, results out; keys and values once; a bias for each key and head where positions are relative."""
+        work = att.attention_flops(sequences, new_tokens, 1, self.heads, self.value_width)
+        own = 2 * sequences * new_tokens * self.width * activation_bytes
+        each = dec.cache_read_bytes(sequences, 1, self.units, self.value_width, kv_bytes)
+        if self.biased:
+            each += sequences * self.heads * activation_bytes
+        return CacheRead(work, own, each, passes=self.passes)
+
+    @property
+    def passes(self) -> Any:
+        """Times that the query heads of a group read its keys; None where all of them share one pass."""
+        together = dict(self.layer.structure.read_apart).get(self.layer.kind.mixer)
+        return together and cache_reads.group_passes(self.heads, self.units, together)
+
+    # --- whole prompts
+
+    @property
+    def biased(self) -> bool:
+        """Whether a bias for each pair of positions is added to the scores (T5)."""
+        return self.layer.architecture.positions == "relative"
+
+    def prefill(self, length: Any) -> list[Op | None]:
+        """Attention of whole prompts among themselves: causal in a decoder, of all pairs in an encoder."""
+        layer = self.layer
+        if not layer.fusion.fused_prefill:
+            return list(self.stored_scores(length))
+        traffic = att.flash_bytes(
+            micro_batch, length, self.heads, self.units, self.value_width, activation_bytes, statistic_bytes
+        )
+        traffic += self.bias_bytes(length)
+        return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic)]
+
+    def prefill_flops(self, length: Any) -> Any:
+        """FLOPs of the pairs that the mask leaves."""
+        shape = self.heads, self.value_width
+        if self.layer.kind.encoder:
+            return att.attention_flops(micro_batch, length, length, *shape)
+        if not self.windowed:
+            return att.flash_flops(micro_batch, length, *shape)
+        return windows.masked_attention_flops(micro_batch, self.visible_pairs(length), *shape)
+
+    def visible_pairs(self, length: Any) -> Any:
+        """Pairs of a windowed layer, or of one whose windows are chunks."""
+        chunked = self.layer.architecture.chunked_attention
+        return (windows.chunk_pairs if chunked else windows.window_pairs)(length, sliding_window)
+
+    def bias_bytes(self, length: Any) -> Any:
+        """Bytes of the biases that a pass over whole prompts reads."""
+        return micro_batch * self.heads * length**2 * activation_bytes if self.biased else 0
+
+    def stored_scores(self, length: Any) -> list[Op]:
+        """Two products with a softmax between them; scores are stored, masked or not."""
+        kernels, groups, path = self.layer.kernels, micro_batch * self.heads, self.path("core")
+        scores = att.score_elements(micro_batch, length, self.heads)
+        traffic = att.softmax_bytes(scores, activation_bytes) + self.bias_bytes(length)
+        kinds = {"left": activation_bytes, "right": activation_bytes}
+        return [
+            kernels.matmul(f"{path}/scores", length, length, self.value_width, groups, **kinds),
+            kernels.stream(f"{path}/softmax", traffic, scores, FLOPS_PER_ELEMENT["softmax"]),
+            kernels.matmul(f"{path}/context", length, self.value_width, length, groups, **kinds),
+        ]
+
+
+class CrossAttention(SoftmaxAttention):
+    """The attention of decoder tokens to an encoder's output, whose keys and values are cached once."""
+
+    folder = "cross_attention"
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
+        self.keys_columns = 2 * self.units * self.value_width
+
+    @property
+    def biased(self) -> bool:
+        """No: positions of the two sequences are not compared."""
+        return False
+
+    def block(self, encoder_tokens: Any, *, first: bool) -> list[Op | None]:
+        """The whole block around its attention.
+
+        Args:
+            encoder_tokens: tokens of each sequence's encoder.
+            first: keys and values are made, of all tokens of the encoder.
+        """
+        layer, root = self.layer, f"{self.layer.root}/{self.folder}"
+        made: list[Op | None] = []
+        if first:
+            rows = micro_batch * encoder_tokens
+            made = [
+                layer.kernels.matmul(self.path("key_value"), rows, self.keys_columns, hidden_size),
+                self.append_of(rows * self.keys_columns),
+            ]
+        return [
+            layer.norm(f"{root}/norm", after_residual=True),
+            *made,
+            layer.linear(f"{root}/query", hidden_size, self.width),
+            self.over(encoder_tokens),
+            *self.output(),
+            layer.reduce(f"{root}/reduce"),
+            layer.residual(f"{root}/residual"),
+        ]

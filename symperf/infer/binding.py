@@ -1,0 +1,116 @@
+"""The value and the provenance of every symbol of an inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..plans.structure import SENT
+from ..systems.system_symbols import MATRIX_RATE, Limits
+from ..systems.units import BYTES, COUNT, FRACTION
+from ..train.binding import DEFAULTS, LIMITS
+from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
+from .stack import LIMITS as STACK_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..models.model import Model
+    from ..operations.compiled import Bound
+    from ..plans.plan import Plan
+    from ..systems.system import System
+    from .stack import Stack
+
+OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
+CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
+MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
+_KEPT: Final = (
+    "statistic_bytes",
+    "index_bytes",
+    "tile_long",
+    "tile_wide",
+    "tile_narrow",
+    "token_imbalance",
+    "state_bytes",
+    "fragmentation",
+    "context_bytes",
+    "collective_buffer_bytes",
+    "workspace_bytes",
+)
+OWN: Final[Mapping[str, tuple[float, str]]] = {
+    **{name: DEFAULTS[name] for name in _KEPT},
+    "tile_thin": (16.0, MMA),
+    "split_inner": (2048.0, CUBLAS),
+    "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
+}
+FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes", *SENT)
+INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
+    **{name: LIMITS[name] for name in _KEPT},
+    "tile_thin": Limits(COUNT, 1, 1e6),
+    "split_inner": Limits(COUNT, 1, 1e9),
+    "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
+    **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
+    "attention_rate": MATRIX_RATE,
+    "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
+    **STACK_LIMITS,
+}
+"""What values the symbols may take that neither model, system nor plan binds."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of an inference: sequences, tokens of each prompt, tokens generated for each."""
+
+    batch: int
+    prompt: int
+    generate: int
+
+
+def bind(
+    model: Model, system: System, plan: Plan, work: Work, stack: Stack, kv_precision: str | None, own: dict[str, float]
+) -> Bound:
+    """The value and provenance of every symbol, by name.
+
+    Args:
+        model: gives its sizes.
+        system: gives rates, bandwidths, latencies and efficiencies.
+        plan: gives degrees, micro-batch and precision.
+        work: batch, prompt and generated tokens.
+        stack: gives what the software adds.
+        kv_precision: format of the cache.
+        own: values that the user set.
+
+    Raises:
+        InputError: an unknown format, or a rate that the device does not have.
+    """
+    bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
+    for name in ("batch", "prompt", "generate"):
+        bound[name] = (float(getattr(work, name)), "asked for")
+    for name in ("tp", "pp", "dp", "micro_batch", "ep"):
+        bound[name] = (float(getattr(plan, name)), "plan")
+    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
+    for name, quantity in {**system.quantities, **stack.quantities}.items():
+        bound[name] = (quantity.value, quantity.source)
+    precision, found, rate = format_of(plan, system)
+    bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    bound["half_efficiency"] = bound["matrix_efficiency"]
+    chosen = bound["matrix_efficiency"][1].startswith("set by the user")
+    narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
+    if narrow and "fp8_efficiency" in system.quantities and not chosen:
+        bound["matrix_efficiency"] = bound["fp8_efficiency"]
+    half = sixteen_bits(system)
+    attention = system.matrix_rate(half if half in system.matrix_rates else rate)
+    bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
+    sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
+    bound["activation_bytes"] = bound["table_bytes"] = sixteen
+    bound["weight_bytes"] = (float(found.weight), f"{precision}: {found.source}")
+    bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
+    cache = kv_format(kv_precision, precision)
+    bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")
+    bound.update(OWN)
+    for name, value in own.items():
+        bound[name] = (value, "set by the user")
+    sent = dict.fromkeys(SENT, (bound["activation_bytes"][0], "as activations: the software states no other format"))
+    sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(precision).items()}
+    bound.update({name: entry for name, entry in sent.items() if name not in own})
+    return bound

@@ -1,0 +1,153 @@
+"""Routed experts of a layer of an inference.
+
+With e = 1 every device of a tensor-parallel group holds a part of every expert, and the results are summed like those
+of a dense MLP. With e above 1 whole experts are dealt to e devices: each device of the group sends its part of the
+tokens to their experts, takes them back, and the group gathers them. Routing is uniform: a step of few tokens reads the
+experts that it is expected to choose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import moe
+from ..formulas.language import symbols as sym
+from ..formulas.language.symbols import (
+    activation_bytes,
+    ep,
+    expert_intermediate_size,
+    expert_tp,
+    hidden_size,
+    num_experts,
+    num_experts_per_token,
+    statistic_bytes,
+    table_bytes,
+    token_imbalance,
+    tp,
+)
+from ..formulas.parallel import expert_parallel as dealt
+from ..operations.expert_formats import ExpertFormats
+from ..operations.kernels import expert_group, tensor_group
+from ..operations.shapes import FLOPS_PER_ELEMENT
+
+if TYPE_CHECKING:
+    from ..operations.schedule import Op
+    from .layer import Layer
+
+
+class Experts:
+    """The experts of one kind of layer, in one phase."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
+        dealt_out = layer.structure.experts_dealt
+        self.dealt_out = dealt_out
+        self.tokens = layer.tokens / tp if dealt_out else layer.tokens
+        parts = ep if dealt_out else 1
+        self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance)
+        routed = self.tokens * parts, num_experts_per_token, num_experts
+        self.groups = moe.expected_experts(*routed) / parts
+        self.rows = token_imbalance * moe.expected_expert_rows(*routed)
+        self.inner = expert_intermediate_size / expert_tp
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.mixed_rates)
+
+    def operations(self) -> list[Op | None]:
+        """Router, dispatch, the products of the experts, combination; and the shared experts."""
+        up = 2 * self.inner if self.architecture.gated_mlp else self.inner
+        return [
+            *self.router(),
+            # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
+            None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
+            self.stream("permute", self.permuted, 0),
+            self.transfer("dispatch", self.formats.there),
+            self.formats.arrived(self.path("restore"), self.arriving),
+            self.product("up", up, hidden_size),
+            self.activation(),
+            self.product("down", hidden_size, self.inner),
+            self.formats.returned(self.path("quantise_results"), self.arriving),
+            self.transfer("combine", self.formats.back),
+            self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
+            *self.shared(),
+            self.add_shared(),
+            self.sum(),
+        ]
+
+    def path(self, name: str) -> str:
+        """The path of an operation of the experts."""
+        return self.layer.path(f"{self.layer.root}/experts/{name}")
+
+    def router(self) -> list[Op]:
+        """The product with the router, in 16 bits, and the choice of experts."""
+        traffic = moe.router_bytes(self.tokens, num_experts, num_experts_per_token, statistic_bytes)
+        elements = self.tokens * num_experts
+        return [
+            self.kernels.matmul(
+                self.path("router"), self.tokens, num_experts, hidden_size, right=table_bytes, left=activation_bytes
+            ),
+            self.kernels.stream(self.path("choice"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
+        ]
+
+    @property
+    def permuted(self) -> Any:
+        """Bytes of sorting tokens by expert."""
+        return moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, self.formats.there)
+
+    def stream(self, name: str, traffic: Any, work: int) -> Op:
+        """Tokens sorted by expert, or results summed by weight."""
+        elements = self.tokens * num_experts_per_token * hidden_size
+        return self.kernels.stream(self.path(name), traffic, elements, work)
+
+    def transfer(self, name: str, element_bytes: Any) -> Op | None:
+        """Every token to the devices of its experts, or back."""
+        if not self.dealt_out:
+            return None
+        message = dealt.dispatch_bytes(self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
+        return self.kernels.all_to_all(self.path(name), message, expert_group())
+
+    def product(self, name: str, columns: Any, inner: Any) -> Op:
+        """One product of every expert that has tokens, in one kernel."""
+        return self.kernels.matmul(self.path(name), self.rows, columns, inner, self.groups)
+
+    def activation(self) -> Op:
+        """The activation function over the rows of all experts."""
+        n = self.arriving * self.inner
+        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        return self.kernels.stream(
+            self.path("activation"), count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"]
+        )
+
+    def add_shared(self) -> Op | None:
+        """The addition of the shared experts' results to those of the routed ones."""
+        if not self.architecture.shared_experts:
+            return None
+        n = self.layer.tokens * hidden_size
+        traffic = ew.residual_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path("add_shared"), traffic, n, FLOPS_PER_ELEMENT["residual"])
+
+    def sum(self) -> Op | None:
+        """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
+        message = self.layer.stream_message
+        collective = self.kernels.all_gather if self.dealt_out else self.kernels.all_reduce
+        return collective(self.path("reduce"), message, tensor_group())
+
+    def shared_gate(self) -> Op | None:
+        """The product with one column that weighs the shared expert; the weighing is part of the addition."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = self.layer.path(f"{self.layer.root}/shared/gate")
+        return self.kernels.matmul(path, self.layer.tokens, 1, hidden_size, right=table_bytes, left=activation_bytes)
+
+    def shared(self) -> list[Op | None]:
+        """The shared experts: an MLP that every token passes."""
+        if not self.architecture.shared_experts:
+            return []
+        layer, width = self.layer, sym.shared_expert_intermediate_size / tp
+        up = 2 * width if self.architecture.gated_mlp else width
+        return [
+            self.shared_gate(),
+            layer.linear(f"{layer.root}/shared/up", hidden_size, up),
+            layer.activation_of(f"{layer.root}/shared/activation", width),
+            layer.linear(f"{layer.root}/shared/down", width, hidden_size),
+            layer.reduce(f"{layer.root}/shared/reduce") if self.dealt_out else None,
+        ]

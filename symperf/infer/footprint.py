@@ -1,0 +1,165 @@
+"""Bytes on the fullest device of an inference, as named terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.generation import decode as dec
+from ..formulas.kernels import latent_attention as mla
+from ..formulas.language.atoms import Max, Min, ceil_div
+from ..formulas.language.symbols import (
+    activation_bytes,
+    batch,
+    collective_buffer_bytes,
+    context_bytes,
+    dispatch_element_bytes,
+    dp,
+    expert_intermediate_size,
+    expert_tp,
+    generate,
+    hidden_size,
+    intermediate_size,
+    kv_block,
+    kv_bytes,
+    kv_lora_rank,
+    micro_batch,
+    num_attention_heads,
+    num_experts_per_token,
+    num_labels,
+    pp,
+    prompt,
+    qk_rope_head_dim,
+    sliding_window,
+    ssm_chunk_size,
+    state_bytes,
+    statistic_bytes,
+    table_bytes,
+    tp,
+    vocab_size,
+    weight_bytes,
+    workspace_bytes,
+)
+from ..formulas.memory import memory as mem
+from ..formulas.memory.stage_memory import fragmentation_memory
+from ..models import counts
+from ..models.architecture import RECURRENT
+from ..models.layer_counts import heads_of
+from ..train.memory import device_counts as device
+from .passes import layers_of, number_of
+from .recurrent import Recurrent
+
+if TYPE_CHECKING:
+    from ..models.architecture import LayerKind
+    from .structure import InferenceStructure
+
+
+def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
+    """Bytes that a device keeps of one sequence from step to step: caches that grow, an encoder's, and states.
+
+    The last generated token is never read, but its slot is held.
+
+    Args:
+        structure: what gives it its form.
+        tokens: of the sequence, by default all when they are generated.
+    """
+    return sum(sequence_terms(structure, tokens).values())
+
+
+def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
+    """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
+    found = {"": _growing(structure, tokens), "cross": _crossed(structure), "state": _states(structure)}
+    return {name: form for name, form in found.items() if form != 0}
+
+
+def _growing(structure: InferenceStructure, tokens: Any) -> Any:
+    kinds = structure.architecture.kinds
+    if tokens is None:
+        tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
+    slots = dec.paged_tokens(tokens, kv_block)
+    cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in cached)
+
+
+def _layer_cache(structure: InferenceStructure, kind: LayerKind, slots: Any) -> Any:
+    if kind.mixer == "latent_attention":
+        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
+    held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
+    kv_heads, width = heads_of(structure.architecture, kind)
+    return mem.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
+
+
+def _crossed(structure: InferenceStructure) -> Any:
+    kinds = structure.architecture.kinds
+    slots = dec.paged_tokens(prompt, kv_block)
+    crossed = [kind for kind in kinds if kind.cross]
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in crossed)
+
+
+def _states(structure: InferenceStructure) -> Any:
+    layers = layers_of(structure, "decode")
+    return sum(n / pp * layer.mixer.sequence_bytes() for layer, n in layers if isinstance(layer.mixer, Recurrent))
+
+
+def activations(structure: InferenceStructure) -> Any:
+    """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
+    architecture = structure.architecture
+    blocks = [_mixer_features(layer.mixer) for layer, _ in layers_of(structure, "prefill") if layer.mixer]
+    matrices = 3 if architecture.gated_mlp else 2
+    if any(kind.ffn in ("dense", "dense_experts") for kind in architecture.kinds):
+        blocks.append(matrices * intermediate_size / tp)
+    if architecture.routed:
+        rows = (1 + arrived_share(structure)) * hidden_size
+        experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
+        blocks.append(experts / tp if structure.experts_dealt else experts)
+    tokens = micro_batch * prompt
+    stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
+    scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    return alive + scores + _chunk_states(structure) + _outputs(structure)
+
+
+def arrived_share(structure: InferenceStructure) -> Any:
+    """Bytes of a row that arrived at an expert, over those of a row of activations."""
+    as_sent = structure.mixed_rates and dispatch_element_bytes.name in structure.sent
+    return dispatch_element_bytes / activation_bytes if as_sent else 1
+
+
+def _mixer_features(mixer: Any) -> Any:
+    """Features of a token that are alive at once inside of a mixer, on one device."""
+    if isinstance(mixer, Recurrent):
+        return mixer.scratch
+    kv_heads, width = heads_of(mixer.layer.architecture, mixer.layer.kind)
+    return width * (2 * mixer.heads + 2 * ceil_div(kv_heads, tp))
+
+
+def _chunk_states(structure: InferenceStructure) -> Any:
+    """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
+    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in ("ssm", "linear_attention")]
+    if not layers:
+        return 0
+    chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
+    return chunks * state_bytes * Max(*(layer.mixer.state for layer in layers))  # type: ignore[union-attr]
+
+
+def _outputs(structure: InferenceStructure) -> Any:
+    """Bytes of what the head yields: logits of the last tokens, of all tokens, or of the classes."""
+    head = structure.architecture.head
+    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels, "none": 0}[head]
+    return micro_batch * rows * statistic_bytes
+
+
+def footprint(structure: InferenceStructure) -> dict[str, Any]:
+    """Named terms of the memory; a total is their sum."""
+    architecture = structure.architecture
+    kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
+    alive = activations(structure)
+    return {
+        "weights/layers": mem.weights_memory(sum(device.stage_parameters(architecture)), weight_bytes),
+        "weights/ends": mem.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
+        **{name: batch / dp * form for name, form in kept.items()},
+        "activations": alive,
+        "workspace/fragmentation": fragmentation_memory(alive),
+        "workspace/driver": context_bytes,
+        "workspace/collectives": collective_buffer_bytes,
+        "workspace/framework": workspace_bytes,
+    }

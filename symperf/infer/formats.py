@@ -1,0 +1,87 @@
+"""Number formats of an inference: which rate the products run at, and what an element takes in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..common.errors import InputError, nearest, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..plans.plan import Plan
+    from ..systems.system import System
+
+HALF = "two bytes"
+NVFP4 = "blocks of 16 values of 4 bits with a scale of 8 bits (NVFP4; OCP Microscaling 1.0 has 32 a block)"
+GROUPED = "4 bits and a 16-bit scale for each group of 128 (Frantar et al. 2022, GPTQ; Lin et al. 2023, AWQ)"
+KV_BYTES: Final[Mapping[str, float]] = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
+"""Bytes of an element of the cache, by format; one scale for a head or a tensor is small."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format of weights and products.
+
+    Attributes:
+        weight: bytes of a weight, scales included.
+        operand: bytes of an activation that a product reads.
+        rate: the precision whose rate the products run at; None: that of 16-bit products (weight-only formats).
+        source: of the bytes.
+    """
+
+    weight: float
+    operand: float
+    rate: str | None
+    source: str
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "bf16": Format(2, 2, "bf16", HALF),
+    "fp16": Format(2, 2, "fp16", HALF),
+    "fp8": Format(1, 1, "fp8", "one byte; one scale for a tensor or a channel is small"),
+    "int8": Format(1, 1, "int8", "one byte; one scale for a channel is small (Xiao et al. 2022, SmoothQuant)"),
+    "fp4": Format(0.5625, 0.5625, "fp4", NVFP4),
+    "int8-weight": Format(1, 2, None, "one byte, one scale for a channel is small; products in 16 bits"),
+    "int4-weight": Format(0.515625, 2, None, GROUPED),
+}
+"""Formats by name; those that end in `-weight` shrink the weights only."""
+
+
+def sixteen_bits(system: System) -> str:
+    """The 16-bit precision that a device has: bf16, or fp16 on one without."""
+    return "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"
+
+
+def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
+    """The format of a plan on a system, and the precision whose rate its products run at.
+
+    Raises:
+        InputError: a format that is not known, or a rate that the device does not have.
+    """
+    sixteen = sixteen_bits(system)
+    name = plan.precision or sixteen
+    if name not in FORMATS:
+        raise InputError(
+            f"precision: found {shown(name)}, expected {' or '.join(FORMATS)}{nearest(str(name).lower(), FORMATS)}"
+        )
+    found = FORMATS[name]
+    rate = found.rate or sixteen
+    system.matrix_rate(rate)
+    return name, found, rate
+
+
+def kv_format(name: str | None, precision: str) -> str:
+    """The format of the cache: the one asked for, or 16 bits.
+
+    Raises:
+        InputError: a format that is not known.
+    """
+    chosen = ("fp16" if precision == "fp16" else "bf16") if name is None else name
+    if not isinstance(chosen, str) or chosen not in KV_BYTES:
+        raise InputError(
+            f"kv_precision: found {shown(chosen)}, expected {' or '.join(KV_BYTES)}"
+            f"{nearest(str(chosen).lower(), KV_BYTES)}"
+        )
+    return chosen

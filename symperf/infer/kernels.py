@@ -1,0 +1,180 @@
+"""Operations of an inference: thin products, and the gap that software leaves before each kernel.
+
+Collectives of the vendor's library are kernels like any other; software's own all-reduces have no start beside their
+time, which is fitted to whole calls. Where software leaves small messages to the library as well, a call takes at least
+that library's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..formulas import collectives
+from ..formulas.generation import cache_reads
+from ..formulas.generation import decode as dec
+from ..formulas.generation import split_decode as split
+from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import matmul, roofline
+from ..formulas.kernels import thin_matmul as thin
+from ..formulas.language.atoms import Min
+from ..formulas.language.symbols import (
+    activation_bytes,
+    attention_rate,
+    half_efficiency,
+    matrix_efficiency,
+    matrix_rate,
+    operand_bytes,
+    weight_bytes,
+)
+from ..operations.kernels import Kernels
+from ..operations.schedule import Demand, Op
+
+if TYPE_CHECKING:
+    from ..operations.groups import Group
+    from .structure import InferenceStructure
+
+IN_SIXTEEN_BITS = {matrix_rate: attention_rate, matrix_efficiency: half_efficiency}
+"""What stands for the rate of products and for its attainable part where the other products have a narrower format."""
+
+
+@dataclass(frozen=True)
+class CacheRead:
+    """Attention of new tokens to a cache.
+
+    Attributes:
+        work: FLOPs for each cached key.
+        own: bytes that do not depend on the context.
+        each: bytes for each key.
+        splits: parts of a context that would fill the device.
+        parts: bytes of the partial results of split contexts; None where contexts are never split.
+        combine: seconds of the kernel that adds them.
+        passes: times that a key is read, by parts of a group of query heads; None where one pass serves all of them.
+    """
+
+    work: Any
+    own: Any
+    each: Any
+    splits: Any = 1
+    parts: Any = None
+    combine: Any = None
+    passes: Any = None
+
+    def key_time(self, splits: Any = 1) -> Any:
+        """Seconds of the bytes of a key, with one of `splits` units at work."""
+        if self.passes is None:
+            return cache_reads.shared_read_time(splits * self.each)
+        return cache_reads.repeated_read_time(self.each, self.passes, splits)
+
+    @property
+    def demand(self) -> tuple[Any, ...]:
+        """What the formulas need: of whole contexts on a part of the units, or of contexts that may be split."""
+        if self.parts is None:
+            return self.splits * self.work, self.splits * self.own, self.key_time(self.splits)
+        whole = self.key_time(self.splits)
+        return self.work, self.own, self.key_time(), whole, self.splits, self.parts, self.combine
+
+
+class InferenceKernels(Kernels):
+    """Builds operations for one structure; every kernel starts after the software's gap."""
+
+    start = thin.kernel_start_time()
+
+    def __init__(self, structure: InferenceStructure) -> None:
+        super().__init__(structure)  # type: ignore[arg-type]
+        self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
+        self.own_all_reduce = structure.own_all_reduce
+
+    def matmul(
+        self,
+        path: str,
+        rows: Any,
+        columns: Any,
+        inner: Any,
+        groups: Any = 1,
+        right: Any = weight_bytes,
+        result: Any = activation_bytes,
+        left: Any = operand_bytes,
+    ) -> Op:
+        """`groups` products of rows x inner by inner x columns; `left`, `right`, `result` are bytes of an element.
+
+        A product whose left factor has `activation_bytes` runs at the 16-bit rate, whatever the others run at.
+        """
+        traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
+        if self.structure.quantised and self.structure.l2:
+            time = thin.thin_matmul_time(rows, columns, inner, groups, left, right, traffic)
+        elif self.structure.quantised:
+            time = thin.quantised_thin_matmul_time(rows, columns, inner, groups, traffic)
+        else:
+            time = thin.smooth_thin_matmul_time(rows, columns, inner, groups, traffic)
+        if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
+            time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)
+        if self.mixed_rates and left == activation_bytes:
+            time = time.xreplace(IN_SIXTEEN_BITS)
+        demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
+        return Op(path, time, demand, (rows, columns, inner, groups))
+
+    def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group, by the library or by the software's own kernel."""
+        op = super().all_reduce(path, message, group)
+        if op is None or not self.own_all_reduce:
+            return op
+        inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
+        return replace(op, time=collectives.own_all_reduce_time(op.time, message, inner, outer))
+
+    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
+        op = super()._collective(path, message, group, one_tier, two_tiers)
+        if op is None or not self.called_collectives:
+            return op
+        return replace(op, time=collectives.called_collective_time(op.time, group.ranks))
+
+    def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
+        """An element-wise or reducing kernel."""
+        work = ew.elementwise_flops(elements, flops_per_element)
+        return Op(path, self.stream_time(traffic, work), Demand(work, traffic))
+
+    def stream_time(self, traffic: Any, work: Any) -> Any:
+        """Seconds of an element-wise kernel."""
+        return roofline.stream_time(traffic, work) + thin.gap_time()
+
+    def flash(self, path: str, work: Any, traffic: Any) -> Op:
+        """Attention of many new tokens, in one kernel."""
+        return self.scan(path, work, traffic, 1)
+
+    def scan(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
+        """Products of fused kernels in 16 bits, as attention's: the slower of work and traffic, and their starts."""
+        time = dec.prefill_attention_time(work, traffic) + (kernels - 1) * thin.kernel_start_time()
+        return Op(path, time, Demand(work, traffic))
+
+    def cached(self, path: str, context: Any, read: CacheRead) -> Op:
+        """Attention over a cache of a given number of keys."""
+        formula = dec.decode_attention_time if read.parts is None else split.split_attention_time
+        time = formula(context, *read.demand)
+        return Op(path, time, Demand(context * read.work, read.own + context * read.each))
+
+    def generation(
+        self, path: str, contexts: tuple[Any, Any], read: CacheRead, *, window: Any = None, chunked: bool = False
+    ) -> Op:
+        """Attention of one new token over a growing cache, summed over the steps.
+
+        Args:
+            path: of the operation.
+            contexts: number of steps, and keys that the first one reads.
+            read: what a step computes and moves.
+            window: keys that are attended to at most; the mean demand is then an upper bound.
+            chunked: the window is a chunk of the sequence, whose keys are those since its start.
+        """
+        count, first = contexts
+        whole = read.parts is None
+        mean = first + (count - 1) / 2
+        formula: Any
+        if window is None:
+            formula = dec.generation_attention_time if whole else split.split_generation_time
+            time = formula(count, first, *read.demand)
+        elif chunked:
+            formula = dec.chunked_generation_time if whole else split.chunked_split_generation_time
+            time, mean = formula(count, first, window, *read.demand), dec.mean_chunk_context(count, first, window)
+        else:
+            formula = dec.windowed_generation_time if whole else split.windowed_split_generation_time
+            time, mean = formula(count, first, window, *read.demand), Min(mean, window)
+        return Op(path, time, Demand(mean * read.work, read.own + mean * read.each), summed=True)

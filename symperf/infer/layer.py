@@ -1,0 +1,184 @@
+"""A layer of an inference as operations: b sequences on one device, each with new tokens to process.
+
+A layer is a mixer, attention to an encoder and a feed-forward block, as far as its kind has them, each after its norm
+and before its residual addition. Tensor parallelism is Megatron's (arXiv 1909.08053): each block's last product is
+summed over the group; a parallel block has one sum.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..formulas.kernels import elementwise as ew
+from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
+from ..models.architecture import UNIFORM
+from ..operations.kernels import tensor_group
+from ..operations.schedule import Op, Sequence, sequence
+from ..operations.shapes import FLOPS_PER_ELEMENT
+from .attention import CrossAttention, SoftmaxAttention
+from .experts import Experts
+from .kernels import InferenceKernels
+from .latent import LatentAttention
+from .recurrent import MIXERS, Recurrent
+
+if TYPE_CHECKING:
+    from ..models.architecture import LayerKind
+    from .structure import InferenceStructure
+
+
+class Block:
+    """What layers and the ends of the model are made of, for one structure and phase.
+
+    Args:
+        structure: what gives them their form.
+        phase: "prefill" or "decode": the first part of every path.
+        tokens: new tokens of a micro-batch, on one replica.
+    """
+
+    def __init__(self, structure: InferenceStructure, phase: str, tokens: Any) -> None:
+        self.structure, self.architecture, self.fusion = structure, structure.architecture, structure.fusion
+        self.phase, self.tokens = phase, tokens
+        self.kernels = InferenceKernels(structure)
+        self.group = tensor_group()
+        self.stream_message = tokens * hidden_size * activation_bytes
+
+    def path(self, name: str) -> str:
+        """The path of an operation in this phase."""
+        return f"{self.phase}/{name}"
+
+    def linear(self, name: str, in_features: Any, out_features: Any) -> Op:
+        """A linear layer over all new tokens; its bias is fused."""
+        return self.kernels.matmul(self.path(name), self.tokens, out_features, in_features)
+
+    def norm(self, name: str, *, after_residual: bool = False) -> Op:
+        """A norm over the residual stream, with the addition before it where the two are fused."""
+        n = self.tokens * hidden_size
+        traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
+        if after_residual and self.fusion.residual_norm:
+            traffic = ew.residual_norm_bytes(n, activation_bytes)
+            work += FLOPS_PER_ELEMENT["residual"]
+        return self.kernels.stream(self.path(name), traffic, n, work)
+
+    def residual(self, name: str) -> Op | None:
+        """A residual addition; part of the norm after it where the two are fused."""
+        if self.fusion.residual_norm:
+            return None
+        n = self.tokens * hidden_size
+        traffic = ew.residual_bytes(n, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["residual"])
+
+    def activation_of(self, name: str, width: Any) -> Op:
+        """An activation function over all new tokens, gated or plain as the model's."""
+        n = self.tokens * width
+        traffic = (ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes)(
+            n, activation_bytes
+        )
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def reduce(self, name: str) -> Op | None:
+        """The sum of the shares of a row-split product."""
+        return self.kernels.all_reduce(self.path(name), self.stream_message, self.group)
+
+
+class Layer(Block):
+    """The operations of one kind of layer, in one phase.
+
+    Args:
+        structure: what gives them their form.
+        phase: "prefill" or "decode": the first part of every path.
+        tokens: new tokens of a micro-batch, on one replica.
+        kind: of the layers.
+        root: the first part of every path of a layer, after the phase.
+    """
+
+    def __init__(
+        self,
+        structure: InferenceStructure,
+        phase: str,
+        tokens: Any,
+        kind: LayerKind = UNIFORM,
+        root: str = "layer",
+    ) -> None:
+        super().__init__(structure, phase, tokens)
+        self.kind, self.root = kind, root
+        self.inner = intermediate_size / tp
+
+    @cached_property
+    def mixer(self) -> SoftmaxAttention | LatentAttention | Recurrent | None:
+        """What moves information between tokens; None in a layer of a feed-forward block alone."""
+        if self.kind.mixer == "none":
+            return None
+        if self.kind.mixer == "latent_attention":
+            return LatentAttention(self)
+        recurrent = MIXERS.get(self.kind.mixer)
+        return SoftmaxAttention(self) if recurrent is None else recurrent(self)
+
+    def layer(self, *core: Op | None, cross: list[Op | None] | tuple[()] = ()) -> Sequence:
+        """One layer around the operations of its mixer's core, and with those of its attention to an encoder."""
+        return sequence(*self.mixing(*core), *cross, *self.feed_forward())
+
+    @cached_property
+    def cross(self) -> CrossAttention:
+        """The attention to an encoder's output."""
+        return CrossAttention(self)
+
+    # --- the mixer's block
+
+    def mixing(self, *core: Op | None) -> list[Op | None]:
+        """The mixer's block around its core."""
+        mixer = self.mixer
+        if mixer is None:
+            return []
+        block, both = f"{self.root}/{mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
+        return [
+            self.norm(f"{block}/norm", after_residual=True),
+            *mixer.projections(),
+            *core,
+            *mixer.output(),
+            None if both else self.reduce(f"{block}/reduce"),
+            self.post_norm(block),
+            None if both else self.residual(f"{block}/residual"),
+        ]
+
+    def post_norm(self, block: str) -> Op | None:
+        """The norm after a block, where there are four in a layer."""
+        return self.norm(f"{block}/post_norm") if self.architecture.block_norms == 4 else None
+
+    # --- the feed-forward block
+
+    def feed_forward(self) -> list[Op | None]:
+        """MLP, experts, or both."""
+        if self.kind.ffn == "none":
+            return []
+        block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
+        both = self.architecture.parallel_block and not alone
+        return [
+            self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
+            *self.mlp(),
+            *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
+            self.post_norm(block),
+            self.residual(f"{block}/residual"),
+        ]
+
+    def mlp(self) -> list[Op | None]:
+        """The dense MLP, if the layer has one."""
+        if self.kind.ffn == "experts":
+            return []
+        return [
+            *self.up(),
+            self.activation_of(f"{self.root}/mlp/activation", self.inner),
+            self.linear(f"{self.root}/mlp/down", self.inner, hidden_size),
+            self.reduce(f"{self.root}/mlp/reduce"),
+        ]
+
+    def up(self) -> list[Op]:
+        """The first product of the MLP: gate and up as one or as two."""
+        if not self.architecture.gated_mlp:
+            return [self.linear(f"{self.root}/mlp/up", hidden_size, self.inner)]
+        if self.fusion.gate_up:
+            return [self.linear(f"{self.root}/mlp/gate_up", hidden_size, 2 * self.inner)]
+        return [
+            self.linear(f"{self.root}/mlp/gate", hidden_size, self.inner),
+            self.linear(f"{self.root}/mlp/up", hidden_size, self.inner),
+        ]

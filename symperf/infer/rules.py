@@ -1,0 +1,155 @@
+"""What an inference must satisfy, and what it warns of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError
+from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
+
+if TYPE_CHECKING:
+    from ..models.model import Model
+    from ..plans.plan import Plan
+    from ..systems.system import System
+    from .binding import Work
+
+_APPLY = (
+    "tp_does_not_divide_heads",
+    "tp_does_not_divide_intermediate_size",
+    "stages_do_not_divide_layers",
+    "batch_is_not_divisible",
+    "ep_needs_experts",
+    "ep_does_not_divide_experts",
+    "expert_tp_does_not_divide_experts_width",
+    "experts_do_not_fill_the_replicas",
+    "experts_lie_across_pipelines",
+    "no_network",
+    "no_scale_out_network",
+)
+RULES = (*MODEL_RULES, *(rule for rule in RUN_RULES if rule.name in _APPLY))
+"""The rules of a training run that an inference shares."""
+_TRAINING_ONLY = {
+    "vpp": 1,
+    "recompute": "none",
+    "sequence_parallel": False,
+    "zero": 0,
+    "schedule": None,
+    "dropout": None,
+    "overlap_tp": 1.0,
+    "overlap_dp": 0.0,
+    "overlap_ep": 1.0,
+    "overlap_gather": 1.0,
+    "overlap_parameters": 0.0,
+    "zero_shards": None,
+    "node_limit": None,
+    "cp_kind": "ring",
+    "optimizer": "adam",
+    "recompute_layers": None,
+    "offload": None,
+}
+"""Fields of a plan that mean nothing here, with the value that says nothing."""
+
+
+def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
+    """Refuse what cannot run; return warnings about what can.
+
+    Raises:
+        InputError: one line that says what does not divide what, or what is missing.
+    """
+    if plan.cp > 1 or plan.stages != "even":
+        name = "cp" if plan.cp > 1 else "uneven_stages"
+        raise InputError(f"{name}: is modelled in training only")
+    what, longest = _check_lengths(model, work)
+    values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
+    rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
+    refuse(rules, values | {"stages": plan.pp, "vpp": 1})
+    _check_shards(plan, model)
+    if plan.ep > 1 and plan.effective_expert_tp > 1:
+        raise InputError(
+            f"expert_tp: found {plan.effective_expert_tp}, expected 1 with ep = {plan.ep}: experts are dealt whole"
+        )
+    return tuple(_warnings(plan, model, what, longest))
+
+
+def require_decoder(model: Model) -> None:
+    """Refuse to serve a model with an encoder: its prompts are no chunks, and continuous batching has no step for it.
+
+    Raises:
+        InputError: the model has an encoder.
+    """
+    if any(kind.encoder for kind in model.architecture.kinds):
+        raise InputError(
+            f"{model.name}: has an encoder, expected a decoder: serving splits prompts into chunks, and an encoder "
+            "reads them whole (symperf infer does that)"
+        )
+
+
+def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
+    """Refuse lengths that a model cannot have; what its longest sequence is, and its tokens."""
+    architecture, sizes = model.architecture, model.sizes
+    if all(kind.encoder for kind in architecture.kinds) and work.generate != 1:
+        raise InputError(
+            f"generate: found {work.generate}, expected 1: {model.name} is an encoder, which has one pass and "
+            "generates no tokens"
+        )
+    if architecture.patches and work.prompt != sizes["num_patches"] + 1:
+        raise InputError(
+            f"prompt: found {work.prompt}, expected {sizes['num_patches'] + 1}: {model.name} reads "
+            f"{sizes['num_patches']} patches of an image and a token for its class"
+        )
+    rows = sizes["position_rows"]
+    for what, tokens in _sequences(model, work).items():
+        if rows and tokens > rows:
+            raise InputError(f"{what} tokens, but {model.name} has {rows} learned positions")
+    what, longest = max(_sequences(model, work).items(), key=lambda each: each[1])
+    return what.partition(":")[0], longest
+
+
+def _sequences(model: Model, work: Work) -> dict[str, int]:
+    """Tokens of each kind of sequence, by how they come about."""
+    if all(kind.encoder for kind in model.architecture.kinds):
+        return {f"prompt: {work.prompt}": work.prompt}
+    if model.architecture.stacks == 2:
+        made = 1 + work.generate
+        return {f"prompt: {work.prompt}": work.prompt, f"1 + generate: 1 + {work.generate} = {made}": made}
+    total = work.prompt + work.generate
+    return {f"prompt + generate: {work.prompt} + {work.generate} = {total}": total}
+
+
+_DEALT = {
+    "ssm_num_heads": "heads of the Mamba-2 layers",
+    "ssm_inner_size": "channels of the Mamba-1 layers",
+    "linear_num_key_heads": "key heads of the linear attention",
+    "linear_num_value_heads": "value heads of the linear attention",
+}
+"""Sizes of recurrent layers of which every device of a tensor-parallel group has its share."""
+
+
+def _check_shards(plan: Plan, model: Model) -> None:
+    for name, words in _DEALT.items():
+        size = model.sizes.get(name, 0)
+        if size % plan.tp:
+            raise InputError(f"tp: {plan.tp} does not divide the {size} {words} of {model.name}")
+    if model.architecture.stacks == 2 and plan.pp > 1:
+        raise InputError(f"pp: found {plan.pp}, expected 1: a pipeline of an encoder and a decoder is not modelled")
+
+
+def _warnings(plan: Plan, model: Model, what: str, longest: int) -> list[str]:
+    found = []
+    kv_heads, groups = model.sizes["num_key_value_heads"], model.sizes.get("ssm_groups", 0)
+    if groups % plan.tp:
+        found.append(f"tp = {plan.tp} does not divide {groups} groups of B and C: the fullest device is counted")
+    if plan.tp > kv_heads > 0:
+        found.append(f"tp = {plan.tp} exceeds {kv_heads} key-value heads: each device holds a copy of one")
+    elif kv_heads % plan.tp:
+        found.append(f"tp = {plan.tp} does not divide {kv_heads} key-value heads: the fullest device is counted")
+    if model.sizes["vocab_size"] % plan.tp:
+        found.append(f"tp = {plan.tp} does not divide the vocabulary of {model.sizes['vocab_size']}: it is padded")
+    if model.context and longest > model.context:
+        found.append(f"{what} = {longest} exceeds the {model.context} tokens that {model.name} is made for")
+    if model.architecture.multi_token_head:
+        found.append("the layers for multi-token prediction are not run: every step yields one token")
+    ignored = [name for name, default in _TRAINING_ONLY.items() if getattr(plan, name) != default]
+    if ignored:
+        found.append(f"{', '.join(ignored)}: means nothing in inference and is ignored")
+    return found

@@ -1,0 +1,167 @@
+"""Serving software as a named profile: which kernels it joins, and the time it adds; each value with its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..common.errors import InputError, nearest, shown
+from ..plans.structure import SENT
+from ..systems.profiles import locate, names_in
+from ..systems.system_symbols import Limits, Quantity
+from ..systems.units import COUNT, FRACTION, TIME
+from ..train.binding import LIMITS as BINDING
+from .formats import FORMATS
+from .group_reads import GroupReads
+from .group_reads import read as read_groups
+from .structure import Fusion
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Mapping
+
+CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
+DEFAULT: Final = "tensorrt-llm"
+LIMITS: Final[Mapping[str, Limits]] = {
+    "gap_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
+    "graph_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
+    "step_latency": Limits(TIME, 1e-10, 10.0, zero=True),
+    "sampling_kernels": Limits(COUNT, 1, 1e3),
+    "kv_block": Limits(COUNT, 1, 1e6),
+}
+"""Symbols that a stack binds, and what values they may take."""
+ELEMENT: Final = BINDING["activation_bytes"]
+"""What an element may take on its way to experts or back."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A serving software.
+
+    Attributes:
+        name: of the profile.
+        title: what it stands for.
+        source: where its fusions are read.
+        fusion: which kernels are joined.
+        quantities: value and source of each symbol of `LIMITS`.
+        group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
+        called_collectives: small messages too are summed by calls of the vendor's library of collectives.
+        own_all_reduce: it has a kernel of its own for all-reduces of small messages.
+        experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
+    """
+
+    name: str
+    title: str
+    source: str
+    fusion: Fusion
+    quantities: Mapping[str, Quantity]
+    group_reads: GroupReads
+    called_collectives: bool
+    own_all_reduce: bool
+    experts: Mapping[str, Mapping[str, Quantity]]
+
+    def sent_in(self, precision: str) -> Mapping[str, Quantity]:
+        """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
+        return self.experts.get(precision, {})
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> Stack:
+        """The profile of a catalogue name or of a TOML file.
+
+        Raises:
+            InputError: one line with the file, the key, what was found and what was expected.
+
+        >>> Stack.load("vllm").quantities["kv_block"].value
+        16.0
+        """
+        path = locate(source, CATALOGUE)
+        return _known(path) if path.parent == CATALOGUE else _read(path)
+
+
+def names() -> list[str]:
+    """The profiles that come with symperf, sorted."""
+    return names_in(CATALOGUE)
+
+
+@cache
+def _known(path: Path) -> Stack:
+    """A profile that comes with symperf, read once."""
+    return _read(path)
+
+
+def _read(path: Path) -> Stack:
+    from ..systems.system import parse_file, quantity_of, text_of
+
+    label = path.name if path.parent == CATALOGUE else str(path)
+    table = parse_file(path, label)
+    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+    missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
+    if missing:
+        raise InputError(f"{label}: missing {', '.join(missing)}")
+    quantities = {key: quantity_of(table[key], limits, label, key) for key, limits in LIMITS.items()}
+    name = text_of(table, "name", label)
+    title = text_of(table, "title", label) or name
+    reads = read_groups(table.get("group_reads", {}), label)
+    called, own = _collectives(table.get("collectives", {}), label)
+    fusion = _fusion(table["fusion"], label)
+    experts = _experts(table.get("experts", {}), label)
+    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called, own, experts)
+
+
+def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
+    """Formats of transfers of experts by precision: tables [experts.fp8.dispatch_element_bytes] and the like."""
+    from ..systems.system import quantity_of
+
+    found = {}
+    for precision, formats in _tables(table, FORMATS, f"{label}: experts").items():
+        where = f"{label}: experts.{precision}"
+        found[precision] = {
+            name: quantity_of(entry, ELEMENT, where, name) for name, entry in _tables(formats, SENT, where).items()
+        }
+    return found
+
+
+def _tables(table: object, known: Collection[str], where: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{where}: unknown key {shown(key)}{nearest(key, known)}")
+    return table
+
+
+def _collectives(table: object, label: str) -> tuple[bool, bool]:
+    """Whether collectives are calls of the vendor's library, and all-reduces the software's own; not unless it says."""
+    from ..systems.system import text_of
+
+    known = ("called", "own_all_reduce", "source")
+    if not isinstance(table, dict):
+        raise InputError(f"{label}: collectives: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: collectives: unknown key {shown(key)}{nearest(key, known)}")
+    for key in known[:2]:
+        if not isinstance(value := table.get(key, False), bool):
+            raise InputError(f"{label}: collectives.{key}: found {shown(value)}, expected true or false")
+    text_of(table, "source", f"{label}: collectives")
+    return table.get("called", False), table.get("own_all_reduce", False)
+
+
+def _fusion(table: object, label: str) -> Fusion:
+    known = [field.name for field in fields(Fusion)]
+    if not isinstance(table, dict):
+        raise InputError(f"{label}: fusion: found {shown(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: fusion: unknown key {shown(key)}{nearest(key, known)}")
+    values: dict[str, Any] = {}
+    for key in known:
+        if not isinstance(table.get(key), bool):
+            raise InputError(f"{label}: fusion.{key}: found {shown(table.get(key))}, expected true or false")
+        values[key] = table[key]
+    return Fusion(**values)

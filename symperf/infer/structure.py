@@ -1,0 +1,126 @@
+"""The structural choices of an inference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from ..plans.structure import SENT, rank_order_of
+from .formats import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from ..models.configs import Architecture
+    from ..models.model import Model
+    from ..plans.plan import Plan
+    from ..plans.structure import RankOrder
+    from ..systems.system import System
+    from .stack import Stack
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Which kernels the serving software has joined.
+
+    Attributes:
+        residual_norm: the residual addition and the norm after it are one kernel.
+        rotary_cache: rotary positions and the append to the cache run inside the attention kernel.
+        gate_up: gate and up projection of a gated MLP are one product.
+        split_context: attention over the cache is split over units, with a kernel that adds the parts.
+        fused_prefill: prefill's attention is one kernel that stores no scores.
+    """
+
+    residual_norm: bool
+    rotary_cache: bool
+    gate_up: bool
+    split_context: bool
+    fused_prefill: bool
+
+
+OWN_RANKS = (2, 4, 6, 8)
+"""Groups for which software has all-reduces of its own: vLLM, custom_all_reduce.py, _SUPPORTED_WORLD_SIZES."""
+
+
+@dataclass(frozen=True)
+class InferenceStructure:
+    """One form of an inference's cost. Equal structures share one compiled program.
+
+    Attributes:
+        architecture: of the model.
+        fusion: of the serving software.
+        quantised: matrix products pay for whole tiles and waves.
+        l2: the L2 cache is a level of the roofline.
+        tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        in_switch: the switch of a scale-up domain can add.
+        power_limited: power bounds lasting products in 16 bits.
+        experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
+        mixed_rates: products that stay in 16 bits run at another rate than the others.
+        read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
+        called_collectives: collectives are calls of a library, which take at least its time.
+        own_all_reduce: the software has a kernel of its own for all-reduces, and the system was measured with it.
+        rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
+        sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
+    """
+
+    architecture: Architecture
+    fusion: Fusion
+    quantised: bool
+    l2: bool
+    tiers: int
+    experts_dealt: bool = False
+    mixed_rates: bool = False
+    read_apart: tuple[tuple[str, int], ...] = ()
+    called_collectives: bool = False
+    own_all_reduce: bool = False
+    in_switch: bool = False
+    power_limited: bool = False
+    rank_order: RankOrder = "tp-cp-dp-pp"
+    sent: tuple[str, ...] = ()
+
+    sequence_parallel = False
+    context = "none"
+
+    @property
+    def generates(self) -> bool:
+        """Whether there is a decoder, which generates tokens; an encoder alone has one pass."""
+        return not all(kind.encoder for kind in self.architecture.kinds)
+
+    def key(self) -> str:
+        """The structure as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def structure_of(
+    model: Model, system: System, plan: Plan, stack: Stack, stated: Container[str] = ()
+) -> InferenceStructure:
+    """The structural choices of a model on a system under a plan and a serving software.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how it is laid out.
+        stack: the serving software.
+        stated: names of the symbols to which the run gives values.
+    """
+    precision, _, rate = format_of(plan, system)
+    dealt = plan.ep > 1
+    sent = [name for name in SENT if name in stated or name in stack.sent_in(precision)]
+    l2 = "l2" in system.levels and "l2_capacity" in system.quantities
+    return InferenceStructure(
+        architecture=model.architecture,
+        fusion=stack.fusion,
+        quantised=system.quantised,
+        l2=l2 and system.quantised,
+        tiers=len(system.tiers),
+        experts_dealt=dealt,
+        mixed_rates=rate not in ("bf16", "fp16"),
+        read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
+        called_collectives=stack.called_collectives,
+        own_all_reduce=stack.own_all_reduce and plan.tp in OWN_RANKS and "peer_latency" in system.quantities,
+        in_switch=system.in_switch,
+        power_limited=system.power_limited,
+        rank_order=rank_order_of(plan, system),
+        sent=tuple(sent) if dealt else (),
+    )

@@ -1,0 +1,246 @@
+"""How a Hugging Face config is read: checked access to its keys, and the rules that family tables are made of.
+
+The tables themselves are in `symperf.models.families`. No text from a config is ever evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ..common.errors import InputError, shown
+from .architecture import Architecture, LayerKind
+
+__all__ = ["Architecture", "LayerKind"]
+
+LARGEST = 10**12
+"""Sizes above this are refused: no tensor dimension, and no layer count, comes near it."""
+
+MOST_LAYERS = 100_000
+"""Layers that are told apart one by one; no model comes near it."""
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a config says: the fields of `symperf.models.model.Model` that do not depend on where it was found."""
+
+    family: str
+    architecture: Architecture
+    sizes: Sizes
+    context: int | None
+    sliding_window: int | None
+    warnings: tuple[str, ...]
+
+
+class Config:
+    """A config read key by key: checks every value and remembers which keys have been used."""
+
+    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+        self.data = data
+        self.where = where
+        self.used: set[str] = set()
+
+    def fail(self, key: str, expected: str) -> NoReturn:
+        """Raise the `InputError` for a key whose value is not what was expected."""
+        raise InputError(f"{self.where}: {key} is {shown(self.data[key])}, expected {expected}")
+
+    def integer(self, key: str, *, smallest: int = 1) -> int:
+        """The value of a key that has to hold an integer in [`smallest`, `LARGEST`]."""
+        self.used.add(key)
+        value = self.data[key]
+        if type(value) is not int or value < smallest:
+            self.fail(key, "a positive integer" if smallest == 1 else f"an integer, {smallest} or more")
+        if value > LARGEST:
+            self.fail(key, f"at most {LARGEST:.0e}")
+        return int(value)
+
+    def flag(self, key: str, absent: bool) -> bool:
+        """The value of a key that has to hold true or false."""
+        self.used.add(key)
+        value = self.data.get(key, absent)
+        if not isinstance(value, bool):
+            self.fail(key, "true or false")
+        return value
+
+    def probability(self, key: str, absent: float) -> float:
+        """The value of a key that has to hold a number from 0 to 1; null is 0."""
+        self.used.add(key)
+        value = self.data.get(key, absent)
+        if value is None:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            self.fail(key, "a probability from 0 to 1")
+        return float(value)
+
+    def text(self, key: str, absent: str, choices: tuple[str, ...]) -> str:
+        """The value of a key that has to hold one of a few words."""
+        self.used.add(key)
+        value = self.data.get(key, absent)
+        if value not in choices:
+            self.fail(key, " or ".join(choices))
+        return str(value)
+
+    def holds(self, key: str) -> bool:
+        """Whether the key is there and not null."""
+        self.used.add(key)
+        return self.data.get(key) is not None
+
+    def numbers(self, key: str, *, largest: int) -> list[int] | None:
+        """The list of integers in [0, `largest`] under a key; None where the key is absent or null."""
+        if not self.holds(key):
+            return None
+        value = self.data[key]
+        good = isinstance(value, list) and all(type(item) is int and 0 <= item <= largest for item in value)
+        if not good:
+            self.fail(key, f"a list of integers from 0 to {largest}")
+        return list(value)
+
+    def words(self, key: str, length: int) -> list[str] | None:
+        """The list of as many words as there are layers under a key; None where the key is absent or null."""
+        if not self.holds(key):
+            return None
+        value = self.data[key]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(key, "a list of words")
+        if len(value) != length:
+            raise InputError(f"{self.where}: {key} has {len(value)} entries, expected one for each of {length} layers")
+        return list(value)
+
+    def section(self, key: str) -> Config:
+        """The object under a key; an empty one where the key is absent or null."""
+        if not self.holds(key):
+            return Config({}, f"{self.where}: {key}")
+        if not isinstance(self.data[key], dict):
+            self.fail(key, "an object")
+        return Config(self.data[key], f"{self.where}: {key}")
+
+
+# The entries of the tables ------------------------------------------------------------------------------
+
+Rule = Callable[[Config, Sizes], int]
+"""A size that follows from the config and from the sizes found before it."""
+
+Window = Callable[[Config], int | None]
+"""The attention window in tokens that a config speaks of."""
+
+Kinds = Callable[[Config, Sizes, bool], dict[LayerKind, int]]
+"""The kinds of layers and how many there are of each, from config, sizes, and whether there is a window."""
+
+
+def heads(_: Config, sizes: Sizes) -> int:
+    """As many as there are attention heads."""
+    return sizes["num_attention_heads"]
+
+
+def hidden_by_heads(config: Config, sizes: Sizes) -> int:
+    """The hidden size divided by the heads."""
+    width, remainder = divmod(sizes["hidden_size"], sizes["num_attention_heads"])
+    if remainder:
+        raise InputError(
+            f"{config.where}: the hidden size {sizes['hidden_size']} is not a multiple of the "
+            f"{sizes['num_attention_heads']} attention heads, and no head_dim is given"
+        )
+    return width
+
+
+def four_hidden(_: Config, sizes: Sizes) -> int:
+    """Four times the hidden size."""
+    return 4 * sizes["hidden_size"]
+
+
+def required(*keys: str) -> Rule:
+    """A size that the file has to give under one of the keys, the first one by preference."""
+    return optional(*keys, absent=None)
+
+
+def optional(*keys: str, absent: int | Rule | None, null: int | Rule | None = None, add: int = 0) -> Rule:
+    """A size that may be left out.
+
+    Args:
+        keys: Names of the same size; a file may give several if they agree.
+        absent: The value where no key is there; None where the size is required.
+        null: The value where the key holds null; None where null is refused.
+        add: Added to a value from the file (OPT has two more position rows than positions).
+
+    """
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        present = [key for key in keys if config.holds(key)]
+        if not present:
+            nulls = [key for key in keys if key in config.data]
+            if nulls and null is None:
+                config.fail(nulls[0], "a positive integer")
+            fallback = null if nulls else absent
+            if fallback is None:
+                also = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
+                raise InputError(f"{config.where}: {keys[0]}{also} is missing, expected a positive integer")
+            return fallback(config, sizes) if callable(fallback) else fallback
+        value = config.integer(present[0])
+        for key in present[1:]:
+            if config.integer(key) != value:
+                config.fail(key, f"{value} as {present[0]} says")
+        return value + add
+
+    return rule
+
+
+def flag(key: str, absent: bool, *, yes: object = True, no: object = False) -> Callable[[Config], object]:
+    """A structural choice that a boolean key decides."""
+    return lambda config: yes if config.flag(key, absent) else no
+
+
+def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
+    """Whether any of the dropout probabilities is above zero; `absent` is the class default of one left out."""
+
+    def rule(config: Config) -> bool:
+        values = [config.probability(key, absent) for key in keys]
+        return max(values) > 0
+
+    return rule
+
+
+def tied(absent: bool) -> Callable[[Config], object]:
+    """Whether the embeddings are tied; many files leave the key out and mean their class default."""
+    return flag("tie_word_embeddings", absent)
+
+
+def window(absent: int | None, *, key: str = "sliding_window", switch: str | None = None) -> Window:
+    """The attention window in tokens, if any: `switch` names a key that turns it on (Qwen)."""
+
+    def rule(config: Config) -> int | None:
+        on = config.flag(switch, False) if switch else True
+        size = absent if key not in config.data else None
+        if config.holds(key):
+            size = config.integer(key)
+        return size if on else None
+
+    return rule
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the configs of one `model_type` are read.
+
+    Attributes:
+        sizes: Our name of a size -> its rule, in the order in which rules may use earlier sizes.
+        layers: Field of `Architecture` -> its value, or the function that finds it in the config.
+        window: The attention window in tokens, of layers that have one.
+        kinds: The kinds of layers and how many there are of each.
+        only: Keys whose other values change the architecture in a way that is not carried.
+        traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
+        harmless: Keys of this family that change neither parameters nor matrix products.
+        section: The key whose object describes the language model (multimodal files).
+
+    """
+
+    sizes: Mapping[str, Rule | int]
+    layers: Mapping[str, object]
+    window: Window = lambda _: None
+    kinds: Kinds | None = None
+    only: Mapping[str, object] | None = None
+    traits: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+    section: str | None = None

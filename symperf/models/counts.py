@@ -1,0 +1,288 @@
+"""Parameters and forward FLOPs of a whole model, and parameters per device, as closed forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..formulas.kernels import attention as att
+from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels import matmul
+from ..formulas.language import symbols as sym
+from ..formulas.language.atoms import Max, ceil_div, complement, present
+from ..formulas.language.symbols import (
+    SYMBOLS,
+    batch,
+    head_dim,
+    hidden_size,
+    intermediate_size,
+    num_attention_heads,
+    num_key_value_heads,
+    num_layers,
+    position_rows,
+    pp,
+    sequence,
+    tp,
+    vocab_size,
+)
+from ..formulas.memory import parameters as par
+from . import layer_counts as layers
+
+if TYPE_CHECKING:
+    from .architecture import Architecture, LayerKind
+
+ZERO = sympy.S.Zero
+CLASSES = ("attention_scores", "projections", "mlp", "lm_head")
+"""Classes of products that every model's answer has, if only as 0."""
+
+
+def _norm(architecture: Architecture, width: Any) -> Any:
+    return layers.norm(architecture, width)
+
+
+def _query_key_norm(architecture: Architecture, shards: Any) -> Any:
+    if architecture.query_key_norm == "per_head":
+        return 2 * par.norm_parameters(head_dim)
+    if architecture.query_key_norm == "full_width":
+        width = head_dim * (num_attention_heads / shards + ceil_div(num_key_value_heads, shards))
+        return par.norm_parameters(width)
+    return ZERO
+
+
+def layer_parameters(architecture: Architecture, shards: Any = 1) -> Any:
+    """Parameters of a layer of a uniform dense model; with `shards`, those that one of a tensor-parallel group holds.
+
+    Norms and the biases of row-split layers are whole on every device.
+    """
+    heads, kv_heads = num_attention_heads / shards, ceil_div(num_key_value_heads, shards)
+    inner = intermediate_size / shards
+    mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
+    total = par.attention_parameters(hidden_size, heads, kv_heads, head_dim) + mlp(hidden_size, inner)
+    total += architecture.block_norms * _norm(architecture, hidden_size) + _query_key_norm(architecture, shards)
+    if architecture.qkv_bias:
+        total += att.query_key_value_width(heads, kv_heads, head_dim)
+    if architecture.attention_output_bias:
+        total += hidden_size
+    if architecture.mlp_bias:
+        total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
+    return total
+
+
+def count_of(kind: LayerKind) -> Any:
+    """The symbol that counts the layers of a kind."""
+    return SYMBOLS[kind.count].symbol
+
+
+def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
+    """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
+    stacks = architecture.stacks
+    if architecture.patches:
+        patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
+        total = patches + (position_rows + 1) * hidden_size
+    else:
+        total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
+    if architecture.token_types:
+        total += sym.token_type_rows * hidden_size
+    if architecture.positions == "relative":
+        total += stacks * sym.relative_rows * num_attention_heads
+    return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
+
+
+def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
+    """Parameters of an untied head; a tied one has none of its own."""
+    if architecture.head == "labels":
+        return par.linear_parameters(hidden_size, sym.num_labels) + sym.num_labels
+    if architecture.head == "none":
+        return ZERO
+    columns = ceil_div(vocab_size, shards)
+    weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
+    if architecture.head == "transformed":
+        weights += par.linear_parameters(hidden_size, hidden_size) + hidden_size + _norm(architecture, hidden_size)
+    return weights + (columns if architecture.head_bias else ZERO)
+
+
+def final_norm_parameters(architecture: Architecture) -> Any:
+    """Parameters of the norm before the head, and of the encoder's end if there are two stacks."""
+    return architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+
+
+def total_parameters(architecture: Architecture) -> Any:
+    """Parameters of the model."""
+    return (
+        _all_layers(architecture)
+        + embedding_parameters(architecture)
+        + head_parameters(architecture)
+        + final_norm_parameters(architecture)
+    )
+
+
+def _all_layers(architecture: Architecture) -> Any:
+    if architecture.uniform_dense:
+        return num_layers * layer_parameters(architecture)
+    return sum(count_of(kind) * layers.layer_parameters(architecture, kind) for kind in architecture.kinds)
+
+
+def active_parameters(architecture: Architecture) -> Any:
+    """Parameters that one token meets: all but the routed experts that it does not pass."""
+    inactive = sum(count_of(kind) * layers.inactive_parameters(architecture, kind) for kind in architecture.kinds)
+    return total_parameters(architecture) - inactive
+
+
+def table_parameters(architecture: Architecture) -> Any:
+    """Parameters of the tables of tokens, positions and token types, and of an untied head's weights."""
+    positions = architecture.stacks * position_rows
+    if architecture.patches:
+        return position_rows * hidden_size
+    tables = par.embedding_parameters(vocab_size, positions, hidden_size)
+    if architecture.token_types:
+        tables += sym.token_type_rows * hidden_size
+    untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
+    return tables + (par.linear_parameters(hidden_size, vocab_size) if untied else ZERO)
+
+
+def multi_token_parameters(architecture: Architecture) -> Any:
+    """Parameters of the layers for multi-token prediction, which no other count contains.
+
+    Each has the model's last kind of layer, two norms, and a projection of two hidden states to one; tables are
+    shared (DeepSeek-AI 2024, V3, section 2.2).
+    """
+    if not architecture.multi_token_head:
+        return ZERO
+    layer = layers.layer_parameters(architecture, architecture.kinds[-1])
+    ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
+    return sym.num_multi_token_layers * (layer + ends)
+
+
+def stage_layer_parameters(architecture: Architecture) -> Any:
+    """Parameters of a stage's layers on one device."""
+    return num_layers / pp * layer_parameters(architecture, tp)
+
+
+def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:
+    """Parameters of the larger end on one device: the tables, or norm and head; both on a single stage.
+
+    With a pipeline the last stage holds a copy of a tied table.
+
+    Args:
+        architecture: of the model.
+        copied: what else a last stage of several has copies of.
+    """
+    first = embedding_parameters(architecture, tp)
+    norm, head = final_norm_parameters(architecture), head_parameters(architecture, tp)
+    tied = architecture.tied_embeddings
+    copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
+    return Max(first + complement(present(pp)) * (norm + head), present(pp) * (norm + head + copy + copied))
+
+
+def forward_flops(
+    architecture: Architecture, queries: Any = sequence, keys: Any = sequence, *, stepwise: bool = False
+) -> dict[str, Any]:
+    """FLOPs of a forward pass over B sequences, by class; attention counted in full.
+
+    Args:
+        architecture: of the model.
+        queries: new tokens of a sequence.
+        keys: tokens that they attend to, cached ones included.
+        stepwise: of generation: recurrent layers step token by token, windows are as full as they get, and the
+            encoder is done. Latent attention caches expanded heads; `absorbed_difference` tells the other form.
+    """
+    found: dict[str, Any] = dict.fromkeys(CLASSES, ZERO)
+    for kind in architecture.kinds:
+        count = num_layers if architecture.uniform_dense and not stepwise else count_of(kind)
+        if kind.encoder and stepwise and architecture.stacks == 2:
+            continue
+        encoder = kind.encoder and architecture.stacks == 2
+        own = (sym.encoder_sequence, sym.encoder_sequence) if encoder else (queries, keys)
+        if stepwise and not encoder:
+            own = (queries, layers.cached_tokens(kind, keys))
+        for name, flops in layers.layer_flops(architecture, kind, *own, stepwise=stepwise).items():
+            found[name] = found.get(name, ZERO) + count * flops
+        if architecture.uniform_dense and not stepwise:
+            break
+    return found | _end_flops(architecture, batch * queries)
+
+
+def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
+    found = {}
+    if architecture.patches:
+        found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
+    if architecture.head == "labels":
+        return found | {"lm_head": matmul.matmul_flops(batch, sym.num_labels, hidden_size, 1)}
+    if architecture.head == "none":
+        return found
+    if architecture.head == "transformed":
+        found["head_transform"] = matmul.matmul_flops(tokens, hidden_size, hidden_size, 1)
+    return found | {"lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)}
+
+
+def visible_score_flops(architecture: Architecture) -> Any:
+    """FLOPs of the score products of a forward pass that the masks leave: causal, windows and chunks."""
+    total = ZERO
+    for kind in architecture.kinds:
+        encoder = kind.encoder and architecture.stacks == 2
+        own = (sym.encoder_sequence,) * 2 if encoder else (sequence,) * 2
+        scores = layers.layer_flops(architecture, kind, *own).get("attention_scores", ZERO)
+        count = num_layers if len(architecture.kinds) == 1 else count_of(kind)
+        total += count * layers.visible_scores(architecture, kind, scores)
+    return total
+
+
+def absorbed_flops(architecture: Architecture, queries: Any, keys: Any) -> dict[str, Any]:
+    """`forward_flops` of generation with latent attention absorbed: latents are cached, and never expanded."""
+    found = forward_flops(architecture, queries, keys, stepwise=True)
+    heads, rank = num_attention_heads, sym.kv_lora_rank
+    widths = sym.qk_nope_head_dim, sym.v_head_dim
+    for kind in architecture.kinds:
+        if kind.mixer != "latent_attention":
+            continue
+        tokens = batch * queries
+        expanded = layers.layer_flops(architecture, kind, queries, keys, stepwise=True)["attention_scores"]
+        scores = mla.absorbed_attention_flops(batch, queries, keys, heads, rank, sym.qk_rope_head_dim)
+        scores += mla.absorption_flops(tokens, heads, rank, *widths)
+        count = count_of(kind)
+        found["attention_scores"] += count * (scores - expanded)
+        found["projections"] -= count * mla.latent_expansion_flops(tokens, heads, rank, *widths)
+    return found
+
+
+def cache_bytes(architecture: Architecture, context: Any, *, windows: bool | None = None) -> Any:
+    """Bytes that B = 1 sequence of a context caches in layers whose cache grows, at `element_bytes` an element.
+
+    Args:
+        architecture: of the model.
+        context: tokens.
+        windows: only layers with a window (True), only those without (False), or all (None).
+    """
+    total = ZERO
+    for kind in architecture.kinds:
+        local = kind.mixer == "local_attention"
+        if windows is None or windows == local:
+            elements = layers.cached_elements(architecture, kind) * layers.cached_tokens(kind, context)
+            total += count_of(kind) * elements * sym.element_bytes
+    return total
+
+
+def state_bytes(architecture: Architecture) -> Any:
+    """Bytes of the recurrent states of one sequence, however long it is."""
+    return sum((count_of(kind) * layers.state_bytes(kind) for kind in architecture.kinds), ZERO)
+
+
+def cross_cache_bytes(architecture: Architecture) -> Any:
+    """Bytes that cross-attention caches of one token of the encoder."""
+    width = 2 * num_key_value_heads * head_dim * sym.element_bytes
+    return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
+
+
+ENDS = ("lm_head", "head_transform", "patch_embedding")
+"""Classes of products outside of the layers, which recomputation of layers does not repeat."""
+
+
+def recomputed_flops(architecture: Architecture, recompute: str) -> Any:
+    """FLOPs that recomputation adds to a step over B sequences of s tokens."""
+    if recompute == "none":
+        return ZERO
+    forward = forward_flops(architecture)
+    if recompute == "selective":
+        return forward["attention_scores"] + forward.get("cross_attention_scores", ZERO)
+    return sum((flops for name, flops in forward.items() if name not in ENDS), ZERO)

@@ -1,0 +1,73 @@
+"""The supported model families: what the keys of their Hugging Face configs mean, one table per family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...common.errors import InputError, nearest, shown
+from ..configs import Config, Family, Parsed
+from ..description import describe
+from ..unsupported import NOT_YET
+from .dense import DENSE
+from .encoders import ENCODERS
+from .experts import EXPERTS
+from .multimodal import MULTIMODAL, WRAPPED
+from .recurrent import RECURRENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FAMILIES: dict[str, Family] = {**DENSE, **EXPERTS, **RECURRENT, **ENCODERS, **MULTIMODAL}
+
+
+def parse(data: Mapping[str, Any], where: str) -> Parsed:
+    """Read the object of a `config.json`.
+
+    Args:
+        data: The object.
+        where: The name of the file, for messages.
+
+    Raises:
+        InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
+
+    """
+    supported = ", ".join([*FAMILIES, *WRAPPED])
+    if "model_type" not in data:
+        raise InputError(f"{where}: model_type is missing, expected one of {supported}")
+    model_type = data["model_type"]
+    if not isinstance(model_type, str):
+        raise InputError(f"{where}: model_type is {shown(model_type)}, expected one of {supported}")
+    if model_type in WRAPPED:
+        return wrapped(data, where, model_type)
+    if model_type not in FAMILIES:
+        for kind, names in NOT_YET.items():
+            if model_type in names.split():
+                raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
+        raise InputError(
+            f"{where}: unknown model_type {shown(model_type)}, expected one of {supported}"
+            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
+        )
+    return describe(Config(data, where), FAMILIES[model_type], model_type)
+
+
+def wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
+    """Read the language model of a config that wraps one of another family beside an encoder of images or sound.
+
+    Raises:
+        InputError: there is no object of a known family where the language model should be.
+
+    """
+    key = WRAPPED[model_type]
+    outer = Config(data, where)
+    if not outer.holds(key):
+        raise InputError(f"{where}: {key} is missing, expected an object")
+    inner = dict(outer.section(key).data)
+    if inner.get("model_type") in WRAPPED:
+        raise InputError(f"{where}: {key}: model_type is {shown(inner['model_type'])}, expected a language model")
+    if "tie_word_embeddings" in data:
+        inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
+    found = parse(inner, f"{where}: {key}")
+    note = f"only the language model in {key} is counted, no image or audio encoder"
+    return Parsed(
+        model_type, found.architecture, found.sizes, found.context, found.sliding_window, (note, *found.warnings)
+    )

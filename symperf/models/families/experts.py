@@ -1,0 +1,253 @@
+"""Decoders with routed experts: one table per family, as differences from `symperf.models.families.bases`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..architecture import LayerKind
+from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, required, tied, window
+from ..layouts import always, constant_mixer, experts, experts_where, layout, limited, windows
+from .bases import LAYER_NORM, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
+
+if TYPE_CHECKING:
+    from ..architecture import FeedForward
+    from ..configs import Rule
+    from ..layouts import FeedForwardRule
+
+
+def routed(*keys: str, width: str, chosen: str = "num_experts_per_tok") -> dict[str, Rule | int]:
+    """Sizes of routed experts: the keys of their number, of their width, and of how many a token passes."""
+    return {
+        "num_experts": required(*keys),
+        "num_experts_per_token": required(chosen, "experts_per_token")
+        if chosen == "num_experts_per_tok"
+        else required(chosen),
+        "expert_intermediate_size": required(width),
+    }
+
+
+def times(count: str, width: str, *, absent: int = 0) -> Rule:
+    """The width of all shared experts together: their number times the width of one."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        number = config.integer(count, smallest=0) if config.holds(count) else absent
+        return number * required(width)(config, sizes)
+
+    return rule
+
+
+def whole_or_none(key: str) -> Rule:
+    """A size that may be 0, null or absent."""
+    return lambda config, _: config.integer(key, smallest=0) if config.holds(key) else 0
+
+
+def first_dense(absent: int) -> FeedForwardRule:
+    """Experts in every layer but the first ones, every `moe_layer_freq`-th from there on."""
+
+    def chosen(index: int, config: Config, _: Sizes) -> bool:
+        first = config.integer("first_k_dense_replace", smallest=0) if config.holds("first_k_dense_replace") else absent
+        period = config.integer("moe_layer_freq") if config.holds("moe_layer_freq") else 1
+        return index >= first and index % period == 0
+
+    return experts_where(chosen)
+
+
+def sparse_step(config: Config, sizes: Sizes) -> list[FeedForward]:
+    """Experts in every `decoder_sparse_step`-th layer that `mlp_only_layers` does not name."""
+    step = config.integer("decoder_sparse_step") if config.holds("decoder_sparse_step") else 1
+    plain = set(config.numbers("mlp_only_layers", largest=sizes["num_layers"]) or ())
+    return ["experts" if (i + 1) % step == 0 and i not in plain else "dense" for i in limited(config, sizes)]
+
+
+MULTI_TOKEN: dict[str, Rule | int] = {"num_multi_token_layers": whole_or_none("num_nextn_predict_layers")}
+
+QWEN_MOE_SIZES: dict[str, Rule | int] = LLAMA_SIZES | routed("num_experts", width="moe_intermediate_size")
+
+LATENT_SIZES: dict[str, Rule | int] = {
+    "q_lora_rank": whole_or_none("q_lora_rank"),
+    "kv_lora_rank": required("kv_lora_rank"),
+    "qk_nope_head_dim": required("qk_nope_head_dim"),
+    "qk_rope_head_dim": required("qk_rope_head_dim"),
+    "v_head_dim": required("v_head_dim"),
+}
+DEEPSEEK = Family(
+    LLAMA_SIZES
+    | LATENT_SIZES
+    | {
+        "num_key_value_heads": heads,
+        "head_dim": lambda config, sizes: sum(
+            required(f"qk_{part}_head_dim")(config, sizes) for part in ("nope", "rope")
+        ),
+    }
+    | routed("n_routed_experts", width="moe_intermediate_size")
+    | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size")}
+    | MULTI_TOKEN,
+    LLAMA_LAYERS,
+    kinds=layout(constant_mixer("latent_attention"), first_dense(0)),
+    # Every head has keys and values of its own, whatever the file says.
+    harmless=("num_key_value_heads",),
+)
+
+
+def dbrx_section(section: str, key: str, absent: int) -> Rule:
+    """A size under `attn_config` or `ffn_config`."""
+    return lambda config, sizes: optional(key, absent=absent)(config.section(section), sizes)
+
+
+def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+    """Chunks where there are rotary positions, three layers of four; experts in the last layer of every step."""
+    step = config.integer("interleave_moe_layer_step") if config.holds("interleave_moe_layer_step") else 1
+    rotary = config.numbers("no_rope_layers", largest=1) or [int((i + 1) % 4 > 0) for i in limited(config, sizes)]
+    named = config.numbers("moe_layers", largest=sizes["num_layers"])
+    if len(rotary) != sizes["num_layers"]:
+        config.fail("no_rope_layers", f"an entry for each of {sizes['num_layers']} layers")
+    found: dict[LayerKind, int] = {}
+    for i in limited(config, sizes):
+        routed_here = i in named if named else (i + 1) % step == 0
+        kind = LayerKind(
+            "local_attention" if rotary[i] and windowed else "attention", "experts" if routed_here else "dense"
+        )
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+LLAMA4 = Family(
+    LLAMA_SIZES
+    | routed("num_local_experts", width="intermediate_size")
+    | {
+        "intermediate_size": required("intermediate_size_mlp"),
+        "shared_expert_intermediate_size": required("intermediate_size"),
+    },
+    LLAMA_LAYERS | {"chunked_attention": True},
+    window=window(8192, key="attention_chunk_size"),
+    kinds=llama4_kinds,
+    # Its norm of queries and keys has no parameters.
+    harmless=("use_qk_norm",),
+)
+
+GEMMA4 = Family(
+    LLAMA_SIZES
+    | {
+        "head_dim": optional("head_dim", absent=256),
+        "global_head_dim": optional("global_head_dim", absent=512, null=512),
+        "num_global_key_value_heads": optional(
+            "num_global_key_value_heads",
+            absent=lambda _, s: s["num_key_value_heads"],
+            null=lambda _, s: s["num_key_value_heads"],
+        ),
+    }
+    | routed("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
+    LLAMA_LAYERS
+    | {
+        "tied_embeddings": tied(True),
+        "block_norms": 7,
+        "query_key_norm": "per_head",
+        "global_heads": True,
+        "shared_key_value": flag("attention_k_eq_v", False),
+        "router_scale": True,
+    },
+    window=window(512),
+    kinds=layout(windows(lambda i, _, s: (i + 1) % 6 != 0 and i + 1 < s["num_layers"]), lambda _c, _s: "dense_experts"),
+    only={
+        "enable_moe_block": True,
+        "hidden_size_per_layer_input": 0,
+        "num_kv_shared_layers": 0,
+        "use_double_wide_mlp": False,
+    },
+)
+
+EXPERTS: dict[str, Family] = {
+    "mixtral": Family(
+        LLAMA_SIZES
+        | {"num_key_value_heads": optional("num_key_value_heads", absent=8, null=heads)}
+        | routed("num_local_experts", width="intermediate_size"),
+        LLAMA_LAYERS | NO_ATTENTION_BIAS,
+        window=window(None),
+        kinds=layout(windows(always), experts),
+    ),
+    "qwen2_moe": Family(
+        QWEN_MOE_SIZES | {"shared_expert_intermediate_size": required("shared_expert_intermediate_size")},
+        LLAMA_LAYERS | {"qkv_bias": True, "attention_output_bias": False, "shared_expert_gate": True},
+        kinds=layout(ffns=sparse_step),
+    ),
+    "qwen3_moe": Family(
+        QWEN_MOE_SIZES,
+        LLAMA_LAYERS | {"query_key_norm": "per_head"},
+        kinds=layout(ffns=sparse_step),
+    ),
+    "olmoe": Family(
+        LLAMA_SIZES | routed("num_experts", width="intermediate_size"),
+        LLAMA_LAYERS | {"query_key_norm": "full_width"},
+        kinds=layout(ffns=experts),
+    ),
+    "phimoe": Family(
+        LLAMA_SIZES | routed("num_local_experts", width="intermediate_size"),
+        LLAMA_LAYERS | LAYER_NORM | {"head_bias": flag("lm_head_bias", False)},
+        window=window(None),
+        kinds=layout(windows(always), experts),
+    ),
+    "gpt_oss": Family(
+        LLAMA_SIZES
+        | {"head_dim": optional("head_dim", absent=64)}
+        | routed("num_local_experts", width="intermediate_size"),
+        LLAMA_LAYERS
+        | {
+            "qkv_bias": flag("attention_bias", True),
+            "attention_output_bias": flag("attention_bias", True),
+            "attention_sinks": True,
+            "router_bias": True,
+            "expert_bias": True,
+        },
+        window=window(128),
+        kinds=layout(windows(lambda i, _c, _s: i % 2 == 0), experts),
+    ),
+    "minimax_m2": Family(
+        LLAMA_SIZES
+        | routed("num_local_experts", width="intermediate_size")
+        | {
+            "shared_expert_intermediate_size": whole_or_none("shared_intermediate_size"),
+            "num_multi_token_layers": whole_or_none("num_mtp_modules"),
+        },
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"query_key_norm": flag("use_qk_norm", True, yes="full_width", no="none")},
+        kinds=layout(ffns=experts),
+    ),
+    "glm4_moe": Family(
+        LLAMA_SIZES
+        | {"head_dim": optional("head_dim", absent=128, null=hidden_by_heads)}
+        | routed("n_routed_experts", width="moe_intermediate_size")
+        | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size", absent=1)}
+        | MULTI_TOKEN,
+        LLAMA_LAYERS
+        | {
+            "attention_output_bias": False,
+            "query_key_norm": flag("use_qk_norm", False, yes="per_head", no="none"),
+        },
+        kinds=layout(ffns=first_dense(1)),
+    ),
+    "deepseek_v2": DEEPSEEK,
+    "deepseek_v3": DEEPSEEK,
+    "kimi_k2": DEEPSEEK,
+    "dbrx": Family(
+        LLAMA_SIZES
+        | {
+            "hidden_size": required("d_model", "hidden_size"),
+            "num_layers": required("n_layers", "num_hidden_layers"),
+            "num_attention_heads": required("n_heads", "num_attention_heads"),
+            "num_key_value_heads": dbrx_section("attn_config", "kv_n_heads", 1),
+            "num_experts": dbrx_section("ffn_config", "moe_num_experts", 4),
+            "num_experts_per_token": dbrx_section("ffn_config", "moe_top_k", 1),
+            "expert_intermediate_size": dbrx_section("ffn_config", "ffn_hidden_size", 3584),
+            "intermediate_size": dbrx_section("ffn_config", "ffn_hidden_size", 3584),
+        },
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"norm": "layer_norm"},
+        kinds=layout(ffns=experts),
+    ),
+    "grok-1": Family(
+        LLAMA_SIZES | routed("num_experts", width="intermediate_size"),
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"block_norms": 4, "tied_embeddings": tied(True)},
+        kinds=layout(ffns=experts),
+    ),
+    "llama4_text": LLAMA4,
+    "gemma4_text": GEMMA4,
+}
+"""Families with routed experts."""

@@ -1,0 +1,261 @@
+"""Models with recurrent layers, alone or among attention layers: one table per family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...common.errors import InputError
+from ..architecture import LayerKind
+from ..configs import Config, Family, Sizes, flag, heads, optional, required, tied
+from ..layouts import all_but_every, constant_mixer, experts_where, layout, limited, nothing, windows
+from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
+from .experts import QWEN_MOE_SIZES, routed, sparse_step, whole_or_none
+
+if TYPE_CHECKING:
+    from ..architecture import FeedForward, Mixer
+    from ..configs import Rule
+    from ..layouts import Chosen
+
+NO_ATTENTION: dict[str, Rule | int] = {
+    "num_attention_heads": 0,
+    "num_key_value_heads": 0,
+    "head_dim": 0,
+    "intermediate_size": 0,
+}
+PURE_LAYERS: dict[str, object] = (
+    LLAMA_LAYERS
+    | NO_ATTENTION_BIAS
+    | {
+        "positions": "none",
+        "ssm_projection_bias": flag("use_bias", False),
+        "ssm_convolution_bias": flag("use_conv_bias", True),
+        "wide_stream": flag("residual_in_fp32", True),
+    }
+)
+
+
+def inner_width(key: str, absent: int) -> Rule:
+    """Channels of a state-space layer: an expansion of the hidden size."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        return optional(key, absent=absent)(config, sizes) * sizes["hidden_size"]
+
+    return rule
+
+
+def time_step_rank(key: str) -> Rule:
+    """Width of the time step's projection: `auto` is a sixteenth of the hidden size, rounded up."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        config.used.add(key)
+        if config.data.get(key, "auto") == "auto":
+            return -(-sizes["hidden_size"] // 16)
+        return config.integer(key)
+
+    return rule
+
+
+def mamba2_sizes(
+    heads_key: str, width_key: str, state: str, groups: str, kernel: str, chunk: str, absent: tuple[int, ...]
+) -> dict[str, Rule | int]:
+    """Sizes of a Mamba-2 layer by the keys that a family uses, and their class defaults."""
+
+    def width(config: Config, sizes: Sizes) -> int:
+        config.used.add(width_key)
+        if config.data.get(width_key, "auto") == "auto":
+            return max(1, sizes["hidden_size"] * 2 // sizes["ssm_num_heads"])
+        return config.integer(width_key)
+
+    return {
+        "ssm_num_heads": optional(heads_key, absent=absent[0]),
+        "ssm_head_dim": width,
+        "ssm_state_size": optional(state, absent=absent[1]),
+        "ssm_groups": optional(groups, absent=absent[2]),
+        "conv_kernel": optional(kernel, absent=4),
+        "ssm_chunk_size": optional(chunk, absent=absent[3]),
+    }
+
+
+def mamba2_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
+    """Only Mamba-2; its heads make up the expanded width."""
+    if config.holds("expand"):
+        expanded = config.integer("expand") * sizes["hidden_size"]
+        if expanded != sizes["ssm_num_heads"] * sizes["ssm_head_dim"]:
+            raise InputError(
+                f"{config.where}: {sizes['ssm_num_heads']} heads of {sizes['ssm_head_dim']} are not the expanded "
+                f"width {expanded}"
+            )
+    return {LayerKind("ssm", "none"): sizes["num_layers"]}
+
+
+def every(period: str, offset: str, absent: tuple[int, int]) -> Chosen:
+    """Layers at an offset of every period (Jamba)."""
+
+    def chosen(index: int, config: Config, _: Sizes) -> bool:
+        length = config.integer(period) if config.holds(period) else absent[0]
+        start = config.integer(offset, smallest=0) if config.holds(offset) else absent[1]
+        return index % length == start
+
+    return chosen
+
+
+def jamba_mixers(config: Config, sizes: Sizes, _: bool) -> list[Mixer]:
+    """Attention in one layer of a period, Mamba-1 in the rest."""
+    chosen = every("attn_layer_period", "attn_layer_offset", (8, 4))
+    return ["attention" if chosen(i, config, sizes) else "ssm1" for i in limited(config, sizes)]
+
+
+def bamba_mixers(config: Config, sizes: Sizes, _: bool) -> list[Mixer]:
+    """Attention in the layers that are listed, Mamba-2 in the rest."""
+    listed = set(config.numbers("attn_layer_indices", largest=sizes["num_layers"]) or ())
+    return ["attention" if i in listed else "ssm" for i in limited(config, sizes)]
+
+
+PATTERN: dict[str, tuple[Mixer, FeedForward]] = {
+    "M": ("ssm", "none"),
+    "-": ("none", "dense"),
+    "*": ("attention", "none"),
+    "E": ("none", "experts"),
+}
+"""Letters of Nemotron-H's pattern: every layer is a mixer or an MLP alone."""
+
+
+def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
+    """By the letters of `hybrid_override_pattern`."""
+    key = "hybrid_override_pattern"
+    if not config.holds(key):
+        raise InputError(f"{config.where}: {key} is missing, expected a letter for every layer")
+    text = config.data[key]
+    if not isinstance(text, str) or set(text) - set(PATTERN):
+        config.fail(key, f"letters of {' '.join(PATTERN)}")
+    if len(text) != sizes["num_layers"]:
+        raise InputError(f"{config.where}: {key} has {len(text)} letters for {sizes['num_layers']} layers")
+    found: dict[LayerKind, int] = {}
+    for letter in text:
+        kind = LayerKind(*PATTERN[letter])
+        found[kind] = found.get(kind, 0) + 1
+    if LayerKind("none", "experts") in found and not sizes["num_experts"]:
+        config.fail(key, "no layer of experts, as n_routed_experts is not given")
+    return found
+
+
+def nemotron_shared(config: Config, sizes: Sizes) -> int:
+    """Width of the shared expert, if there are experts."""
+    width = whole_or_none("moe_shared_expert_intermediate_size")(config, sizes)
+    number = config.integer("n_shared_experts", smallest=0) if config.holds("n_shared_experts") else 1
+    return width * number if sizes["num_experts"] else 0
+
+
+NEMOTRON_SIZES: dict[str, Rule | int] = (
+    LLAMA_SIZES
+    | {"head_dim": optional("attention_head_dim", "head_dim", absent=128)}
+    | mamba2_sizes(
+        "mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel", "chunk_size",
+        (128, 128, 8, 128),
+    )
+    | {
+        "num_experts": whole_or_none("n_routed_experts"),
+        "num_experts_per_token": lambda c, s: (
+            whole_or_none("num_experts_per_tok")(c, s) if s["num_experts"] else 0
+        ),
+        "expert_intermediate_size": lambda c, s: (
+            whole_or_none("moe_intermediate_size")(c, s) if s["num_experts"] else 0
+        ),
+        "shared_expert_intermediate_size": nemotron_shared,
+    }
+)  # fmt: skip
+
+RECURRENT: dict[str, Family] = {
+    "mamba": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | {
+            "ssm_inner_size": inner_width("expand", 2),
+            "ssm_state_size": optional("state_size", absent=16),
+            "conv_kernel": optional("conv_kernel", absent=4),
+            "ssm_time_step_rank": time_step_rank("time_step_rank"),
+        },
+        PURE_LAYERS | {"tied_embeddings": tied(True)},
+        kinds=layout(constant_mixer("ssm1"), nothing),
+    ),
+    "mamba2": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | mamba2_sizes(
+            "num_heads", "head_dim", "state_size", "n_groups", "conv_kernel", "chunk_size", (128, 128, 8, 256)
+        ),
+        PURE_LAYERS,
+        kinds=mamba2_kinds,
+    ),
+    "jamba": Family(
+        LLAMA_SIZES
+        | routed("num_experts", width="intermediate_size")
+        | {
+            "ssm_inner_size": inner_width("mamba_expand", 2),
+            "ssm_state_size": optional("mamba_d_state", absent=16),
+            "conv_kernel": optional("mamba_d_conv", absent=4),
+            "ssm_time_step_rank": time_step_rank("mamba_dt_rank"),
+        },
+        LLAMA_LAYERS
+        | NO_ATTENTION_BIAS
+        | {
+            "positions": "none",
+            "ssm_projection_bias": flag("mamba_proj_bias", False),
+            "ssm_convolution_bias": flag("mamba_conv_bias", True),
+            "ssm_norms": True,
+        },
+        kinds=layout(
+            jamba_mixers,
+            experts_where(every("expert_layer_period", "expert_layer_offset", (2, 1))),
+        ),
+        only={"sliding_window": None},
+    ),
+    "bamba": Family(
+        LLAMA_SIZES
+        | mamba2_sizes(
+            "mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_n_groups", "mamba_d_conv", "mamba_chunk_size",
+            (128, 256, 1, 256),
+        ),
+        LLAMA_LAYERS
+        | {
+            "mlp_bias": flag("mlp_bias", False),
+            "ssm_projection_bias": flag("mamba_proj_bias", False),
+            "ssm_convolution_bias": flag("mamba_conv_bias", True),
+        },
+        kinds=layout(bamba_mixers),
+    ),
+    "nemotron_h": Family(
+        NEMOTRON_SIZES,
+        LLAMA_LAYERS
+        | {
+            "gated_mlp": False,
+            "positions": "none",
+            "mlp_bias": flag("mlp_bias", False),
+            "ssm_projection_bias": flag("use_bias", False),
+            "ssm_convolution_bias": flag("use_conv_bias", True),
+            "wide_stream": flag("residual_in_fp32", False),
+        },
+        kinds=nemotron_kinds,
+        only={"sliding_window": None, "mamba_proj_bias": False},
+    ),
+    "qwen3_next": Family(
+        QWEN_MOE_SIZES
+        | {
+            "head_dim": optional("head_dim", absent=256),
+            "num_key_value_heads": optional("num_key_value_heads", absent=2, null=heads),
+            "shared_expert_intermediate_size": required("shared_expert_intermediate_size"),
+            "linear_num_key_heads": optional("linear_num_key_heads", absent=16),
+            "linear_num_value_heads": optional("linear_num_value_heads", absent=32),
+            "linear_key_head_dim": optional("linear_key_head_dim", absent=128),
+            "linear_value_head_dim": optional("linear_value_head_dim", absent=128),
+            "conv_kernel": optional("linear_conv_kernel_dim", absent=4),
+            # The chunk is fixed in the published kernels (fla, chunk_gated_delta_rule).
+            "ssm_chunk_size": 64,
+        },
+        LLAMA_LAYERS | {"query_key_norm": "per_head", "attention_gate": True, "shared_expert_gate": True},
+        kinds=layout(
+            windows(all_but_every(4, key="full_attention_interval"), other="linear_attention"), sparse_step
+        ),
+    ),
+}  # fmt: skip
+"""Families with recurrent layers."""

@@ -1,0 +1,315 @@
+"""Parameters, products and cached bytes of one layer, by its kind, as closed forms; nothing here is sharded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..formulas.kernels import attention as att
+from ..formulas.kernels import convolution as conv
+from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels import linear_attention as lin
+from ..formulas.kernels import matmul, moe, ssm, windows
+from ..formulas.language import symbols as sym
+from ..formulas.language.atoms import Min
+from ..formulas.memory import parameters as par
+
+if TYPE_CHECKING:
+    from .architecture import Architecture, LayerKind
+
+ZERO = sympy.S.Zero
+h, f = sym.hidden_size, sym.intermediate_size
+SSM_WIDTH = sym.ssm_num_heads * sym.ssm_head_dim
+SSM_CHANNELS = SSM_WIDTH + 2 * sym.ssm_groups * sym.ssm_state_size
+LINEAR_KEYS = sym.linear_num_key_heads * sym.linear_key_head_dim
+LINEAR_VALUES = sym.linear_num_value_heads * sym.linear_value_head_dim
+LINEAR_CHANNELS = 2 * LINEAR_KEYS + LINEAR_VALUES
+
+
+def heads_of(architecture: Architecture, kind: LayerKind) -> tuple[Any, Any]:
+    """Key-value heads of a layer with plain attention, and the width of its heads."""
+    if architecture.global_heads and kind.mixer == "attention":
+        return sym.num_global_key_value_heads, sym.global_head_dim
+    return sym.num_key_value_heads, sym.head_dim
+
+
+def convolved(kind: LayerKind) -> Any:
+    """Channels that the convolution of a recurrent layer runs over."""
+    return {"ssm": SSM_CHANNELS, "ssm1": sym.ssm_inner_size, "linear_attention": LINEAR_CHANNELS}[kind.mixer]
+
+
+def norm(architecture: Architecture, width: Any) -> Any:
+    """Parameters of a norm of the model's kind."""
+    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1)
+
+
+# Products: weights that every token meets once ---------------------------------------------------------------
+
+
+def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
+    """Weights of the mixer's linear layers."""
+    a = sym.num_attention_heads
+    if kind.mixer in ("attention", "local_attention"):
+        kv_heads, width = heads_of(architecture, kind)
+        total = par.attention_parameters(h, a, kv_heads, width)
+        if architecture.shared_key_value and kind.mixer == "attention":
+            total -= h * kv_heads * width
+        return total + (h * a * width if architecture.attention_gate else ZERO)
+    if kind.mixer == "latent_attention":
+        nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
+        own = mla.latent_attention_parameters(h, a, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+        if architecture.query_compression:
+            return own + mla.compressed_query_parameters(h, a, sym.q_lora_rank, nope, rope)
+        return own + mla.latent_query_parameters(h, a, nope, rope)
+    if kind.mixer == "ssm":
+        return ssm.mamba2_parameters(h, sym.ssm_num_heads, sym.ssm_head_dim, sym.ssm_groups, sym.ssm_state_size)
+    if kind.mixer == "ssm1":
+        return ssm.mamba1_parameters(h, sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank)
+    if kind.mixer == "linear_attention":
+        return lin.delta_rule_parameters(
+            h, sym.linear_num_key_heads, sym.linear_num_value_heads, sym.linear_key_head_dim, sym.linear_value_head_dim
+        )
+    return ZERO
+
+
+def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
+    """Weights of cross-attention that decoder tokens meet, and those that encoder tokens meet."""
+    if not kind.cross:
+        return ZERO, ZERO
+    query = h * sym.num_attention_heads * sym.head_dim
+    return 2 * query, 2 * h * sym.num_key_value_heads * sym.head_dim
+
+
+def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
+    """Weights of the dense MLP's matrices."""
+    count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
+    return count(h, f) if kind.ffn in ("dense", "dense_experts") else ZERO
+
+
+def expert_weights(architecture: Architecture, width: Any) -> Any:
+    """Weights of an expert's matrices."""
+    count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
+    return count(h, width)
+
+
+def shared_weights(architecture: Architecture) -> Any:
+    """Weights of the matrices of a layer's shared experts."""
+    if not architecture.shared_experts:
+        return ZERO
+    return expert_weights(architecture, sym.shared_expert_intermediate_size)
+
+
+# Parameters ---------------------------------------------------------------------------------------------------
+
+
+def expert_parameters(architecture: Architecture) -> Any:
+    """Parameters of one routed expert."""
+    width = sym.expert_intermediate_size
+    biases = (2 if architecture.gated_mlp else 1) * width + h if architecture.expert_bias else ZERO
+    return expert_weights(architecture, width) + biases
+
+
+def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of a layer of a kind."""
+    total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
+    total += mixer_vectors(architecture, kind) + norms(architecture, kind)
+    if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
+        total += (2 if architecture.gated_mlp else 1) * f + h
+    if kind.ffn in ("experts", "dense_experts"):
+        total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
+        total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
+    return total
+
+
+def inactive_parameters(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of the experts of a layer that a token does not pass."""
+    if kind.ffn not in ("experts", "dense_experts"):
+        return ZERO
+    return (sym.num_experts - sym.num_experts_per_token) * expert_parameters(architecture)
+
+
+def router_parameters(architecture: Architecture) -> Any:
+    """Parameters of a layer's router."""
+    total = moe.router_parameters(h, sym.num_experts)
+    total += sym.num_experts if architecture.router_bias else ZERO
+    return total + (h + sym.num_experts if architecture.router_scale else ZERO)
+
+
+def norms(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
+    whole = kind.mixer != "none" and kind.ffn != "none"
+    count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
+    return (count + (1 if kind.cross else 0)) * norm(architecture, h)
+
+
+def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
+    """Biases, inner norms and other vectors of a mixer."""
+    if kind.mixer in ("attention", "local_attention"):
+        return _attention_vectors(architecture, kind)
+    if kind.mixer == "latent_attention":
+        total = par.norm_parameters(sym.kv_lora_rank)
+        total += par.norm_parameters(sym.q_lora_rank) if architecture.query_compression else ZERO
+        if architecture.qkv_bias:
+            total += sym.kv_lora_rank + sym.qk_rope_head_dim
+            total += sym.q_lora_rank if architecture.query_compression else ZERO
+        return total + (h if architecture.attention_output_bias else ZERO)
+    if kind.mixer == "none":
+        return ZERO
+    channels = convolved(kind)
+    total = conv.convolution_parameters(channels, sym.conv_kernel)
+    total += channels if architecture.ssm_convolution_bias else ZERO
+    if kind.mixer == "linear_attention":
+        return total + 2 * sym.linear_num_value_heads + par.norm_parameters(sym.linear_value_head_dim)
+    if kind.mixer == "ssm":
+        total += 3 * sym.ssm_num_heads + par.norm_parameters(SSM_WIDTH)
+        biases = SSM_WIDTH + SSM_CHANNELS + sym.ssm_num_heads
+    else:
+        inner, state, rank = sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank
+        total += inner * (state + 2) + (rank + 2 * state if architecture.ssm_norms else ZERO)
+        biases = 2 * inner
+    return total + (biases + h if architecture.ssm_projection_bias else ZERO)
+
+
+def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
+    a = sym.num_attention_heads
+    kv_heads, width = heads_of(architecture, kind)
+    blocks = 2 if kind.cross else 1
+    total = ZERO
+    if architecture.qkv_bias:
+        total += blocks * att.query_key_value_width(a, kv_heads, width)
+    if architecture.attention_output_bias:
+        total += blocks * h
+    if architecture.query_key_norm == "per_head":
+        total += 2 * par.norm_parameters(width)
+    elif architecture.query_key_norm == "full_width":
+        total += par.norm_parameters(width * (a + kv_heads))
+    return total + (a if architecture.attention_sinks else ZERO)
+
+
+# Forward FLOPs --------------------------------------------------------------------------------------------------
+
+
+def layer_flops(
+    architecture: Architecture, kind: LayerKind, queries: Any, keys: Any, *, stepwise: bool = False
+) -> dict[str, Any]:
+    """FLOPs of a forward pass of B sequences through a layer, by class.
+
+    Args:
+        architecture: of the model.
+        kind: of the layer.
+        queries: new tokens of a sequence.
+        keys: tokens that they attend to, all pairs counted; `queries` where nothing is cached.
+        stepwise: recurrent layers take token by token, as generation does, and not chunks; the encoder is done, and
+            its keys and values are cached.
+    """
+    batch = sym.batch
+    tokens = batch * queries
+
+    def product(weights: Any, rows: Any = tokens) -> Any:
+        return matmul.matmul_flops(rows, 1, weights, 1)
+
+    found = {"mlp": product(mlp_weights(architecture, kind))}
+    projections = product(projection_weights(architecture, kind))
+    if kind.mixer in ("attention", "local_attention"):
+        _, width = heads_of(architecture, kind)
+        found["attention_scores"] = att.attention_flops(batch, queries, keys, sym.num_attention_heads, width)
+        found["projections"] = projections
+    elif kind.mixer == "latent_attention":
+        widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
+        found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *widths)
+        found["projections"] = projections
+    elif kind.mixer != "none":
+        found["ssm_projections"] = projections
+        found["ssm_convolution"] = _convolution_flops(kind, queries, stepwise)
+        found["ssm_scan"] = _step_flops(kind, queries) if stepwise else _scan_flops(kind, queries)
+    if kind.cross:
+        own, other = cross_weights(kind)
+        encoder = batch * sym.encoder_sequence
+        found["cross_projections"] = product(own) + (ZERO if stepwise else product(other, encoder))
+        found["cross_attention_scores"] = att.attention_flops(
+            batch, queries, sym.encoder_sequence, sym.num_attention_heads, sym.head_dim
+        )
+    if kind.ffn in ("experts", "dense_experts"):
+        found["router"] = moe.router_flops(tokens, h, sym.num_experts)
+        count = moe.gated_expert_flops if architecture.gated_mlp else moe.plain_expert_flops
+        found["experts"] = count(tokens, sym.num_experts_per_token, h, sym.expert_intermediate_size)
+        if architecture.shared_experts:
+            found["shared_experts"] = product(shared_weights(architecture))
+            # The gate is a product with one column.
+            found["router"] += product(h) if architecture.shared_expert_gate else ZERO
+    return {name: flops for name, flops in found.items() if flops != 0}
+
+
+def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> Any:
+    """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
+    s, window = sym.sequence, sym.sliding_window
+    if kind.encoder:
+        return scores
+    if kind.mixer == "local_attention":
+        pairs = windows.chunk_pairs(s, window) if architecture.chunked_attention else windows.window_pairs(s, window)
+    else:
+        pairs = windows.causal_pairs(s)
+    return scores * pairs / s**2
+
+
+def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
+    """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
+    results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
+    return conv.convolution_flops(results, convolved(kind), sym.conv_kernel)
+
+
+def _step_flops(kind: LayerKind, queries: Any) -> Any:
+    """Products of the recurrence, token by token: of the state with C, or with query and key."""
+    tokens = sym.batch * queries
+    if kind.mixer == "linear_attention":
+        return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
+    width = SSM_WIDTH if kind.mixer == "ssm" else sym.ssm_inner_size
+    return ssm.state_output_flops(tokens, width, sym.ssm_state_size)
+
+
+def _scan_flops(kind: LayerKind, queries: Any) -> Any:
+    batch, chunk = sym.batch, sym.ssm_chunk_size
+    if kind.mixer == "ssm1":
+        return ssm.state_output_flops(batch * queries, sym.ssm_inner_size, sym.ssm_state_size)
+    if kind.mixer == "ssm":
+        shape = sym.ssm_num_heads, sym.ssm_head_dim, sym.ssm_state_size
+        # B and C are repeated for every head first, as in the paper's listing; fused kernels keep them by group.
+        inside = ssm.ssd_flops(batch, queries, chunk, sym.ssm_num_heads, *shape)
+        return inside + ssm.state_passing_flops(batch, queries, chunk, *shape)
+    widths = sym.linear_key_head_dim, sym.linear_value_head_dim
+    return lin.delta_rule_flops(batch, queries, chunk, sym.linear_num_value_heads, *widths)
+
+
+# Caches ---------------------------------------------------------------------------------------------------------
+
+
+def cached_elements(architecture: Architecture, kind: LayerKind) -> Any:
+    """Elements that a layer of a decoder caches for every token while no window is full."""
+    if kind.encoder:
+        return ZERO
+    if kind.mixer == "latent_attention":
+        return mla.latent_cache_elements(sym.kv_lora_rank, sym.qk_rope_head_dim)
+    if kind.mixer in ("attention", "local_attention"):
+        kv_heads, width = heads_of(architecture, kind)
+        return 2 * kv_heads * width
+    return ZERO
+
+
+def cached_tokens(kind: LayerKind, context: Any) -> Any:
+    """Tokens of a context that a layer's cache holds."""
+    return Min(context, sym.sliding_window) if kind.mixer == "local_attention" else context
+
+
+def state_bytes(kind: LayerKind) -> Any:
+    """Bytes that a recurrent layer keeps of a sequence, however long it is."""
+    if kind.mixer == "ssm":
+        width, state = SSM_WIDTH, sym.ssm_state_size
+    elif kind.mixer == "ssm1":
+        width, state = sym.ssm_inner_size, sym.ssm_state_size
+    elif kind.mixer == "linear_attention":
+        width, state = LINEAR_VALUES, sym.linear_key_head_dim
+    else:
+        return ZERO
+    window = conv.convolution_state_bytes(1, convolved(kind), sym.conv_kernel, sym.element_bytes)
+    return window + ssm.recurrent_state_bytes(1, width, state, sym.state_bytes)

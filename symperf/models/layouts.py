@@ -1,0 +1,131 @@
+"""Which layer of a model is of which kind: the patterns that published configs use, as rules for the family tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError
+from .architecture import LayerKind
+from .configs import MOST_LAYERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .architecture import FeedForward, Mixer
+    from .configs import Config, Kinds, Sizes
+
+    MixerRule = Callable[[Config, Sizes, bool], list[Mixer] | Mixer]
+    FeedForwardRule = Callable[[Config, Sizes], list[FeedForward] | FeedForward]
+    Chosen = Callable[[int, Config, Sizes], bool]
+
+TYPES: dict[str, Mixer] = {
+    "full_attention": "attention",
+    "attention": "attention",
+    "sliding_attention": "local_attention",
+    "chunked_attention": "local_attention",
+    "linear_attention": "linear_attention",
+    "mamba": "ssm",
+}
+"""The words of `layer_types`."""
+
+
+def limited(config: Config, sizes: Sizes) -> range:
+    """The layers, one by one."""
+    count = sizes["num_layers"]
+    if count > MOST_LAYERS:
+        raise InputError(f"{config.where}: there are {count} layers, expected at most {MOST_LAYERS}")
+    return range(count)
+
+
+def constant_mixer(mixer: Mixer) -> MixerRule:
+    """Every layer has the same mixer."""
+    return lambda _config, _sizes, _windowed: mixer
+
+
+def dense(_: Config, __: Sizes) -> FeedForward:
+    """Every layer has an MLP."""
+    return "dense"
+
+
+def experts(_: Config, __: Sizes) -> FeedForward:
+    """Every layer has experts."""
+    return "experts"
+
+
+def nothing(_: Config, __: Sizes) -> FeedForward:
+    """A layer is its mixer."""
+    return "none"
+
+
+def windows(slides: Chosen, *, other: Mixer = "local_attention") -> MixerRule:
+    """Layers by `layer_types`, or where it is absent by a pattern.
+
+    Args:
+        slides: whether a layer has the `other` mixer, by its index, config and sizes.
+        other: the mixer of these layers.
+    """
+
+    def rule(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] | Mixer:
+        words = config.words("layer_types", sizes["num_layers"])
+        if words is not None:
+            limited(config, sizes)
+            unknown = next((word for word in words if word not in TYPES), None)
+            if unknown is not None:
+                config.fail("layer_types", f"only {', '.join(TYPES)}")
+            found = [TYPES[word] for word in words]
+            return found if windowed else ["attention" if m == "local_attention" else m for m in found]
+        if other == "local_attention" and not windowed:
+            return "attention"
+        return [other if slides(i, config, sizes) else "attention" for i in limited(config, sizes)]
+
+    return rule
+
+
+def always(_: int, __: Config, ___: Sizes) -> bool:
+    """Every layer."""
+    return True
+
+
+def all_but_every(period: int, *, key: str | None = None) -> Chosen:
+    """All layers but the last of every period; a key may hold the period."""
+
+    def slides(index: int, config: Config, _: Sizes) -> bool:
+        own = config.integer(key) if key and config.holds(key) else period
+        return (index + 1) % own != 0
+
+    return slides
+
+
+def from_layer(key: str, absent: int) -> Chosen:
+    """Layers from the one on that a key names."""
+    return lambda index, config, _: index >= (config.integer(key, smallest=0) if config.holds(key) else absent)
+
+
+def layout(mixers: MixerRule = constant_mixer("attention"), ffns: FeedForwardRule = dense) -> Kinds:  # noqa: B008
+    """The kinds of layers from a rule for mixers and a rule for what follows them."""
+
+    def rule(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+        mixer, ffn = mixers(config, sizes, windowed), ffns(config, sizes)
+        if isinstance(mixer, str) and isinstance(ffn, str):
+            return {LayerKind(mixer, ffn): sizes["num_layers"]}
+        found: dict[LayerKind, int] = {}
+        for i in limited(config, sizes):
+            kind = LayerKind(mixer if isinstance(mixer, str) else mixer[i], ffn if isinstance(ffn, str) else ffn[i])
+            found[kind] = found.get(kind, 0) + 1
+        return found
+
+    return rule
+
+
+def experts_where(chosen: Chosen) -> FeedForwardRule:
+    """Experts in the layers that a rule chooses, an MLP in the rest."""
+
+    def rule(config: Config, sizes: Sizes) -> list[FeedForward]:
+        return ["experts" if chosen(i, config, sizes) else "dense" for i in limited(config, sizes)]
+
+    return rule
+
+
+def all_or_windowed(_: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+    """One kind of layer: attention, windowed where there is a window."""
+    return {LayerKind("local_attention" if windowed else "attention", "dense"): sizes["num_layers"]}

@@ -1,0 +1,232 @@
+"""The `Model`: an architecture and its sizes, read from a Hugging Face `config.json` or from the catalogue."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, shown
+from ..common.frozen import Frozen
+from .configs import Architecture
+from .families import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
+
+CATALOGUE = Path(__file__).parent.parent / "catalogue" / "models"
+LARGEST_FILE = 10_000_000
+"""Bytes; published configs have some thousands."""
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A model: its structure and its sizes.
+
+    Attributes:
+        name: Its name in the catalogue, or the name of its file or folder.
+        family: The `model_type` of its config.
+        source: Its file, or where the catalogue has it from; for messages.
+        architecture: The structural choices, which decide the form of the cost.
+        sizes: `hidden_size`, `num_layers`, `num_attention_heads`, `num_key_value_heads`, `head_dim`,
+            `intermediate_size`, `vocab_size` and `position_rows` (rows of a learned position table), as 0 where there
+            is no such thing; and those of other parts that it has, such as `num_experts` or `kv_lora_rank`. Where
+            layers are of several kinds, the count of each (`LayerKind.count`), which add up to `num_layers`.
+        context: The longest sequence in tokens that the config is made for, if it says.
+        sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
+        warnings: What the config says that the cost does not carry, one line each.
+
+    """
+
+    name: str
+    family: str
+    source: str
+    architecture: Architecture
+    sizes: Mapping[str, int]
+    context: int | None
+    sliding_window: int | None
+    warnings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", Frozen(self.sizes))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
+        return f"<Model {self.name} ({self.family}): {sizes}>"
+
+    @property
+    def uniform_dense(self) -> bool:
+        """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
+        return self.architecture.uniform_dense
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> Model:
+        """Read a model.
+
+        Args:
+            source: A name of the catalogue (`llama-2-7b`, in any case, an alias such as `GPT-175B`, or an id of the
+                hub such as `meta-llama/Llama-2-7b-hf`), a JSON file in the form of a Hugging Face `config.json`,
+                or a folder that holds a `config.json`. A catalogue name comes before a file of the same name:
+                write `./gpt2` for the folder.
+
+        Raises:
+            InputError: There is no such name or file, it cannot be read, or it does not describe a supported model.
+
+        >>> Model.load("gpt3-175b").sizes["hidden_size"]
+        12288
+
+        """
+        if isinstance(source, str):
+            if not source.strip():
+                raise InputError("the model is an empty text, expected a catalogue name or the path of a config.json")
+            known = aliases().get(folded(source))
+            if known:
+                return from_catalogue(known)
+        elif not isinstance(source, os.PathLike):
+            raise InputError(f"the model is {shown(source)}, expected a catalogue name or the path of a config.json")
+        return from_file(source)
+
+
+def catalogue_names() -> list[str]:
+    """The names of all models of the catalogue, sorted."""
+    return sorted(entries())
+
+
+def resolve(name: str) -> str:
+    """The catalogue name that a name, an alias or an id of the hub stands for, in any case.
+
+    Raises:
+        InputError: The catalogue has no such model; the line lists the nearest names.
+
+    >>> resolve("GPT-175B")
+    'gpt3-175b'
+
+    """
+    known = aliases()
+    if folded(name) not in known:
+        raise InputError(f"unknown model {shown(name)}, expected a catalogue name{nearest(folded(name)[:60], known)}")
+    return known[folded(name)]
+
+
+def folded(name: str) -> str:
+    """A name as aliases are compared: lower case, hyphens for blanks and underscores."""
+    return name.strip().lower().replace(" ", "-").replace("_", "-")
+
+
+@lru_cache(maxsize=1)
+def entries() -> dict[str, dict[str, str]]:
+    """Catalogue name -> its row of SOURCES.csv."""
+    with (CATALOGUE / "SOURCES.csv").open(encoding="utf-8", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+@lru_cache(maxsize=1)
+def aliases() -> dict[str, str]:
+    """Folded name, alias or hub id -> catalogue name."""
+    found = {}
+    for name, row in entries().items():
+        for alias in (row["hub_id"], row["hub_id"].rpartition("/")[2], *row["aliases"].split("|")):
+            if alias:
+                found[folded(alias)] = name
+    return found | {name: name for name in entries()}
+
+
+def from_catalogue(name: str) -> Model:
+    """The model of a catalogue name."""
+    row = entries()[name]
+    path = CATALOGUE / f"{name}.json"
+    return made(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
+
+
+def from_file(source: str | os.PathLike[str]) -> Model:
+    """The model of a JSON file or of a folder that holds a `config.json`."""
+    where = one_line(source)
+    try:
+        path = Path(source)
+        if path.is_dir():
+            if not (path / "config.json").exists():
+                raise InputError(f"{where}: the folder holds no config.json")
+            path = path / "config.json"
+        elif not path.exists():
+            near = nearest(folded(path.name)[:60], aliases())
+            raise InputError(f"{where}: no such file and no model of the catalogue{near}")
+        where = one_line(path)
+        absolute = path.resolve()
+        data = read_object(path)
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{where}: cannot be read: {reason}") from None
+    name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
+    return made(name or where, where, data, where)
+
+
+def made(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:
+    """A model from the object of its config."""
+    parsed = parse(data, where)
+    return Model(
+        name,
+        parsed.family,
+        source,
+        parsed.architecture,
+        parsed.sizes,
+        parsed.context,
+        parsed.sliding_window,
+        parsed.warnings,
+    )
+
+
+def one_line(path: str | os.PathLike[str]) -> str:
+    """A path as messages show it: printable, and the middle of a very long one left out."""
+    text = os.fspath(path)
+    text = text if isinstance(text, str) and text.isprintable() else repr(text)
+    return text if len(text) <= 500 else f"{text[:240]}...{text[-240:]}"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; NaN and Infinity may stand where nothing reads them, as published files have them.
+
+    Raises:
+        InputError: The file is no regular file, too large, no UTF-8, no JSON, no object, or repeats a key.
+        OSError: The file cannot be read.
+
+    """
+    where = one_line(path)
+    if not path.is_file():
+        raise InputError(f"{where}: is a folder or a device, expected a JSON file")
+    with path.open("rb") as file:
+        raw = file.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise InputError(f"{where}: is larger than {LARGEST_FILE:,} bytes, expected a config.json")
+    try:
+        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=without_repeats)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: byte {error.start} is no UTF-8, expected a JSON file in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}: line {error.lineno}, column {error.colno}: invalid JSON: {error.msg}") from None
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{where}: invalid JSON: nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise InputError(f"{where}: invalid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: holds {shown(data)}, expected an object with model_type and sizes")
+    return data
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs; a key that comes twice is an error, not the last value silently."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"the key {shown(repeated)} comes twice, expected it once")
+    return found

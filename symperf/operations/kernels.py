@@ -1,0 +1,142 @@
+"""Operations of a step on one device: each kernel or collective with its closed-form time and its demand.
+
+This is where the structural choices of the system enter: whether products are quantised, whether L2 is a level, and
+how many network tiers there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..formulas import collectives
+from ..formulas.kernels import attention, elementwise, matmul, roofline
+from ..formulas.language.atoms import present
+from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
+from ..formulas.parallel import expert_parallel
+from .groups import expert_group as expert_group
+from .groups import pipeline_group as pipeline_group
+from .groups import tensor_group as tensor_group
+from .schedule import Demand, Op
+
+if TYPE_CHECKING:
+    from ..plans.structure import Structure
+    from .groups import Group
+
+
+class Kernels:
+    """Builds operations for one structure."""
+
+    start: Any = launch_latency
+    """Seconds before a kernel's own work."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+
+    def matmul(
+        self,
+        path: str,
+        rows: Any,
+        columns: Any,
+        inner: Any,
+        groups: Any = 1,
+        right: Any = weight_bytes,
+        result: Any = activation_bytes,
+    ) -> Op:
+        """`groups` products of rows x inner by inner x columns; `right` and `result` are bytes of their elements."""
+        traffic = matmul.matmul_bytes(rows, columns, inner, groups, activation_bytes, right, result)
+        if self.structure.quantised and self.structure.l2:
+            time = matmul.tiled_matmul_time(rows, columns, inner, groups, activation_bytes, traffic)
+        elif self.structure.quantised:
+            time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
+        else:
+            time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
+        if self.structure.power_limited:
+            time = matmul.power_limited_time(time, launch_latency, rows, columns, inner, groups)
+        demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
+        return Op(path, time, demand, (rows, columns, inner, groups))
+
+    def weight_gradient(self, path: str, tokens: Any, in_features: Any, out_features: Any) -> Op:
+        """The gradient of a linear layer's weights, added to the accumulated gradient."""
+        return self.matmul(path, in_features, out_features, tokens, right=activation_bytes, result=2 * gradient_bytes)
+
+    def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
+        """An element-wise or reducing kernel."""
+        work = elementwise.elementwise_flops(elements, flops_per_element)
+        return Op(path, roofline.stream_time(traffic, work), Demand(work, traffic))
+
+    def fused(self, path: str, time: Any, work: Any, traffic: Any) -> Op:
+        """A kernel, or a few, with a time of its own."""
+        return Op(path, time, Demand(work, traffic))
+
+    def flash(self, path: str, work: Any, traffic: Any) -> Op:
+        """The forward flash-attention kernel."""
+        return Op(path, attention.flash_time(work, traffic), Demand(work, traffic))
+
+    def flash_backward(self, path: str, work: Any, traffic: Any) -> Op:
+        """The backward flash-attention kernel, given the forward one's work and traffic."""
+        demand = Demand(sympy.Rational(5, 2) * work, 2 * traffic)
+        return Op(path, attention.flash_backward_time(work, traffic), demand)
+
+    def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group, known to all its ranks; nothing on a system without a network."""
+        if self.structure.in_switch:
+            one_tier: Any = collectives.scale_up_switched_all_reduce_time
+            two_tiers: Any = collectives.group_switched_all_reduce_time
+        else:
+            one_tier, two_tiers = collectives.scale_up_all_reduce_time, collectives.group_all_reduce_time
+        return self._collective(path, message, group, one_tier, two_tiers)
+
+    def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
+        """The shards of a message of `message` bytes, gathered by every rank."""
+        return self._collective(
+            path, message, group, collectives.scale_up_all_gather_time, collectives.group_all_gather_time
+        )
+
+    def reduce_scatter(self, path: str, message: Any, group: Group) -> Op | None:
+        """A sum over a group of `message` bytes, of which every rank keeps its shard."""
+        return self._collective(
+            path,
+            message,
+            group,
+            collectives.scale_up_reduce_scatter_time,
+            collectives.group_reduce_scatter_time,
+        )
+
+    def all_to_all(self, path: str, message: Any, group: Group) -> Op | None:
+        """A message of `message` bytes on each rank, of which every rank gets its part."""
+        return self._collective(
+            path, message, group, collectives.scale_up_all_to_all_time, collectives.hierarchical_all_to_all_time
+        )
+
+    def node_limited(self, path: str, message: Any, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
+        """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
+        if self.structure.tiers < 2:
+            return self.all_to_all(path, message, group)
+        time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
+        return self._transfer(path, message, group, time)
+
+    def send(self, path: str, message: Any, group: Group) -> Op | None:
+        """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""
+        if self.structure.tiers == 0:
+            return None
+        if self.structure.tiers == 1:
+            time = present(group.ranks) * collectives.scale_up_send_time(message)
+        else:
+            time = collectives.group_send_time(message, group.ranks, group.stride)
+        return self._transfer(path, message, group, time)
+
+    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
+        if self.structure.tiers == 0:
+            return None
+        if self.structure.tiers == 1:
+            time = one_tier(message, group.ranks)
+        else:
+            time = two_tiers(message, group.inner, group.outer)
+        return self._transfer(path, message, group, time)
+
+    def _transfer(self, path: str, message: Any, group: Group, time: Any) -> Op:
+        """A kernel that moves a message: it starts as any other."""
+        time = collectives.started_collective_time(time, group.ranks, self.start)
+        return Op(path, time, Demand(message_bytes=message))

@@ -1,0 +1,118 @@
+"""Families: structures that share most of their operations, compiled into one program with a time and a memory of each.
+
+Structures that differ only in their schedule, in what is sharded or in what is recomputed run the same layers. Merged,
+50 structures have twice the instructions of one, are loaded once, and compute what they share once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.rows import RowProgram
+from ..common.artefacts import load_or_make_program
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from ..codegen.program import Program
+    from ..plans.structure import Structure
+    from .evaluate import Member
+
+APART = ("attention", "sequence_parallel", "context", "dropout", "loss_scaling")
+"""Fields of a structure that change most of its operations: one program for each of their combinations."""
+MOST = 64
+"""Structures of one program."""
+
+
+def families(members: Sequence[Member]) -> list[list[Member]]:
+    """The members by family, and by the numbers that are bound to their symbols, in the order of the search."""
+    found: dict[Hashable, list[list[Member]]] = {}
+    for member in members:
+        structure = member.structure
+        key = (*(getattr(structure, name) for name in APART), id(member.scalars))
+        groups = found.setdefault(key, [[]])
+        if len({each.structure for each in groups[-1]} | {structure}) > MOST:
+            groups.append([])
+        groups[-1].append(member)
+    return [group for groups in found.values() for group in groups]
+
+
+def structures_of(family: Sequence[Member]) -> tuple[Structure, ...]:
+    """The different structures of a family; the output `time/k` of its program is of the k-th."""
+    return tuple(dict.fromkeys(member.structure for member in family))
+
+
+@lru_cache(maxsize=64)
+def program_of(structures: tuple[Structure, ...], columns: tuple[str, ...], *, memory_only: bool = False) -> RowProgram:
+    """The program of some structures: from this process, from the cache folder, or built now and kept there.
+
+    Its outputs are `memory/k` and, unless only memory is asked for, `time/k` of the k-th structure.
+    """
+    text = "\n".join(repr(structure) for structure in structures)
+    kind = "search memory" if memory_only else "search"
+    program = load_or_make_program(kind, text, lambda: built(structures, memory_only=memory_only))
+    return RowProgram(program, columns)
+
+
+@lru_cache(maxsize=64)
+def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...]) -> RowProgram:
+    """The program of the energies of some structures: `energy/k` is the joules of all devices of the k-th.
+
+    They are those of FLOPs and bytes, and of static power for `busy_time`.
+    """
+    text = "\n".join(repr(structure) for structure in structures)
+
+    def make() -> Program:
+        from ..codegen.lower import lower
+        from ..formulas.language.formula import remembered
+        from ..spending.forms import spending_forms
+
+        with remembered():
+            forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
+        return lower([], forms, share=True)
+
+    return RowProgram(load_or_make_program("search energy", text, make), columns)
+
+
+def built(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
+    """Compile structures together: an operation of equal name and closed form is one, whichever structure runs it."""
+    import sympy
+
+    from ..codegen.lower import lower
+    from ..codegen.passes import prune
+    from ..formulas.language.formula import remembered
+    from ..formulas.language.symbols import strip_units
+    from ..train.memory.footprint import footprint
+
+    shared: dict[tuple[str, Any], Any] = {}
+    outputs: dict[str, Any] = {}
+    with remembered():
+        for k, structure in enumerate(structures):
+            outputs[f"memory/{k}"] = sympy.Add(*footprint(structure).values())
+            if not memory_only:
+                outputs[f"time/{k}"] = strip_units(_time(structure, shared))
+    definitions = [(symbol, strip_units(closed_form)) for (_, closed_form), symbol in shared.items()]
+    return prune(lower(definitions, outputs, share=True), list(outputs))
+
+
+def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
+    """The step time in symbols that stand for the times of operations; those not met before are added to `shared`."""
+    import sympy
+
+    from ..operations.schedule import Idle, Op, terms, time_of
+    from ..train.step.step import TrainingStep
+
+    tree = TrainingStep(structure).tree()
+    own: dict[str, Any] = {}
+    for path, leaf in terms(tree).items():
+        if isinstance(leaf, Op):
+            key = path, leaf.time
+            if key not in shared:
+                shared[key] = sympy.Symbol(f"{path} {len(shared)}", nonnegative=True)
+            own[path] = shared[key]
+
+    def leaf_time(leaf: Op | Idle) -> Any:
+        return own[leaf.path] if isinstance(leaf, Op) else leaf.count * time_of(leaf.child, leaf_time)
+
+    return time_of(tree, leaf_time)

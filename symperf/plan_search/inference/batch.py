@@ -1,0 +1,75 @@
+"""Static batches: every plan that fits is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...common.errors import InputError
+from .load import IMPOSSIBLE, MEMORY, MISSED, rounded_number
+
+if TYPE_CHECKING:
+    from ...runs.inference_run import InferenceRun
+    from .load import Survey
+    from .space import InferenceQuestion
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPlan:
+    """A plan that fits and is within the limits.
+
+    Attributes:
+        number: in the order of the space.
+        question: with its devices.
+        fields: of the plan.
+        run: of it.
+        time: seconds from the prompts to the last token.
+        first: of them until the first token.
+        later: mean seconds of each later token; None where there are none.
+        rate: tokens in a second, all devices together.
+        memory: bytes on the fullest device.
+    """
+
+    number: int
+    question: InferenceQuestion
+    fields: dict[str, Any]
+    run: InferenceRun
+    time: float
+    first: float
+    later: float | None
+    rate: float
+    memory: float
+
+    def score(self, by: str) -> tuple[float, float, int]:
+        """Lower is better; equal plans are ordered by memory, then as in the space."""
+        value = self.time if by == "latency" else -self.rate / self.question.devices
+        sign = 1.0 if value >= 0 else -1.0
+        return sign * rounded_number(abs(value)), rounded_number(self.memory), self.number
+
+
+def tried(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:
+    """A plan, or None where it cannot run, does not fit or misses a limit, which is counted."""
+    survey.considered += 1
+    if (rule := question.refusal(fields)) is not None:
+        survey.reject(rule)
+        return None
+    try:
+        run = question.inference(fields)
+    except InputError as error:
+        survey.refusal = survey.refusal or str(error)
+        survey.reject(IMPOSSIBLE)
+        return None
+    memory, capacity = run.memory_alone(), run.value("capacity_bytes")
+    if memory > capacity:
+        survey.see_memory(memory, capacity)
+        survey.reject(MEMORY)
+        return None
+    first = run.value("prefill")
+    later = run.value("time_per_token") if run.generates and question.generate > 1 else None
+    survey.see_times(first, later)
+    for name, time, limit in (("ttft", first, question.ttft), ("tpot", later, question.tpot)):
+        if limit is not None and time is not None and time > limit:
+            survey.reject(MISSED[name])
+            return None
+    survey.feasible += 1
+    return BatchPlan(number, question, fields, run, run.value("time"), first, later, run.value("tokens_per_s"), memory)

@@ -1,0 +1,179 @@
+"""One plan of an answer as numbers with names: of a load, of a static batch, or of two pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .batch import BatchPlan
+from .pools import Pair
+from .space import FIELDS
+
+if TYPE_CHECKING:
+    from ...serve.point import Point
+    from ...serve.serving import Serving
+    from .load import LoadPlan
+    from .space import InferenceQuestion
+
+NEARLY = 1 - 1e-6
+"""Of the capacity, at which waits have no bound."""
+MEASURES = (
+    "devices",
+    "requests_per_s",
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_device",
+    "tokens_per_dollar",
+    "time_s",
+    "ttft_s",
+    "tpot_s",
+    "concurrency",
+    "limit",
+    "memory_bytes",
+)
+POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A plan of an answer.
+
+    Attributes:
+        plan: it.
+        score: higher is better.
+        fields: of the plan; of pools the formats only.
+        measures: by name, all of `MEASURES`.
+        pools: of each pool, its `POOL_FIELDS`; empty where there is one.
+    """
+
+    plan: LoadPlan | BatchPlan | Pair
+    score: float
+    fields: dict[str, Any]
+    measures: dict[str, Any]
+    pools: dict[str, dict[str, Any]]
+
+    def nested(self) -> dict[str, Any]:
+        """All of it; pools as objects, null where there are none."""
+        fields = {name: self.fields.get(name) for name in FIELDS}
+        return {**fields, **self.measures, "pools": self.pools or None}
+
+    def flat(self) -> dict[str, Any]:
+        """All of it in one level."""
+        found = {name: value for name, value in self.nested().items() if name != "pools"}
+        for pool in ("prefill", "decode"):
+            found |= {f"{pool}_{name}": self.pools.get(pool, {}).get(name) for name in POOL_FIELDS}
+        return found
+
+    def shares(self) -> dict[str, float]:
+        """What resources the time of a mean iteration at the load, or of the whole batch, is due to.
+
+        Of pools, those of the decode iterations.
+        """
+        if isinstance(self.plan, BatchPlan):
+            return self.plan.run.shares()
+        if isinstance(self.plan, Pair):
+            return self._decode_shares(self.plan)
+        serving = self.plan.serving
+        found = serving.shares(_point(self.plan))
+        assert found is not None
+        return found
+
+    @staticmethod
+    def _decode_shares(pair: Pair) -> dict[str, float]:
+        from ...serve.program import compiled_iterations
+
+        serving = pair.decode.serving
+        groups = min(float(serving.plan.pp), 1 + pair.decoding())
+        values = {"decoding": (1 + pair.decoding()) / groups, "step_tokens": 1.0, "groups_in_flight": groups}
+        resources = compiled_iterations(serving.run.structure).resources
+        return serving.evaluators[0].shares("decode", resources, **values)
+
+
+def record(plan: LoadPlan | BatchPlan | Pair, by: str) -> Record:
+    """The record of a plan, scored by what is asked for."""
+    if isinstance(plan, BatchPlan):
+        return _of_batch(plan, by)
+    return _of_pair(plan) if isinstance(plan, Pair) else _of_load(plan)
+
+
+def _of_batch(plan: BatchPlan, by: str) -> Record:
+    measures = _rates(plan.question, plan.rate / plan.question.generate)
+    measures |= {
+        "time_s": plan.time,
+        "ttft_s": plan.first,
+        "tpot_s": plan.later,
+        "concurrency": float(plan.fields["batch"]),
+        "memory_bytes": plan.memory,
+    }
+    score = -plan.time if by == "latency" else measures["output_tokens_per_s_per_device"]
+    return Record(plan, score, plan.fields, measures, {})
+
+
+def _of_load(plan: LoadPlan) -> Record:
+    at_capacity = plan.largest.state is None
+    point = _point(plan)
+    assert point.concurrency is not None
+    measures = _rates(plan.question, plan.low)
+    measures |= {
+        "time_s": None if at_capacity else point.e2e_s,
+        "ttft_s": None if at_capacity else point.ttft_s,
+        "tpot_s": point.tpot_s,
+        "concurrency": point.concurrency,
+        "limit": plan.largest.limit,
+        "memory_bytes": _held(plan.serving, point.concurrency / plan.replicas),
+    }
+    return Record(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
+
+
+def _of_pair(pair: Pair) -> Record:
+    question = pair.question
+    measures = _rates(question, pair.most)
+    first, later = pair.latencies()
+    prefill, decode = pair.prefill, pair.decode
+    most = decode.load(pair.transfer)
+    assert prefill.largest.load is not None
+    assert most is not None
+    loads = {"prefill": prefill.largest.load * prefill.replicas, "decode": most[0]}
+    held = decode.serving.plan.dp * pair.decoding()
+    measures |= {
+        "time_s": None if first is None else first + later * (question.generate - 1),
+        "ttft_s": first,
+        "tpot_s": later,
+        "concurrency": held,
+        "limit": min(loads, key=lambda pool: loads[pool]),
+        "memory_bytes": max(_held(decode.serving, pair.decoding()), _held(prefill.serving, 1.0)),
+    }
+    pools = {
+        name: {**{key: fields[key] for key in ("tp", "pp", "dp", "ep", "chunk")}, "devices": n, "load": loads[name]}
+        for name, fields, n in (
+            ("prefill", prefill.fields, prefill.question.devices),
+            ("decode", decode.fields, decode.question.devices),
+        )
+    }
+    formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
+    return Record(pair, measures["output_tokens_per_s_per_device"], formats, measures, pools)
+
+
+def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:
+    """Measures that follow from requests a second; the others without a value."""
+    rate = load * question.generate
+    price = question.base.system.quantities.get("price_per_hour")
+    found: dict[str, Any] = dict.fromkeys(MEASURES)
+    return found | {
+        "devices": question.devices,
+        "requests_per_s": load,
+        "output_tokens_per_s": rate,
+        "output_tokens_per_s_per_device": rate / question.devices,
+        "tokens_per_dollar": None if price is None else rate / (question.devices * price.value),
+    }
+
+
+def _point(plan: LoadPlan) -> Point:
+    """The answers at the largest load, or next to it where that is the capacity."""
+    part = NEARLY if plan.largest.state is None else 1.0
+    return plan.serving.point(plan.low * part)
+
+
+def _held(serving: Serving, sequences: float) -> float:
+    """Bytes on the fullest device with so many sequences in a replica, or as many as it holds."""
+    memory = serving.memory(0)
+    return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(0))

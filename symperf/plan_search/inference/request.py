@@ -1,0 +1,132 @@
+"""Questions of a search for inference, checked; and constraints that contradict each other, named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...common.errors import InputError, nearest, shown
+from ...infer.formats import KV_BYTES
+from ...infer.rules import require_decoder
+from ...plans.plan import Plan, positive_integer
+from ...serve.request import Asked
+from ..request import checked_mapping
+from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .space import InferenceQuestion
+
+ORDERS = ("throughput", "latency", "tokens_per_dollar")
+
+
+def checked_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[Any, ...]]:
+    """Values by field, each checked.
+
+    Raises:
+        InputError: an unknown field, with the nearest, no value, or one that no plan has.
+    """
+    found = {}
+    for name, value in checked_mapping("require", given).items():
+        _known("require", name, FIELDS, batch=batch)
+        several = hasattr(value, "__iter__") and not isinstance(value, str | bytes)
+        values = list(value) if several else [value]
+        if not values:
+            raise InputError(f"require: {name} has no value, expected one or more")
+        found[name] = tuple(dict.fromkeys(_checked(name, each) for each in values))
+    return found
+
+
+def _known(where: str, name: str, names: Iterable[str], *, batch: bool) -> None:
+    if name not in names:
+        raise InputError(f"{where}: no choice {shown(name)} in a search for inference{nearest(name, names)}")
+    if name == "chunk" and batch:
+        raise InputError(f"{where}: chunk means something for the largest load only, found a batch")
+    if name in ("micro_batch", "batch") and not batch:
+        raise InputError(f"{where}: {name} means something with a batch only, found none: requests arrive at random")
+
+
+def _checked(name: str, value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value
+    if name in LIMITED:
+        return positive_integer(name, value)
+    if name == "kv_precision":
+        if not isinstance(value, str) or value not in KV_BYTES:
+            raise InputError(f"kv_precision: found {shown(value)}, expected {' or '.join(KV_BYTES)}")
+        return value
+    assert name in PLAN_FIELDS
+    return getattr(Plan(**{name: value}), name)
+
+
+def checked_most(given: Mapping[str, Any], *, batch: bool) -> dict[str, int]:
+    """Largest values.
+
+    Raises:
+        InputError: of something that has none, or no whole number from 1.
+    """
+    for name in checked_mapping("limits", given):
+        _known(f"max_{name}", name, LIMITED, batch=batch)
+    return {name: positive_integer(f"max_{name}", value) for name, value in given.items()}
+
+
+def checked_batch(given: Any) -> tuple[int, ...]:
+    """The batches that are asked for, in rising order; none where none is.
+
+    Raises:
+        InputError: no whole number.
+    """
+    if given is None:
+        return ()
+    values = list(given) if hasattr(given, "__iter__") and not isinstance(given, str | bytes) else [given]
+    if not values:
+        raise InputError("batch: found none, expected a whole number or several")
+    return tuple(sorted({positive_integer("batch", value) for value in values}))
+
+
+def checked_order(by: str | None, question: InferenceQuestion) -> str:
+    """What the best plan is best at: that which is asked for, or the least time of a batch, or the largest load.
+
+    Raises:
+        InputError: an unknown order, or one that the question does not allow.
+    """
+    name = by or ("latency" if question.batch else "throughput")
+    if name not in ORDERS:
+        raise InputError(f"by: found {shown(name)}, expected {' or '.join(ORDERS)}{nearest(name, ORDERS)}")
+    if name == "latency" and not question.batch:
+        raise InputError("by: latency needs a batch, found none: a load within limits of latency is as large as it can")
+    if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:
+        raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
+    return name
+
+
+def check_question(question: InferenceQuestion, *, disaggregate: bool) -> None:
+    """Refuse what no plan can answer.
+
+    Raises:
+        InputError: bad figures; constraints that contradict each other.
+    """
+    Asked(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
+    if not question.batch:
+        require_decoder(question.model)
+        if question.ttft is None and question.tpot is None:
+            raise InputError("search: found neither a batch nor a limit, expected batch, or ttft or tpot, or both")
+    elif disaggregate:
+        raise InputError("disaggregate: is of requests that arrive at random, found a batch; expected none")
+    for name, values in question.candidates.items():
+        if not values:
+            asked = " or ".join(map(str, question.required.get(name, ())))
+            raise InputError(
+                f"constraints contradict each other: {name} = {asked}, and max_{name} = {question.limits[name]}"
+            )
+    for precision in question.candidates["precision"]:
+        one = {"precision": precision, "batch": 1}
+        _ = question.inference(one) if question.batch else question.serving(one)
+    if question.generate == 1 and (question.tpot is not None or disaggregate):
+        name = "disaggregate" if disaggregate else "tpot"
+        raise InputError(f"{name}: means nothing with generate = 1, where no later token is decoded")
+    if not disaggregate and next(question.choices(), None) is None:
+        given = [f"{n} = {' or '.join(map(str, question.required[n]))}" for n in LAYOUT if n in question.required]
+        given += [f"max_{name} = {most}" for name, most in question.limits.items() if name in LAYOUT]
+        raise InputError(
+            f"constraints contradict each other: with {', '.join(given)} no tp x pp x dp is {question.devices} devices"
+        )

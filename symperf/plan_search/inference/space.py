@@ -1,0 +1,158 @@
+"""The space of a search for inference: what each choice may be, and why some cannot run."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ...infer.formats import sixteen_bits
+from ...infer.rules import RULES
+from ...infer.stack import DEFAULT
+from ...plans.grammar import evaluate
+from ...plans.plan import Plan
+from ...plans.validity import MODEL_RULES, run_values
+from ...runs.inference_run import InferenceRun
+from ...serve.request import CHUNK, Asked
+from ..space import divisors
+from .shared import Shared
+from .times import SearchedServing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from ...models.model import Model
+    from ...systems.system import System
+
+LAYOUT = ("tp", "pp", "dp")
+PLAN_FIELDS = (*LAYOUT, "ep", "micro_batch", "precision")
+FIELDS = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
+"""What may be asked for by `require`."""
+LIMITED = (*LAYOUT, "ep", "micro_batch", "chunk", "batch")
+"""What may have a largest value."""
+CHUNKS = (512, 1024, CHUNK, 8192)
+"""Prompt tokens of an iteration that are tried; a multiple of a tile each."""
+
+
+@dataclass(frozen=True)
+class InferenceQuestion:
+    """What is searched.
+
+    Attributes:
+        model: what runs.
+        system: what it runs on.
+        devices: how many, all of them used.
+        prompt: tokens of each prompt.
+        generate: tokens generated for each.
+        ttft: longest mean time to the first token, in seconds; None: any.
+        tpot: longest mean time of each later token, in seconds; None: any.
+        batch: sequences of a static batch, each tried; none: requests arrive at random, and the largest load is sought.
+        stack: the serving software.
+        values: of other symbols.
+        required: values that a field may take, by field.
+        limits: largest values, by field.
+        shared: what is learnt of replicas.
+    """
+
+    model: Model
+    system: System
+    devices: int
+    prompt: int
+    generate: int
+    ttft: float | None = None
+    tpot: float | None = None
+    batch: tuple[int, ...] = ()
+    stack: str | os.PathLike[str] = DEFAULT
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    shared: Shared = dataclasses.field(default_factory=Shared, compare=False, repr=False)
+
+    @cached_property
+    def base(self) -> InferenceRun:
+        """The run of one sequence on one device: its model and system have the values that were set."""
+        return self.inference({"batch": 1})
+
+    @cached_property
+    def candidates(self) -> dict[str, tuple[Any, ...]]:
+        """The values of every field, in the order in which they are tried."""
+        devices, sizes = divisors(self.devices), self.model.sizes
+        half = sixteen_bits(self.system)
+        narrow = ("fp8",) if "fp8" in self.system.matrix_rates else ()
+        found: dict[str, tuple[Any, ...]] = {
+            **dict.fromkeys(LAYOUT, devices),
+            "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
+            "precision": (half, *narrow),
+            "kv_precision": (half, *narrow),
+        }
+        if self.batch:
+            every = sorted({part for batch in self.batch for part in divisors(batch)})
+            found |= {"batch": self.batch, "micro_batch": tuple(every)}
+        else:
+            found |= {"chunk": CHUNKS}
+        found |= self.required
+        for name, most in self.limits.items():
+            found[name] = tuple(value for value in found[name] if value <= most)
+        return found
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """The fields of every plan of the space, whether it can run or not."""
+        values = self.candidates
+        names = [name for name in values if name not in LAYOUT]
+        for layout in product(*(values[name] for name in LAYOUT)):
+            if layout[0] * layout[1] * layout[2] == self.devices:
+                for rest in product(*(values[name] for name in names)):
+                    yield {**dict(zip(LAYOUT, layout, strict=True)), **dict(zip(names, rest, strict=True))}
+
+    def plan(self, fields: Mapping[str, Any]) -> Plan:
+        """The plan of some fields."""
+        return Plan(**{name: fields[name] for name in PLAN_FIELDS if name in fields})
+
+    def refusal(self, fields: Mapping[str, Any]) -> str | None:
+        """The name of the first rule that a plan breaks; the rules are those of a single inference."""
+        model, plan = self.base.model, self.plan(fields)
+        batch = fields.get("batch", plan.dp)
+        plan = plan.with_micro_batch(max(batch // plan.dp, 1))
+        values = run_values(plan, model.name, model.sizes, self.base.system, (batch, self.prompt + self.generate))
+        values |= {"stages": plan.pp, "vpp": 1}
+        rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
+        return next((rule.name for rule in rules if not evaluate(rule.tree, values)), None)
+
+    def serving(self, fields: Mapping[str, Any]) -> SearchedServing:
+        """The serving system of a plan.
+
+        Raises:
+            InputError: it cannot run.
+        """
+        chunk = fields.get("chunk", CHUNK)
+        return SearchedServing(
+            self.shared,
+            self.model,
+            self.system,
+            self.plan(fields),
+            Asked(self.prompt, self.generate, self.ttft, self.tpot, chunk=chunk),
+            stack=self.stack,
+            kv_precision=fields.get("kv_precision"),
+            values=dict(self.values),
+        )
+
+    def inference(self, fields: Mapping[str, Any]) -> InferenceRun:
+        """The static batch of a plan.
+
+        Raises:
+            InputError: it cannot run.
+        """
+        return InferenceRun(
+            self.model,
+            self.system,
+            self.plan(fields),
+            batch=fields["batch"],
+            prompt=self.prompt,
+            generate=self.generate,
+            stack=self.stack,
+            kv_precision=fields.get("kv_precision"),
+            values=dict(self.values),
+        )

@@ -1,0 +1,109 @@
+"""Times of iterations for many numbers of sequences at once: a search asks for nearly all of them.
+
+The same instructions as those of `batching.engine`, on a block of whole numbers of sequences instead of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ...codegen.interpret import arrays
+from ...serve.engine import ModelTimes
+from ...serve.program import compiled_iterations
+from ...serve.serving import Serving
+from .shared import SharedSteady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...runs.inference_run import InferenceRun
+    from ...serve.program import Evaluator
+    from .shared import Shared, SharedEvaluator
+
+Held = TypeVar("Held")
+BLOCK = 256
+"""Whole numbers of sequences that are computed together."""
+SINGLE = 6
+"""Iterations that are computed one by one before blocks pay."""
+
+
+@dataclass(frozen=True)
+class BlockTimes(ModelTimes):
+    """Iterations of a model without a draft model."""
+
+    blocks: dict[tuple[float, int], list[float]] = field(default_factory=dict)
+
+    def _of(self, kind: str, sequences: float, tokens: float) -> float:
+        if not sequences or sequences % 1:
+            return super()._of(kind, sequences, tokens)
+        if (sequences, tokens) in self.known or len(self.known) < SINGLE:
+            return super()._of(kind, sequences, tokens)
+        number, place = divmod(int(sequences), BLOCK)
+        if (tokens, number) not in self.blocks:
+            some = np.arange(number * BLOCK, (number + 1) * BLOCK, dtype=float)
+            some = np.maximum(some, 1.0)
+            groups = np.minimum(float(self.groups), some)
+            found = block(self.target, kind, decoding=some / groups, chunk_tokens=tokens, groups_in_flight=groups)
+            self.blocks[tokens, number] = np.broadcast_to(found, some.shape).tolist()
+        return self.blocks[tokens, number][place]
+
+
+class SearchedServing(Serving):
+    """A serving system whose iterations are computed by blocks, and shared with equal replicas."""
+
+    def __init__(self, shared: Shared, *arguments: Any, **options: Any) -> None:
+        self.shared = shared
+        super().__init__(*arguments, **options)
+
+    def _evaluator(self, run: InferenceRun) -> SharedEvaluator:
+        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
+        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
+        return self.shared.evaluator(compiled_iterations(run.structure).program, inputs)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.evaluators[0].key  # type: ignore[attr-defined,no-any-return]
+
+    def times(self, length: int) -> ModelTimes:
+        """The iterations; a search has no draft model."""
+        assert not length
+        return known(
+            self.shared.times, (*self._key, self.plan.pp), lambda: BlockTimes(self.evaluators[0], self.plan.pp)
+        )
+
+    def memory(self, length: int) -> dict[str, float]:
+        """Bytes on the fullest device, as `Serving` tells them."""
+        return known(self.shared.memories, self._key, lambda: super(SearchedServing, self).memory(length))
+
+    @cached_property
+    def steady(self) -> SharedSteady | None:
+        """The steady states of a replica; None where not one sequence fits."""
+        if not self.fits:
+            return None
+        engine = self.engine(0)
+        numbers = (engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts, engine.groups, engine.limit)
+        return known(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
+
+
+def known(held: dict[Any, Held], key: Any, make: Callable[[], Held]) -> Held:
+    """What is held under a key, made where it is not there yet."""
+    if key not in held:
+        held[key] = make()
+    return held[key]
+
+
+def block(evaluator: Evaluator, output: str, **values: Any) -> Any:
+    """An output of a program at arrays of some inputs."""
+    program, forward = evaluator.program, arrays().forward
+    found = evaluator.start.copy()
+    for name, value in ({"step_tokens": 1.0} | values).items():
+        if name in program.inputs:
+            found[program.inputs[name]] = value
+    for position, _, operands in evaluator._plan(output):
+        operation = program.instructions[position][0]
+        found[position] = forward[operation](*[found[operand] for operand in operands])
+    return found[program.outputs[output]]

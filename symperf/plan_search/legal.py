@@ -1,0 +1,235 @@
+"""Tables of legal degrees: the rules of `validity` on columns, counted where they refuse, never listed.
+
+A table grows column by column. Each rule is applied as soon as the columns that it reads are there, and what it refuses
+stands for every row that would have grown from it; so hundreds of millions of plans are counted in milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..common.errors import InputError
+from ..plans.plan import Plan
+from ..plans.validity import RULES
+from .space import LARGEST, LAYOUT, layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..plans.grammar import Node
+    from ..plans.rule import Rule
+    from .space import Combination, Form, Question
+
+    Array = np.ndarray[Any, Any]
+
+
+NOTHING_TO_SHARD = "nothing_to_shard"
+"""ZeRO with one replica: the same plan as without."""
+SAME_PLACES = "rank_order_changes_nothing"
+"""Another order of ranks that moves no group to another tier: as the usual order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The degrees of the plans of one form.
+
+    Attributes:
+        columns: values by field, int64 (fractions float64), one row for each choice of degrees.
+        considered: choices of degrees before any rule.
+        rejected: of these, those that a rule refuses whatever the combination, by rule.
+        combinations: those whose plans are rows here.
+        legal: of each combination (a row) at each row of the table (a column).
+        rejections: plans refused by rules that read the choices, by rule.
+    """
+
+    columns: dict[str, Array]
+    considered: int
+    rejected: dict[str, int]
+    combinations: list[Combination]
+    legal: Array
+    rejections: dict[str, int]
+
+    @property
+    def length(self) -> int:
+        """Rows."""
+        return len(self.columns["tp"])
+
+    def degrees(self, row: int) -> dict[str, Any]:
+        """The fields of a row, without `expert_tp`."""
+        return {name: column[row].item() for name, column in self.columns.items() if name != "expert_tp"}
+
+
+def table(question: Question, form: Form, combinations: Sequence[Combination]) -> Table:
+    """The table of a form.
+
+    Args:
+        question: what is searched.
+        form: of the plans.
+        combinations: of this form, whose choices go together.
+    """
+    names = question.constants
+    constants = [dict(zip(names, c.constants, strict=True)) for c in combinations]
+    varying = {name for name in names if len({each[name] for each in constants}) > 1}
+    always = [rule for rule in RULES if not rule.tree.names() & varying]
+    sometimes = [rule for rule in RULES if rule.tree.names() & varying]
+    columns, considered, rejected = _grown(question, form, constants[0] if constants else None, always)
+    length = len(columns["tp"])
+    legal = np.zeros((len(combinations), length), dtype=bool)
+    rejections: dict[str, int] = {}
+    known: dict[tuple[Any, ...], tuple[Array, dict[str, int]]] = {}
+    for k, combination in enumerate(combinations):
+        shards = _shards(question, combination)
+        key = (*combination.constants, shards)
+        if key not in known:
+            good, counts = _applied(sometimes, {**constants[k], **columns}, length)
+            if shards:
+                copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
+                counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
+                good &= copies > 1
+            if _reorders(question, combination):
+                moved = _moved(question, columns)
+                counts |= {SAME_PLACES: int(np.count_nonzero(good & ~moved))}
+                good &= moved
+            known[key] = good, counts
+        legal[k], counts = known[key]
+        for name, n in counts.items():
+            rejections[name] = rejections.get(name, 0) + n
+    return Table(columns, considered, rejected, list(combinations), legal, rejections)
+
+
+def _shards(question: Question, combination: Combination) -> bool:
+    """Whether a combination shards over replicas what another keeps whole."""
+    fields = combination.fields
+    return fields["zero"] > 0 and fields["schedule"] != "dualpipe" and 0 in question.candidates["zero"]
+
+
+def _reorders(question: Question, combination: Combination) -> bool:
+    """Whether a combination has another order of ranks than the usual one, which is searched too."""
+    usual = Plan.__dataclass_fields__["rank_order"].default
+    return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
+
+
+def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
+    """Where another order of ranks can move a group to another tier, so that a step may be faster.
+
+    Data and pipeline must both be there. Nothing moves where the whole plan lies in one scale-up domain, nor where
+    tensor and context fill one: then every step of data or pipeline leaves it, whichever comes first.
+    """
+    system = question.base.system
+    size = system.value("scale_up_size") if len(system.tiers) > 1 else math.inf
+    inside = columns["tp"] * columns["cp"]
+    return (columns["pp"] > 1) & (columns["dp"] > 1) & (inside < size) & (question.devices > size)
+
+
+def _grown(
+    question: Question, form: Form, values: Mapping[str, Any] | None, rules: Sequence[Rule]
+) -> tuple[dict[str, Array], int, dict[str, int]]:
+    """Columns of the rows that the rules allow, how many were considered, and what each rule refused.
+
+    Without `values` no choices go together, and rows are only counted.
+    """
+    layers = question.base.model.sizes["num_layers"]
+    start = [
+        layout
+        for layout in layouts(question)
+        if (layout[2] > 1) is form.parts and not (form.uneven and layers % layout[1] == 0)
+    ]
+    axes = {name: list(question.candidates[name]) for name in question.columns if name not in (*LAYOUT, "expert_tp")}
+    axes["vpp"] = [vpp for vpp in axes["vpp"] if (vpp > 1) is form.interleaved]
+    left = math.prod(len(axis) for axis in axes.values())
+    considered = len(start) * left
+    grown = np.array(start if values is not None else [], dtype=np.int64).reshape(-1, len(LAYOUT))
+    columns: dict[str, Array] = {name: np.ascontiguousarray(grown[:, k]) for k, name in enumerate(LAYOUT)}
+    rejected: dict[str, int] = {}
+    waiting = list(rules)
+    for name in (None, *axes):
+        if name is not None:
+            columns = _crossed(columns, name, axes[name])
+            left //= max(len(axes[name]), 1)
+        if name == "ep":
+            degree = np.where(columns["ep"] > 1, 1, columns["tp"])
+            columns["expert_tp"] = degree if form.expert_tp is None else np.full_like(degree, form.expert_tp)
+        known = {**(values or {}), **columns}
+        now = [rule for rule in waiting if rule.tree.names() <= set(known)]
+        waiting = [rule for rule in waiting if rule not in now]
+        good, counts = _applied(now, known, len(columns["tp"]))
+        columns = {key: column[good] for key, column in columns.items()}
+        for reason, n in counts.items():
+            rejected[reason] = rejected.get(reason, 0) + n * left
+    return {name: columns[name] for name in question.columns}, considered, rejected
+
+
+def _crossed(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> dict[str, Array]:
+    """Every row with each of the values."""
+    length = len(columns["tp"])
+    if length * len(values) > LARGEST:
+        raise InputError(
+            f"search: more than {LARGEST} choices of degrees, expected limits such as --max-pp or fewer values"
+        )
+    kind = np.float64 if name.startswith("overlap") else np.int64
+    crossed = {key: np.repeat(column, len(values)) for key, column in columns.items()}
+    return {**crossed, name: np.tile(np.array(values, dtype=kind), length)}
+
+
+def _applied(rules: Sequence[Rule], values: Mapping[str, Any], length: int) -> tuple[Array, dict[str, int]]:
+    """Which rows hold every rule, and how many each rule was the first to refuse."""
+    good = np.ones(length, dtype=bool)
+    counts: dict[str, int] = {}
+    for rule in rules:
+        with np.errstate(all="ignore"):  # both sides of an `or` are computed
+            holds = np.broadcast_to(np.asarray(holding(rule.tree, values), dtype=bool), (length,))
+        refused = int(np.count_nonzero(good & ~holds))
+        if refused:
+            counts[rule.name] = refused
+            good &= holds
+    return good, counts
+
+
+def holding(node: Node, values: Mapping[str, Any]) -> Any:
+    """The value of an expression on whole columns, exact in int64; of a condition, where it holds.
+
+    >>> from symperf.plans.grammar import predicate
+    >>> holding(predicate("a % b == 0", ["a", "b"], "here"), {"a": np.array([6, 7]), "b": 3}).tolist()
+    [True, False]
+    """
+    if node.operation == "number":
+        return int(node.parts[0]) if node.parts[0].isdigit() else float(node.parts[0])
+    if node.operation == "name":
+        return values[node.parts[0]]
+    parts = [holding(part, values) for part in node.parts]
+    found = parts[0]
+    operation: Any = _VECTOR[node.operation]
+    if len(parts) == 1:
+        return operation(found)
+    for part in parts[1:]:
+        found = operation(found, part)
+    return found
+
+
+_VECTOR: dict[str, Any] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.true_divide,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "power": np.power,
+    "negate": np.negative,
+    "min": np.minimum,
+    "max": np.maximum,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+}

@@ -1,0 +1,283 @@
+"""`symperf.search`: the best plans of a model on a system, for one number of devices or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError
+from ..plans.plan import Plan, positive_integer
+from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
+from .cluster import on_cluster
+from .evaluate import evaluate, laid
+from .rank import by_energy, criterion
+from .request import checked_limits, checked_required, checked_values, contradictions
+from .space import Question
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..models.model import Model
+    from ..runs.training_run import Run
+    from ..systems.system import System
+    from .evaluate import Laid, Progress, Remote
+    from .rank import Criterion
+    from .tally import Kept
+
+MOST = 100_000
+"""Plans that an answer may list."""
+SPARE = 4
+"""More plans than asked for are kept, so that the best by memory of equally fast ones are among them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search over one number of devices found.
+
+    Attributes:
+        space: the plans.
+        tally: the best of them, and counts.
+        whole: whether all was seen.
+    """
+
+    space: Laid
+    tally: Tally
+    whole: bool
+
+    @property
+    def question(self) -> Question:
+        """What was asked."""
+        return self.space.question
+
+    @cached_property
+    def rejected(self) -> dict[str, int]:
+        """Plans that cannot run or do not fit, by reason, most first."""
+        found = dict(self.space.rejected)
+        for name, n in self.tally.rejected.items():
+            found[name] = found.get(name, 0) + n
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The best plans, and what became of the others.
+
+    Attributes:
+        found: by number of devices.
+        criterion: what they are ranked by.
+        top: plans asked for.
+    """
+
+    found: tuple[Found, ...]
+    criterion: Criterion
+    top: int
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """The plans, best first: fields of the plan, devices, time, throughput, MFU, memory and what they rank by."""
+        ranked = [(found, place) for found in self.found for place in range(min(self.top, len(found.tally.best)))]
+        ranked.sort(key=lambda item: self.criterion.score(item[0].question, float(item[0].tally.best.score[item[1]])))
+        return [self._record(found, found.tally.best, place) for found, place in ranked[: self.top]]
+
+    @cached_property
+    def front(self) -> list[dict[str, Any]]:
+        """The plans that no other is as good as in time, memory and devices, fastest first."""
+        points = [
+            (found, place)
+            for found in self.found
+            if found.tally.front is not None
+            for place in range(len(found.tally.front))
+        ]
+
+        def point(item: tuple[Found, int]) -> tuple[float, float, int]:
+            front = item[0].tally.front
+            assert front is not None
+            return float(front.time[item[1]]), float(front.memory[item[1]]), item[0].question.devices
+
+        points.sort(key=point)
+        kept: list[tuple[Found, int]] = []
+        for item in points:
+            mine = point(item)
+            if not any(all(a <= b for a, b in zip(point(other), mine, strict=True)) for other in kept):
+                kept.append(item)
+        return [self._record(found, found.tally.front, place) for found, place in kept if found.tally.front is not None]
+
+    @cached_property
+    def winner(self) -> Run:
+        """The run of the best plan."""
+        return self._best[0].question.run(**self._best[1])
+
+    @cached_property
+    def _best(self) -> tuple[Found, dict[str, Any]]:
+        scores = [
+            (self.criterion.score(found.question, float(found.tally.best.score[0])), k)
+            for k, found in enumerate(self.found)
+            if len(found.tally.best)
+        ]
+        found = self.found[min(scores)[1]]
+        return found, found.space.fields(found.tally.best.place[0])
+
+    @property
+    def winner_fields(self) -> dict[str, Any]:
+        """The fields of the best plan."""
+        return self._best[1]
+
+    @property
+    def best(self) -> Found:
+        """Where the best plan was found."""
+        return self._best[0]
+
+    @cached_property
+    def considered(self) -> int:
+        """Plans of all spaces."""
+        return sum(found.space.considered for found in self.found)
+
+    @cached_property
+    def legal(self) -> int:
+        """Those that can run, if they fit."""
+        return sum(found.space.legal for found in self.found)
+
+    @cached_property
+    def feasible(self) -> int:
+        """Those that can run and fit."""
+        return sum(found.tally.feasible for found in self.found)
+
+    @cached_property
+    def pruned(self) -> int:
+        """Of these, those that a bound proved slower than the best, and whose time was not computed."""
+        return sum(found.tally.pruned for found in self.found)
+
+    @cached_property
+    def rejected(self) -> dict[str, int]:
+        """Plans that cannot run or do not fit, by reason, most first."""
+        total: dict[str, int] = {}
+        for found in self.found:
+            for name, n in found.rejected.items():
+                total[name] = total.get(name, 0) + n
+        return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all plans were seen."""
+        return all(found.whole for found in self.found)
+
+    def _record(self, found: Found, kept: Kept, place: int) -> dict[str, Any]:
+        question, time = found.question, float(kept.time[place])
+        number = int(kept.place[place][0])
+        rate = next(m.scalars["matrix_rate"] for m in found.space.members if m.number == number)
+        return {
+            **found.space.fields(kept.place[place]),
+            "devices": question.devices,
+            "time_s": time,
+            "tokens_per_s": question.batch * question.sequence / time,
+            "mfu": self.winner.value("model_flops") / (time * question.devices * rate),
+            "memory_bytes": float(kept.memory[place]),
+            self.criterion.column: self.criterion.value(question, float(kept.score[place])),
+        }
+
+
+def searched(
+    model: Model,
+    system: System,
+    *,
+    devices: int | Sequence[int],
+    batch: int,
+    sequence: int,
+    top: int = 10,
+    by: str = "time",
+    max_memory: float | str | None = None,
+    require: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    pareto: bool = False,
+    prune: bool = True,
+    values: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    dask: str | None = None,
+) -> Answer:
+    """Search the plans; the arguments are those of `symperf.search`.
+
+    Returns:
+        An answer, which has no plan where none fits.
+
+    Raises:
+        InputError: bad input; constraints that contradict each other.
+    """
+    if positive_integer("top", top) > MOST:
+        raise InputError(f"top: found {top}, expected at most {MOST}")
+    required, most = checked_required(require or {}), checked_limits(limits or {})
+    memory, given = _memory(max_memory), checked_values(values or {})
+    found = []
+    with on_cluster(dask) as remote:
+        for count in _counts(devices):
+            question = Question(
+                model,
+                system,
+                count,
+                positive_integer("batch", batch),
+                positive_integer("sequence", sequence),
+                given,
+                required,
+                most,
+                memory,
+                by_energy(by, system, given),
+            )
+            ranking = criterion(by, question)
+            contradictions(question)
+            found.append(_found(question, top, pareto=pareto, prune=prune, progress=progress, remote=remote))
+            if not found[-1].whole:
+                break
+    return Answer(tuple(found), ranking, top)
+
+
+def answer(model: Model, system: System, **question: Any) -> Answer:
+    """As `searched`, but an answer has a plan, unless the search was interrupted.
+
+    Raises:
+        InputError: bad input; constraints that contradict each other; devices that no plan can use.
+        Unreachable: no plan fits; the message says what would.
+    """
+    answer = searched(model, system, **question)
+    if answer.whole and not answer.feasible:
+        from .failures import fail
+
+        fail(answer.found)
+    return answer
+
+
+def _found(
+    question: Question, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
+) -> Found:
+    space = laid(question)
+    tally = Tally(top + SPARE, [made.length for made in space.tables], len(space.combinations), front=pareto)
+    whole = evaluate(space, tally, prune=prune and not pareto, progress=progress, remote=remote)
+    return Found(space, tally, whole)
+
+
+def _counts(devices: int | Iterable[int]) -> list[int]:
+    single = isinstance(devices, str | bytes) or not hasattr(devices, "__iter__")
+    several = [devices] if single else list(devices)  # type: ignore[arg-type]
+    if not several:
+        raise InputError("devices: found none, expected a number or several")
+    return sorted({positive_integer("devices", count) for count in several})
+
+
+def _memory(given: float | str | None) -> float | None:
+    if given is None:
+        return None
+    from ..systems.system import checked_number
+
+    return checked_number(given, SYSTEM_SYMBOLS["memory_capacity"], "max_memory")
+
+
+def sorted_words(words: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Keywords by what they are: limits (`max_tp`), fields of the plan, and values of symbols.
+
+    >>> sorted_words({"max_tp": 8, "zero": 1, "memory_efficiency": 0.9})
+    ({'tp': 8}, {'zero': 1}, {'memory_efficiency': 0.9})
+    """
+    limits = {name.removeprefix("max_"): value for name, value in words.items() if name.startswith("max_")}
+    require = {name: value for name, value in words.items() if name in Plan.names()}
+    rest = {n: v for n, v in words.items() if n not in require and not n.startswith("max_")}
+    return limits, require, rest

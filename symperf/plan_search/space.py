@@ -1,0 +1,274 @@
+"""The space of a search: what each field of a plan may be, and which choices go together.
+
+Degrees and micro-batches are numbers of a row in a table (`legal`). Every other field is a choice: a combination of
+choices has a structure and numbers of its own. A field that is not named here stays at the plan's default, unless the
+question gives values for it; so a new field of `Plan` can be searched as soon as it exists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..common.errors import InputError
+from ..plans.plan import Plan, attention_of
+from ..plans.structure import Context, RankOrder, Recompute, Schedule
+from ..plans.validity import NAMES, run_values
+from ..runs.training_run import Run
+from ..train.inputs import stated_of, structure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..models.model import Model
+    from ..plans.structure import Structure
+    from ..systems.system import System
+
+LAYOUT = ("tp", "pp", "cp", "dp")
+"""Degrees whose product is the number of devices."""
+DEGREES = (*LAYOUT, "micro_batch", "ep", "vpp")
+FRACTIONS = ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep", "overlap_parameters")
+"""Fields that are columns of the table only where they have several values."""
+STRUCTURAL = (
+    "recompute",
+    "sequence_parallel",
+    "zero",
+    "schedule",
+    "attention",
+    "cp_kind",
+    "uneven_stages",
+    "expert_tp",
+    "rank_order",
+)
+"""Choices that change the structure and no number of a run."""
+LEFT_OUT = {
+    "gpipe": "as fast as 1f1b, and holds at least as many activations",
+    "recompute selective with flash attention": "which keeps no scores, so that nothing is saved",
+    "zero above 0 with one replica": "nothing is sharded",
+}
+"""Plans that can run and that no search needs, each with why; a question that names the value alone gets it."""
+LARGEST = 20_000_000
+"""Rows of a table of legal degrees that a search would hold."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is searched.
+
+    Attributes:
+        model: what is trained.
+        system: what it runs on.
+        devices: how many, all of them used.
+        batch: sequences in the global batch.
+        sequence: tokens in a sequence.
+        values: of other symbols, as for a single run.
+        required: values that a field of the plan may take, by field; the others take all that `candidates` names.
+        limits: largest values of degrees and of the micro-batch.
+        max_memory: bytes on a device that a plan may use; by default its capacity.
+        by_energy: whether plans are ranked by the joules of resources, and not by time.
+    """
+
+    model: Model
+    system: System
+    devices: int
+    batch: int
+    sequence: int
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    max_memory: float | None = None
+    by_energy: bool = False
+
+    def run(self, **fields: Any) -> Run:
+        """The run of one plan.
+
+        Raises:
+            InputError: it cannot run.
+        """
+        return Run(
+            self.model,
+            self.system,
+            Plan(**fields),
+            batch=self.batch,
+            sequence=self.sequence,
+            values=dict(self.values),
+        )
+
+    @cached_property
+    def base(self) -> Run:
+        """The run on one device: its model and system have the values that were set."""
+        return self.run()
+
+    @cached_property
+    def candidates(self) -> dict[str, tuple[Any, ...]]:
+        """The values of every field of the plan, in the order in which they are tried."""
+        found: dict[str, tuple[Any, ...]] = {n: (Plan.__dataclass_fields__[n].default,) for n in Plan.names()}
+        found |= _degrees(self) | _choices(self) | dict(self.required)
+        for name, most in self.limits.items():
+            found[name] = tuple(value for value in found[name] if value <= most)
+        return found
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The fields that a table has columns for, and `expert_tp`."""
+        return (*DEGREES, *(name for name in FRACTIONS if len(self.candidates[name]) > 1), "expert_tp")
+
+    @cached_property
+    def capacity(self) -> float:
+        """Bytes of a device."""
+        return self.base.system.value("memory_capacity")
+
+    @cached_property
+    def constants(self) -> tuple[str, ...]:
+        """Names that rules read and that no column gives."""
+        return tuple(name for name in NAMES if name not in self.columns)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What combinations of choices agree in where their plans share a table of degrees.
+
+    Attributes:
+        parts: sequences are in parts: cp is above 1, else it is 1.
+        interleaved: vpp is above 1, else it is 1.
+        uneven: stages differ by a layer: pp does not divide the layers.
+        expert_tp: the tensor-parallel degree inside an expert, if it is given.
+    """
+
+    parts: bool
+    interleaved: bool
+    uneven: bool
+    expert_tp: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """Choices, with the reason if they do not go together.
+
+    Attributes:
+        number: in the order of the search.
+        form: of the table that its plans are rows of.
+        fields: of the plan, without the columns of the table.
+        constants: what rules read of it, in the order of the question's `constants`.
+        structure: of its plans; None where the choices do not go together.
+        refusal: why they do not.
+    """
+
+    number: int
+    form: Form
+    fields: dict[str, Any]
+    constants: tuple[Any, ...]
+    structure: Structure | None
+    refusal: str = ""
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """The choices that numbers of a run may depend on, beside those that `check_combination` and rules know."""
+        return tuple(value for name, value in self.fields.items() if name not in STRUCTURAL)
+
+
+def combinations(question: Question) -> list[Combination]:
+    """Every combination of the choices of a question, in the order of the candidates."""
+    values = question.candidates
+    names = [name for name in Plan.names() if name not in question.columns or name == "expert_tp"]
+    found: list[Combination] = []
+    for chosen in product(*(values[name] for name in names)):
+        fields = dict(zip(names, chosen, strict=True))
+        for parts in (False, True):
+            if not parts and fields["cp_kind"] != values["cp_kind"][0]:
+                continue  # of a whole sequence there is one kind
+            form = Form(parts, fields["schedule"] == "interleaved", fields["uneven_stages"], fields["expert_tp"])
+            if _has_rows(question, form) and not _needless(question, fields):
+                found.append(_combination(question, len(found), form, fields))
+    return found
+
+
+def _has_rows(question: Question, form: Form) -> bool:
+    values = question.candidates
+    return (
+        any((cp > 1) is form.parts for cp in values["cp"])
+        and any((vpp > 1) is form.interleaved for vpp in values["vpp"])
+        and not (form.uneven and form.interleaved)
+    )
+
+
+def _needless(question: Question, fields: Mapping[str, Any]) -> bool:
+    """Whether another combination is the same in everything: selective recomputation of what is never kept."""
+    return (
+        fields["attention"] == "flash"
+        and fields["recompute"] == "selective"
+        and "none" in question.candidates["recompute"]
+    )
+
+
+def _combination(question: Question, number: int, form: Form, fields: dict[str, Any]) -> Combination:
+    model, system = question.base.model, question.base.system
+    work = (question.batch, question.sequence)
+    try:
+        plan = Plan(**fields, **_smallest(form))
+        structure = structure_of(model, system, plan, stated_of(question.values))
+    except InputError as error:
+        return Combination(number, form, fields, (), None, str(error))
+    rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
+    return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
+
+
+def _smallest(form: Form) -> dict[str, Any]:
+    """Degrees with which a plan of the form is one."""
+    return {"tp": 2, "pp": 2, "cp": 2 if form.parts else 1, "vpp": 2 if form.interleaved else 1, "micro_batch": 1}
+
+
+# --- candidates
+
+
+def _degrees(question: Question) -> dict[str, tuple[Any, ...]]:
+    devices, sizes = divisors(question.devices), question.base.model.sizes
+    return {
+        **dict.fromkeys(LAYOUT, devices),
+        "micro_batch": divisors(question.batch),
+        "vpp": divisors(sizes["num_layers"]),
+        "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
+    }
+
+
+def _choices(question: Question) -> dict[str, tuple[Any, ...]]:
+    (dropout, *_) = question.required.get("dropout", (None,))
+    usual = attention_of(Plan(dropout=dropout), question.base.model)
+    return {
+        "recompute": get_args(Recompute),
+        "sequence_parallel": (False, True),
+        "zero": (0, 1, 2, 3),
+        "schedule": tuple(name for name in get_args(Schedule) if name not in LEFT_OUT),
+        "attention": tuple(dict.fromkeys((usual, "flash"))),
+        "cp_kind": get_args(Context)[1:],
+        "uneven_stages": (False, True),
+        "rank_order": get_args(RankOrder) if len(question.base.system.tiers) > 1 else get_args(RankOrder)[:1],
+    }
+
+
+def divisors(n: int) -> tuple[int, ...]:
+    """Every divisor, in rising order.
+
+    >>> divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    low = [k for k in range(1, int(n**0.5) + 1) if n % k == 0]
+    return tuple(sorted({*low, *(n // k for k in low)}))
+
+
+def layouts(question: Question) -> Iterator[tuple[int, ...]]:
+    """Every way to use all devices: degrees in the order of `LAYOUT`."""
+    tp, pp, cp, dp = (sorted(set(question.candidates[name])) for name in LAYOUT)
+    known = set(dp)
+    for first in tp:
+        for second in pp:
+            share, left = divmod(question.devices, first * second)
+            if left:
+                continue
+            for third in cp:
+                rest, left = divmod(share, third)
+                if not left and rest in known:
+                    yield first, second, third, rest

@@ -1,0 +1,115 @@
+"""The structural choices that give a cost its form; everything else is a number bound to a symbol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from ..models.configs import Architecture
+    from ..systems.system import System
+    from .plan import Plan
+
+Attention = Literal["eager", "flash"]
+Recompute = Literal["none", "selective", "full"]
+Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"]
+Context = Literal["none", "ring", "all-to-all", "all-gather"]
+Stages = Literal["even", "uneven", "given"]
+Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
+RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+Products = Literal["half", "fp8", "fp4"]
+"""Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
+MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "none")
+"""Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
+OFFLOADS = ("activations", "optimizer", "weights")
+"""What the host may keep, in the order in which it is written."""
+ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
+STATED = ("host_latency", "overhead_latency", "jitter")
+"""Symbols that are 0 unless a run states them; only then the step has their terms."""
+SENT = ("dispatch_element_bytes", "combine_element_bytes")
+"""Formats of transfers of experts, there and back: that of activations unless a run states them."""
+SPLIT = (*ZERO_BUBBLE, "dualpipe")
+"""Schedules that take gradients of inputs and of weights apart."""
+
+
+def sent_of(stated: Container[str]) -> tuple[str, ...]:
+    """The formats of transfers of experts among the names of values that a run states.
+
+    >>> sent_of({"dispatch_element_bytes": 1.0, "gradient_bytes": 2.0})
+    ('dispatch_element_bytes',)
+    """
+    return tuple(name for name in SENT if name in stated)
+
+
+def rank_order_of(plan: Plan, system: System) -> RankOrder:
+    """The order of ranks in the form of the cost: that of the plan where there are two tiers, else the usual one."""
+    return plan.rank_order if len(system.tiers) > 1 else "tp-cp-dp-pp"  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One form of a training step's cost. Equal structures share one compiled program.
+
+    Attributes:
+        architecture: of the model.
+        attention: eager (scores stored) or flash.
+        recompute: what the backward pass computes again.
+        sequence_parallel: norms, dropouts and residuals are sharded over the tensor-parallel group.
+        schedule: of the pipeline.
+        zero: ZeRO stage, 0 to 3.
+        dropout: whether dropouts run and keep masks.
+        loss_scaling: whether gradients are unscaled, as FP16 needs.
+        quantised: matrix products pay for whole tiles and waves.
+        l2: the L2 cache is a level of the roofline.
+        tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
+        in_switch: the switch of a scale-up domain can add.
+        power_limited: power bounds lasting products in 16 bits.
+        context: how attention runs over a sequence in parts; "none" if sequences are whole.
+        stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
+        node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
+        hybrid: state is sharded inside groups of replicas, and whole in each of them.
+        optimizer: what updates the weights.
+        products: format of the products of linear layers.
+        some_layers: full recomputation is of a given number of layers of each stage only.
+        offload: what the host keeps, some of `OFFLOADS`.
+        overheads: the run states what launches by the host, other software or stragglers add.
+        rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
+        sent: formats of transfers of experts that the run states, some of `SENT`.
+    """
+
+    architecture: Architecture
+    attention: Attention
+    recompute: Recompute
+    sequence_parallel: bool
+    schedule: Schedule
+    zero: int
+    dropout: bool
+    loss_scaling: bool
+    quantised: bool
+    l2: bool
+    tiers: int
+    context: Context = "none"
+    stages: Stages = "even"
+    hybrid: bool = False
+    node_limited: bool = False
+    optimizer: Optimizer = "adam"
+    products: Products = "half"
+    some_layers: bool = False
+    offload: tuple[str, ...] = ()
+    overheads: bool = False
+    rank_order: RankOrder = "tp-cp-dp-pp"
+    in_switch: bool = False
+    power_limited: bool = False
+    sent: tuple[str, ...] = ()
+
+    @property
+    def splits(self) -> bool:
+        """Whether gradients of inputs and of weights are passes of their own."""
+        return self.schedule in SPLIT
+
+    def key(self) -> str:
+        """The structure as canonical text."""
+        return json.dumps(asdict(self), sort_keys=True)

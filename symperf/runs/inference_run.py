@@ -1,0 +1,222 @@
+"""`InferenceRun`: prefill and generation of a batch on a system under a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from ..common.errors import InputError, nearest, shown
+from ..infer.binding import INFERENCE_LIMITS, Work, bind
+from ..infer.compile import compile_inference, inference_memory_program
+from ..infer.formats import format_of
+from ..infer.rules import check
+from ..infer.stack import DEFAULT, Stack
+from ..infer.structure import structure_of
+from ..plans.plan import Plan, positive_integer
+from ..systems.system import checked_number
+from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
+from ..train.inputs import MODEL_SIZES, resized
+from .full_run import FullRun
+
+if TYPE_CHECKING:
+    import os
+
+    from ..codegen.program import Program
+    from ..evaluation.base_run import Row
+    from ..models.model import Model
+    from ..operations.compiled import Compiled
+    from ..operations.schedule import Node
+    from ..systems.system import System
+    from ..systems.system_symbols import Quantity
+
+WORK = ("batch", "prompt", "generate")
+OPTIONS = ("stack", "kv_precision")
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One operation of a phase.
+
+    Attributes:
+        phase: "prefill" or "decode".
+        name: its path in the phase.
+        m: rows of a product's result; None where the operation is no product.
+        n: columns.
+        k: length of the contracted dimension.
+        count: executions on the way of the batch through all stages, over all steps.
+        time_s: seconds of all executions.
+        bound: the resource with the largest share of the time.
+    """
+
+    phase: str
+    name: str
+    m: int | None
+    n: int | None
+    k: int | None
+    count: float
+    time_s: float
+    bound: str | None
+
+
+class InferenceRun(FullRun):
+    """The cost of a batch of prompts and of what is generated for them, symbolic and bound.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how it is laid out; what only training has is ignored, with a warning.
+        batch: sequences, over all replicas.
+        prompt: tokens of each prompt.
+        generate: tokens generated for each; prefill yields the first.
+        stack: name of a serving software's profile, or the path of one.
+        kv_precision: format of the cache; by default 16 bits.
+        values: values of other symbols, by name.
+        free: names of symbols that stay symbols.
+
+    Raises:
+        InputError: an impossible plan, an unknown name or a value out of range.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        system: System,
+        plan: Plan,
+        *,
+        batch: int,
+        prompt: int,
+        generate: int,
+        stack: str | os.PathLike[str] = DEFAULT,
+        kv_precision: str | None = None,
+        values: dict[str, Any] | None = None,
+        free: frozenset[str] = frozenset(),
+    ) -> None:
+        self.given = dict(values or {})
+        self.work = Work(
+            positive_integer("batch", batch), positive_integer("prompt", prompt), positive_integer("generate", generate)
+        )
+        self.stack_name, self.kv_precision = stack, kv_precision
+        self.stack = Stack.load(stack)
+        sizes, figures, own = _sorted_values(self.given)
+        self.base_model, self.base_system, self.base_plan = model, system, plan
+        self.model = resized(model, sizes) if sizes else model
+        self.system = system.with_values(figures, format_of(plan, system)[2]) if figures else system
+        self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
+        self.warnings = check(self.plan, self.model, self.system, self.work)
+        self.structure = structure_of(self.model, self.system, self.plan, self.stack, own)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, own)
+        self.free_names = free
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The compiled structure."""
+        return compile_inference(self.structure)
+
+    def schedule_tree(self) -> Node:
+        """The schedule tree of both phases."""
+        from ..infer.build import tree
+
+        return tree(self.structure)
+
+    def memory_forms(self) -> dict[str, Any]:
+        """The closed form of every named term of the memory."""
+        from ..infer.footprint import footprint
+
+        return footprint(self.structure)
+
+    def quantities(self) -> dict[str, Quantity]:
+        """The quantities of the system and of the serving software, by name."""
+        formats = self.stack.sent_in(format_of(self.plan, self.system)[0])
+        return {**super().quantities(), **self.stack.quantities, **formats}
+
+    def _memory_program(self) -> Program:
+        return inference_memory_program(self.structure)
+
+    def bind(self, **values: Any) -> Self:
+        """The same run with other values of plan fields, work, options or symbols.
+
+        Raises:
+            InputError: an unknown name, with the nearest, or a value out of range.
+        """
+        plan_fields = {name: value for name, value in values.items() if name in Plan.names()}
+        own = {name: values.get(name, getattr(self.work, name)) for name in WORK}
+        rest = {n: v for n, v in values.items() if n not in plan_fields and n not in (*WORK, *OPTIONS)}
+        return type(self)(
+            self.base_model,
+            self.base_system,
+            dataclasses.replace(self.base_plan, **plan_fields),
+            **own,
+            stack=values.get("stack", self.stack_name),
+            kv_precision=values.get("kv_precision", self.kv_precision),
+            values=self.given | rest,
+            free=self.free_names - set(values),
+        )
+
+    def _with_free(self, free: frozenset[str]) -> Self:
+        return type(self)(
+            self.base_model,
+            self.base_system,
+            self.base_plan,
+            **dataclasses.asdict(self.work),
+            stack=self.stack_name,
+            kv_precision=self.kv_precision,
+            values=self.given,
+            free=free,
+        )
+
+    # --- what only an inference can tell
+
+    def operations(self) -> list[Operation]:
+        """Every operation of each phase with its shape, executions, seconds and bound."""
+        return [self._operation(row) for row in self.table()]
+
+    def _operation(self, row: Row) -> Operation:
+        phase, _, name = row.name.partition("/")
+        outputs = self.compiled.program.outputs
+        shape = {
+            letter: math.ceil(self.value(key)) if (key := f"term/{row.name}/{letter}") in outputs else None
+            for letter in "mnk"
+        }
+        return Operation(phase, name, **shape, count=row.count, time_s=row.time_s, bound=row.bound)
+
+    def fitting_sequences(self) -> int:
+        """Sequences of this prompt and generation that the memory of one replica holds, weights and activations apart.
+
+        0 where the weights alone do not fit. An encoder alone keeps no cache, but activations of each sequence.
+        """
+        kept = ("kv_cache",) if self.generates else ("activations", "workspace/fragmentation")
+        bytes_kept = sum(value for name, value in self.memory_terms().items() if name.startswith(kept))
+        held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
+        left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
+        return max(0, math.floor(left / (bytes_kept / held)))
+
+    @property
+    def generates(self) -> bool:
+        """Whether tokens are generated; an encoder alone has no decode step and no time of one."""
+        return bool(self.structure.generates)
+
+    def __repr__(self) -> str:
+        work = ", ".join(f"{name}={getattr(self.work, name)}" for name in WORK)
+        return f"InferenceRun({self.model.name} on {self.system.name}, {self.plan}, {work}, stack={self.stack.name})"
+
+
+def _sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
+    """Values by where they belong: the model's sizes, the system's figures, what formats and stack bind."""
+    sizes, figures, own = {}, {}, {}
+    for name, value in values.items():
+        if name in MODEL_SIZES:
+            sizes[name] = positive_integer(name, value)
+        elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
+            figures[name] = value
+        elif name in INFERENCE_LIMITS:
+            own[name] = checked_number(value, INFERENCE_LIMITS[name], f"set: {name}")
+        else:
+            if name in Plan.names() or name in WORK:
+                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
+                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
+            known = [*MODEL_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *INFERENCE_LIMITS, *Plan.names(), *WORK, *OPTIONS]
+            hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
+            raise InputError(f"set: unknown symbol {shown(name)}{hint}")
+    return sizes, figures, own

@@ -1,0 +1,151 @@
+"""The mixers of one iteration: over caches and states of decoding sequences, and over chunks of prompts.
+
+What a kind of layer attends to (all keys, a window, latents) or keeps (a state) is that of the layers of an inference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from ..formulas.generation import decode as dec
+from ..formulas.generation import serving as srv
+from ..formulas.kernels import attention as att
+from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels import windows
+from ..formulas.language.atoms import Max, Min, less_one
+from ..formulas.language.symbols import (
+    activation_bytes,
+    chunk_tokens,
+    chunks,
+    decoding,
+    generate,
+    kv_bytes,
+    kv_lora_rank,
+    prompt,
+    qk_nope_head_dim,
+    qk_rope_head_dim,
+    sliding_window,
+    statistic_bytes,
+    step_tokens,
+    v_head_dim,
+)
+from ..infer.latent import LatentAttention
+from ..infer.layer import Layer
+from ..infer.recurrent import Recurrent
+from ..operations.schedule import Demand, Op
+from ..operations.shapes import FLOPS_PER_ELEMENT
+
+if TYPE_CHECKING:
+    from ..infer.attention import CachedAttention, SoftmaxAttention
+    from ..operations.schedule import Sequence
+
+NEW_TOKENS = {"decode": decoding * step_tokens, "prefill": chunk_tokens}
+NEW_TOKENS["mixed"] = NEW_TOKENS["decode"] + NEW_TOKENS["prefill"]
+"""New tokens of each kind of iteration."""
+PIECE = prompt / chunks
+"""Tokens of a chunk."""
+COUNT = chunk_tokens / PIECE
+"""Chunks of one kernel."""
+CONTEXT = (prompt + PIECE) / 2
+"""Keys that are there for a chunk, the mean over a prompt's chunks."""
+
+
+class IterationLayer(Layer):
+    """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
+
+    def tree(self) -> Sequence:
+        """The layer around its mixer."""
+        core: list[Op | None] = []
+        if self.phase != "prefill":
+            core += self.decoded()
+        if self.phase != "decode":
+            core += self.chunked()
+        return self.layer(*core)
+
+    def decoded(self) -> list[Op | None]:
+        """The mixer over the new tokens of decoding sequences."""
+        match self.mixer:
+            case None:
+                return []
+            case Recurrent() as mixer:
+                return mixer.step(decoding, step_tokens)
+            case LatentAttention() as mixer:
+                return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
+            case mixer:
+                return [mean_step(mixer)]
+
+    def chunked(self) -> list[Op | None]:
+        """The mixer over the chunks of prompts."""
+        match self.mixer:
+            case None:
+                return []
+            case Recurrent() as mixer:
+                return resumed(mixer)
+            case LatentAttention() as mixer:
+                return latent_chunk(mixer)
+            case mixer if self.fusion.fused_prefill:
+                return [chunk_attention(mixer)]
+            case mixer:
+                return list(stored_chunk(mixer))
+
+
+def mean_step(mixer: CachedAttention) -> Op:
+    """Attention of a step over contexts that are spread evenly over a generation's.
+
+    A step of several tokens does the work of each, and reads the cache once.
+    """
+    steps = Max(1, less_one(generate))
+    op = mixer.growing((steps, prompt + 1), decoding, step_tokens)
+    return dataclasses.replace(op, time=op.time / steps, summed=False)
+
+
+def resumed(mixer: Recurrent) -> list[Op | None]:
+    """The scan of the chunks, which starts from the states that earlier chunks have left."""
+    read = mixer.kept(COUNT)
+    *before, scan = mixer.scan(COUNT, PIECE)
+    assert scan is not None
+    return [*before, mixer.kernels.stream(mixer.path("state_read"), read, read, 0), scan]
+
+
+def chunk_attention(mixer: SoftmaxAttention) -> Op:
+    """Causal attention of the chunks, the mean over a prompt's."""
+    heads, kv_heads, width = mixer.heads, mixer.units, mixer.value_width
+    work = att.attention_flops(COUNT, PIECE, (prompt + 1) / 2, heads, width)
+    keys = CONTEXT
+    if mixer.windowed:
+        pairs = mixer.visible_pairs(prompt) / chunks
+        work = windows.masked_attention_flops(COUNT, pairs, heads, width)
+        keys = Min(CONTEXT, PIECE + sliding_window)
+    traffic = dec.chunk_attention_bytes(COUNT, PIECE, keys, heads, kv_heads, width, activation_bytes, kv_bytes)
+    traffic += COUNT * PIECE * heads * statistic_bytes
+    op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic)
+    if mixer.windowed:
+        return op
+    time = srv.chunked_attention_time(COUNT, prompt, chunks, heads, kv_heads, width, activation_bytes, kv_bytes)
+    return Op(op.path, time, Demand(work, traffic))
+
+
+def stored_chunk(mixer: SoftmaxAttention) -> list[Op]:
+    """The same as two products with a softmax between them, over the mean context of a chunk."""
+    groups, path, kernels = COUNT * mixer.heads, mixer.path("core"), mixer.layer.kernels
+    scores = groups * PIECE * CONTEXT
+    kinds = {"left": activation_bytes, "right": activation_bytes}
+    return [
+        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.value_width, groups, **kinds),
+        kernels.stream(f"{path}/softmax", 2 * scores * activation_bytes, scores, FLOPS_PER_ELEMENT["softmax"]),
+        kernels.matmul(f"{path}/context", PIECE, mixer.value_width, CONTEXT, groups, **kinds),
+    ]
+
+
+def latent_chunk(latent: LatentAttention) -> list[Op | None]:
+    """Expanded attention of the chunks; keys and values of earlier chunks are expanded again for each."""
+    widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+    work = mla.expanded_attention_flops(COUNT, PIECE, (prompt + 1) / 2, latent.heads, *widths)
+    traffic = mla.expanded_attention_bytes(COUNT, PIECE, CONTEXT, latent.heads, *widths, activation_bytes)
+    expanded = latent.heads * (qk_nope_head_dim + v_head_dim)
+    kernels = latent.layer.kernels
+    return [
+        kernels.matmul(latent.path("latent_up"), COUNT * CONTEXT, expanded, kv_lora_rank),
+        kernels.flash(latent.path("chunk"), work, traffic),
+    ]

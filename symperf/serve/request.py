@@ -1,0 +1,69 @@
+"""What is asked of a serving system, checked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..common.errors import InputError, shown
+from ..plans.plan import positive_integer
+
+CHUNK = 2048
+"""Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
+LONGEST_DRAFT = 64
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requests, their targets and the policy.
+
+    Attributes:
+        prompt: tokens of each prompt.
+        generate: tokens generated for each.
+        ttft: longest mean time to the first token, in seconds; None: any.
+        tpot: longest mean time of each later token, in seconds; None: any.
+        load: requests that arrive in a second, at all replicas; None: the largest is sought.
+        chunk: prompt tokens that an iteration may process.
+        acceptance: probability that a drafted token is accepted.
+        draft_length: tokens drafted for each step.
+    """
+
+    prompt: int
+    generate: int
+    ttft: float | None = None
+    tpot: float | None = None
+    load: float | None = None
+    chunk: int = CHUNK
+    acceptance: float | None = None
+    draft_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("prompt", "generate", "chunk"):
+            object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        for name in ("ttft", "tpot"):
+            if (value := getattr(self, name)) is not None and not (_real(value) and value > 0):
+                raise InputError(f"{name}: found {shown(value)}, expected seconds above 0")
+        if self.load is not None and not (_real(self.load) and self.load >= 0):
+            raise InputError(f"load: found {shown(self.load)}, expected requests a second, 0 or more")
+
+    def check_draft(self, *, drafted: bool) -> None:
+        """Refuse half of a question about speculative decoding.
+
+        Raises:
+            InputError: acceptance or draft length is missing, out of range, or there is no draft model.
+        """
+        given = [name for name in ("acceptance", "draft_length") if getattr(self, name) is not None]
+        if not drafted:
+            if given:
+                raise InputError(f"{given[0]}: means something with a draft model only, found none (draft)")
+            return
+        if self.acceptance is None:
+            raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
+        if not (_real(self.acceptance) and 0 < self.acceptance < 1):
+            raise InputError(f"acceptance: found {shown(self.acceptance)}, expected a probability between 0 and 1")
+        if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
+            raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")
+
+
+def _real(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,275 @@
+"""`Serving`: a model on a system under a plan, with requests that arrive at random."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..infer.rules import require_decoder
+from ..infer.stack import DEFAULT
+from ..runs.inference_run import InferenceRun
+from .engine import Engine, ModelTimes
+from .limits import Largest, Targets, largest_load
+from .point import Point, point
+from .pools import Pools, pools
+from .program import Evaluator, compiled_iterations, form
+from .steady import Steady
+
+if TYPE_CHECKING:
+    import os
+
+    from ..models.model import Model
+    from ..plans.plan import Plan
+    from ..systems.system import System
+    from .request import Asked
+
+CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Loads of the throughput-latency curve, over the capacity."""
+DRAFTS = range(1, 17)
+"""Draft lengths among which the best is sought."""
+
+
+class Serving:
+    """Continuous batching with chunked prefill in a steady state.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how a replica is laid out, and how many there are (`dp`).
+        asked: the requests, targets and policy.
+        draft: a draft model for speculative decoding; it runs on the same devices under the same plan.
+        stack: name of a serving software's profile, or the path of one.
+        kv_precision: format of the cache; by default 16 bits.
+        values: values of other symbols, by name.
+
+    Raises:
+        InputError: an impossible plan, an unknown name or a value out of range.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        system: System,
+        plan: Plan,
+        asked: Asked,
+        *,
+        draft: Model | None = None,
+        stack: str | os.PathLike[str] = DEFAULT,
+        kv_precision: str | None = None,
+        values: dict[str, Any] | None = None,
+    ) -> None:
+        asked.check_draft(drafted=draft is not None)
+        require_decoder(model)
+        if draft is not None:
+            require_decoder(draft)
+        ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
+        plan = dataclasses.replace(plan, micro_batch=None)
+        self.asked, self.plan = asked, plan
+        work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
+        options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
+        self.run = InferenceRun(model, system, plan, **work, **options)
+        self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
+        self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
+        if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
+            self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
+        self.targets = Targets(asked.ttft, asked.tpot)
+        self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
+        self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+
+    # --- the engine
+
+    @cached_property
+    def draft_length(self) -> int:
+        """Tokens drafted for each step: those asked for, or the best at one sequence; 0 without a draft model."""
+        if self.draft is None:
+            return 0
+        return self.asked.draft_length or self.best_draft_length
+
+    @cached_property
+    def best_draft_length(self) -> int:
+        """The draft length of the least time per token of a request alone."""
+        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self._tokens_of_a_step(length))
+
+    def _tokens_of_a_step(self, length: int) -> float:
+        if not length:
+            return 1.0
+        assert self.asked.acceptance is not None
+        return form("expected_tokens", acceptance=self.asked.acceptance, draft_length=length)
+
+    @cached_property
+    def evaluators(self) -> list[Evaluator]:
+        """The iterations of the model, and of the draft model where there is one."""
+        return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
+
+    def _evaluator(self, run: InferenceRun) -> Evaluator:
+        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
+        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
+        return Evaluator(compiled_iterations(run.structure).program, inputs)
+
+    def times(self, length: int) -> ModelTimes:
+        """The iterations with a draft length; 0: without a draft model."""
+        target, draft = self.evaluators[0], self.evaluators[1] if length else None
+        return ModelTimes(target, self.plan.pp, draft, length)
+
+    def memory(self, length: int) -> dict[str, float]:
+        """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
+        steps = [length + 1.0, 1.0][: 2 if length else 1]
+        names = ("weights", "fixed", "sequence")
+        return {
+            name: sum(
+                each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
+            )
+            for name in names
+        }
+
+    def cache_bytes(self, what: str) -> float:
+        """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
+        return sum(each(f"cache/{what}") for each in self.evaluators)
+
+    def limit(self, length: int) -> int:
+        """Sequences that the memory of a replica holds; 0 where the model does not fit."""
+        found = self.memory(length)
+        return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Bytes of memory of a device."""
+        return self.run.bound["memory_capacity"][0]
+
+    def engine(self, length: int) -> Engine:
+        """A replica with a draft length."""
+        limit = self.limit(length)
+        return Engine(
+            self.times(length),
+            self.asked.prompt,
+            self.asked.generate,
+            (self.asked.generate - 1) / self._tokens_of_a_step(length),
+            self.chunks,
+            max(1, min(self.chunk_prompts, limit // self.plan.pp)),
+            self.plan.pp,
+            limit,
+        )
+
+    @cached_property
+    def steady(self) -> Steady | None:
+        """The steady states of a replica; None where not one sequence fits."""
+        return Steady(self.engine(self.draft_length)) if self.fits else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a device holds its part of the model and of one sequence."""
+        return self.limit(self.draft_length) > 0
+
+    # --- answers
+
+    @cached_property
+    def largest(self) -> Largest | None:
+        """The largest load of a replica within the targets; None where the model does not fit."""
+        if self.steady is None:
+            return None
+        return largest_load(self.steady, self.targets, self._steps_per_token)
+
+    @property
+    def _steps_per_token(self) -> float:
+        return 1 / self._tokens_of_a_step(self.draft_length)
+
+    def point(self, load: float) -> Point:
+        """All answers at a load, requests a second at all replicas."""
+        return point(self, load)
+
+    @cached_property
+    def answer(self) -> Point | None:
+        """The answers at the load that is asked for, or else at the largest.
+
+        None where there is none, or the largest is the capacity, where waits have no bound.
+        """
+        if self.asked.load is not None:
+            return self.point(self.asked.load) if self.fits else None
+        if self.largest is None or self.largest.load is None or self.largest.state is None:
+            return None
+        return self.point(self.largest.load * self.plan.dp)
+
+    @cached_property
+    def curve(self) -> list[Point]:
+        """Points from a light load to nearly the capacity."""
+        if self.steady is None:
+            return []
+        return [self.point(part * self.steady.capacity.load * self.plan.dp) for part in CURVE]
+
+    @cached_property
+    def pools(self) -> Pools | None:
+        """Prefill and decode on instances of their own."""
+        if self.steady is None or (transfer := self.transfer_s) is None:
+            return None
+        return pools(self.steady.engine, self.targets, transfer, self.plan.dp)
+
+    @property
+    def transfer_s(self) -> float | None:
+        """Seconds to send a prompt's cache to other devices, over the widest network; None without one."""
+        tiers = self.run.system.tiers
+        if not tiers:
+            return None
+        given, tier = self.run.bound, tiers[-1]
+        return form(
+            "cache_transfer_time",
+            cache_bytes=self.cache_bytes("prompt"),
+            link_bandwidth=given[f"{tier}_bandwidth"][0] * given[f"{tier}_efficiency"][0],
+            link_latency=given[f"{tier}_latency"][0],
+        )
+
+    def speculation(self) -> dict[str, float] | None:
+        """What drafting brings to a request alone; None without a draft model or later tokens."""
+        if self.draft is None or self.asked.generate == 1:
+            return None
+        length = self.draft_length
+        plain = self.times(0).decode(1.0)
+        verify = self.evaluators[0]("decode", decoding=1.0, step_tokens=length + 1.0, groups_in_flight=1.0)
+        draft = (self.times(length).decode(1.0) - verify) / length
+        best = self.best_draft_length
+
+        def speedup(k: int) -> float:
+            return plain * self._tokens_of_a_step(k) / self.times(k).decode(1.0)
+
+        assert self.asked.acceptance is not None
+        return {
+            "tokens_per_step": self._tokens_of_a_step(length),
+            "draft_cost": draft / plain,
+            "verify_cost": verify / plain,
+            "speedup": form(
+                "speculative_speedup",
+                acceptance=self.asked.acceptance,
+                draft_length=length,
+                draft_time=draft,
+                verify_time=verify,
+                decode_time=plain,
+            ),
+            "best_draft_length": best,
+            "best_speedup": speedup(best),
+        }
+
+    def shares(self, found: Point) -> dict[str, float] | None:
+        """The share of each resource in the mean iteration of the model at a point; None where it is saturated."""
+        state = found.state
+        if state is None:
+            return None
+        kind = "prefill" if self.asked.generate == 1 else "mixed"
+        groups = min(float(self.plan.pp), 1 + state.decoding)
+        values = {
+            "decoding": (1 + state.decoding) / groups,
+            "chunk_tokens": state.chunk_tokens,
+            "step_tokens": self.draft_length + 1.0,
+            "groups_in_flight": groups,
+        }
+        resources = compiled_iterations(self.run.structure).resources
+        weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
+        total = dict.fromkeys(sorted(set(resources.values())), 0.0)
+        for name, part in ((kind, weight), ("decode", 1 - weight)):
+            if part:
+                for resource, share in self.evaluators[0].shares(name, resources, **values).items():
+                    total[resource] += part * share
+        return total
+
+    def __repr__(self) -> str:
+        return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

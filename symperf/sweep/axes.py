@@ -1,0 +1,308 @@
+"""The axes of a sweep: numbers, ranges, choices, and several symbols zipped along one axis.
+
+Values are checked here, one symbol at a time, by the rules of a single run; what depends on several symbols is checked
+point by point, by the rules of `validity`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..common.errors import InputError, nearest, shown
+from ..models.model import Model
+from ..plans.plan import PRECISIONS, TRAINING_PRECISIONS, Plan, positive_integer
+from ..systems.system import System, checked_number
+from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
+from ..systems.units import COUNT
+from ..train.binding import DEFAULTS
+from ..train.inputs import TRAINED_SIZES, limits_of, size
+
+CHOICES = (
+    "model",
+    "system",
+    "recompute",
+    "sequence_parallel",
+    "zero",
+    "schedule",
+    "precision",
+    "attention",
+    "dropout",
+    "rank_order",
+    "optimizer",
+    "offload",
+    "recompute_layers",
+)
+"""Axes of choices: each value has a structure, or numbers, of its own."""
+DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "batch", "sequence", "encoder_sequence")
+FRACTIONS = ("overlap_tp", "overlap_dp")
+NUMERIC = (*DEGREES, *FRACTIONS, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
+LONGEST = 10**7
+"""Values of one axis."""
+SCALES = ("linear", "log")
+_RANGE = ("from", "to", "count", "step", "powers_of", "scale")
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One dimension of a sweep.
+
+    Attributes:
+        name: of the dimension.
+        members: what varies along it, by symbol: float64 or int64 arrays, or tuples of choices; all of one length.
+    """
+
+    name: str
+    members: Mapping[str, np.ndarray[Any, Any] | tuple[Any, ...]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.members.values())))
+
+
+@dataclass(frozen=True)
+class Zip:
+    """Symbols that vary together along one axis: `shape=Zip(tp=[1, 2, 4], pp=[4, 2, 1])`."""
+
+    members: Mapping[str, Any]
+
+    def __init__(self, **members: Any) -> None:
+        object.__setattr__(self, "members", members)
+
+
+def linear(first: float, last: float, count: int) -> np.ndarray[Any, Any]:
+    """Evenly spaced values, both ends included.
+
+    >>> linear(1, 3, 5).tolist()
+    [1.0, 1.5, 2.0, 2.5, 3.0]
+    """
+    return np.linspace(first, last, count)
+
+
+def logarithmic(first: float, last: float, count: int) -> np.ndarray[Any, Any]:
+    """Values in a constant ratio, both ends included.
+
+    >>> logarithmic(1, 16, 3).tolist()
+    [1.0, 4.0, 16.0]
+    """
+    return np.geomspace(first, last, count)
+
+
+def powers(base: int, first: int, last: int) -> list[int]:
+    """`first`, and times `base` again and again up to `last`.
+
+    >>> powers(2, 1, 8)
+    [1, 2, 4, 8]
+    """
+    found = [first]
+    while found[-1] * base <= last:
+        found.append(found[-1] * base)
+    return found
+
+
+def axis(name: str, given: Any, extras: Iterable[str] = ()) -> Axis:
+    """The axis that a value stands for.
+
+    Args:
+        name: of the symbol, or any name for a `Zip`.
+        given: a list, range or array of values; a range as a mapping (`from`, `to`, and `count`, `step` or
+            `powers_of`); a `Zip`, or a mapping with the one key `zip`.
+        extras: names that are no symbols, but stand in expressions.
+
+    Raises:
+        InputError: an unknown symbol, an empty or reversed axis, a value of the wrong kind or out of range.
+    """
+    where = f"axis {name}"
+    if isinstance(given, Mapping) and set(given) == {"zip"}:
+        if not isinstance(given["zip"], Mapping):
+            raise InputError(f"{where}: zip is {shown(given['zip'])}, expected lists by name")
+        given = Zip(**given["zip"])
+    if not isinstance(given, Zip):
+        return Axis(name, {name: values(name, given, where, extras)})
+    if not given.members:
+        raise InputError(f"{where}: zips nothing, expected lists by name")
+    if name in (*CHOICES, *NUMERIC) and name not in given.members:
+        raise InputError(f"{where}: a zipped axis needs a name that is no symbol, or that of one of its symbols")
+    members = {key: values(key, value, f"{where}: {key}", extras, unique=False) for key, value in given.members.items()}
+    lengths = {key: len(value) for key, value in members.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(
+            f"{where}: {', '.join(f'{key} has {n} values' for key, n in lengths.items())}, expected as many of each"
+        )
+    return Axis(name, members)
+
+
+def values(
+    name: str, given: Any, where: str, extras: Iterable[str] = (), *, unique: bool = True
+) -> np.ndarray[Any, Any] | tuple[Any, ...]:
+    """The checked values of one symbol along an axis.
+
+    Raises:
+        InputError: naming the axis, what was found and what was expected.
+    """
+    if isinstance(given, Mapping):
+        given = _range(name, given, where)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(f"{where}: found {shown(given)}, expected a list of values or a range")
+    if not isinstance(given, Sequence | np.ndarray):
+        given = list(given)
+    if len(given) == 0:
+        raise InputError(f"{where}: is empty, expected one value or more")
+    if len(given) > LONGEST:
+        raise InputError(f"{where}: has {len(given)} values, expected at most {LONGEST}")
+    if name in CHOICES:
+        found: np.ndarray[Any, Any] | tuple[Any, ...] = tuple(choice(name, value, where) for value in given)
+        repeated = [c for k, c in enumerate(found) if c in found[:k]]
+    elif name in NUMERIC or name in extras:
+        found = numbers(name, given, where)
+        repeated = _repeated(found) if unique else []
+    else:
+        raise InputError(f"{where}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
+    if unique and repeated:
+        raise InputError(f"{where}: {shown(label(repeated[0]))} comes twice, expected it once")
+    return found
+
+
+def choice(name: str, value: Any, where: str) -> Any:
+    """One checked value of an axis of choices; models and systems are loaded.
+
+    Raises:
+        InputError: it is not one of the choices.
+    """
+    try:
+        if name == "model":
+            return value if isinstance(value, Model) else Model.load(value)
+        if name == "system":
+            return value if isinstance(value, System) else System.load(value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if name == "precision" and value in PRECISIONS and value not in TRAINING_PRECISIONS:
+            raise InputError(f"found {shown(value)}, expected {' or '.join(TRAINING_PRECISIONS)} in training")
+        if name == "schedule" and value == "interleaved":
+            Plan(schedule=value, vpp=2, pp=2)
+            return value
+        return getattr(Plan(**{name: value}), name)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def label(value: Any) -> Any:
+    """How a choice is written in a table: the name of a model or system, or the value itself."""
+    return value.name if isinstance(value, Model | System) else value
+
+
+def numbers(name: str, given: Any, where: str) -> np.ndarray[Any, Any]:
+    """The checked values of a symbol that has numbers: int64 for counts, else float64.
+
+    Raises:
+        InputError: a value that is no number, or that a single run would refuse.
+    """
+    if isinstance(given, range):
+        given = np.arange(given.start, given.stop, given.step)
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1 or given.dtype.kind not in "iuf":
+            raise InputError(f"{where}: found an array of {given.dtype} with {given.ndim} dimensions, expected numbers")
+        found = given.astype(np.float64)
+    else:
+        found = np.array([_number(name, value, where) for value in given], dtype=np.float64)
+    finite = found[np.isfinite(found)]
+    probes = [*found[~np.isfinite(found)][:1], *finite[finite % 1 != 0][:1], *finite[finite != 0][:1]]
+    if finite.size:
+        probes += [finite.min(), finite.max(), finite[np.argmin(np.abs(finite))]]
+        if (finite > 0).any():
+            probes.append(finite[finite > 0].min())
+    for probe in probes:
+        plain = probe.item()
+        one(name, int(plain) if plain.is_integer() else plain, where)
+    limits = limits_of(name)
+    count = name in (*DEGREES, *TRAINED_SIZES) or (limits is not None and limits.dimension is COUNT)
+    if count or (name not in NUMERIC and not (finite % 1).any()):
+        return found.astype(np.int64)
+    return found
+
+
+def one(name: str, value: Any, where: str) -> float:
+    """The SI value of one number, or of a text with a unit, as a single run takes it.
+
+    Raises:
+        InputError: it is out of range, or of the wrong kind.
+    """
+    try:
+        if name in TRAINED_SIZES:
+            return size(name, value)
+        if name in DEGREES:
+            return positive_integer(name, value)
+        if name in FRACTIONS:
+            return float(getattr(Plan(**{name: value}), name))
+        limits = limits_of(name)
+        if limits is not None:
+            return checked_number(value, limits, name)
+    except InputError as error:
+        raise InputError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"{where}: found {shown(value)}, expected a finite number")
+    return float(value)
+
+
+def _number(name: str, value: Any, where: str) -> float:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) is int or type(value) is float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise InputError(f"{where}: found {shown(value)}, expected a number within the range of a float") from None
+    return one(name, value, where)
+
+
+def _range(name: str, given: Mapping[str, Any], where: str) -> Any:
+    for key in given:
+        if key not in _RANGE:
+            raise InputError(f"{where}: unknown key {shown(key)}{nearest(str(key), _RANGE)}")
+    missing = [key for key in ("from", "to") if key not in given]
+    how = [key for key in ("count", "step", "powers_of") if key in given]
+    if missing or len(how) != 1:
+        raise InputError(
+            f"{where}: found {shown(dict(given))}, expected from, to and one of count, step, powers_of"
+            + (f" (no {missing[0]})" if missing else "")
+        )
+    if name in CHOICES:
+        raise InputError(f"{where}: a range of choices, expected a list")
+    first, last = (_number(name, given[key], f"{where}: {key}") for key in ("from", "to"))
+    if first > last or (first == last and given.get("count", 1) != 1):
+        raise InputError(f"{where}: is reversed or empty: from {first:g} to {last:g}, expected from below to")
+    scale = given.get("scale", "linear")
+    if scale not in SCALES or (scale == "log" and how != ["count"]):
+        raise InputError(f"{where}: scale is {shown(scale)}, expected linear, or log with count")
+    by = given[how[0]]
+    if isinstance(by, bool) or not isinstance(by, int | float) or not math.isfinite(by) or by <= 0:
+        raise InputError(f"{where}: {how[0]} is {shown(by)}, expected a number above 0")
+    if how == ["count"]:
+        if by % 1 or by > LONGEST:
+            raise InputError(f"{where}: count is {shown(by)}, expected a whole number from 1 to {LONGEST}")
+        if scale == "log" and first <= 0:
+            raise InputError(f"{where}: from is {first:g}, expected a number above 0 on a log scale")
+        return (logarithmic if scale == "log" else linear)(first, last, int(by))
+    if how == ["powers_of"]:
+        if by < 2 or by % 1 or first < 1 or first % 1:
+            raise InputError(
+                f"{where}: powers of {by:g} from {first:g}, expected whole numbers: 2 or more from 1 or more"
+            )
+        return powers(int(by), int(first), int(last))
+    steps = math.floor((last - first) / by * (1 + 1e-12))
+    if steps >= LONGEST:
+        raise InputError(f"{where}: has {steps + 1} values, expected at most {LONGEST}")
+    return first + by * np.arange(steps + 1)
+
+
+def _repeated(found: np.ndarray[Any, Any]) -> list[Any]:
+    steps = np.diff(found)
+    if (steps > 0).all() or (steps < 0).all():
+        return []
+    unique, counts = np.unique(found, return_counts=True)
+    if unique.size == found.size:
+        return []
+    return [unique[counts > 1][0].item()]

@@ -1,0 +1,4 @@
+"""Devices, their networks and memories, quantities with units, and profiles of training software.
+
+Imports `common`.
+"""

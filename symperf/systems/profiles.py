@@ -1,0 +1,31 @@
+"""Where named profiles of software lie, and how a name or a path finds one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..common.errors import InputError, nearest, shown
+
+
+def names_in(catalogue: Path) -> list[str]:
+    """The profiles of a folder of the catalogue, sorted."""
+    return sorted(path.stem for path in catalogue.glob("*.toml"))
+
+
+def locate(source: object, catalogue: Path) -> Path:
+    """The file that a name of a folder's profile, or a path, means.
+
+    Raises:
+        InputError: neither, with the nearest name.
+    """
+    names = names_in(catalogue)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"stack: found {shown(source)}, expected {' or '.join(names)}, or the path of a .toml file")
+    text = os.fspath(source)
+    if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
+        return Path(text)
+    key = text.strip().casefold()
+    if key not in names:
+        raise InputError(f"stack: found {shown(text)}, expected {' or '.join(names)}{nearest(key, names)}")
+    return catalogue / f"{key}.toml"

@@ -1,0 +1,150 @@
+"""Training software as a named profile: what share of a device's efficiencies its kernels reach, each with its source.
+
+A system's efficiencies are those of the best published kernels. Software of another generation has others:
+FlashAttention in Triton, say, or FlashAttention-2 on a device that has a third. A profile multiplies the efficiencies
+by shares.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..common.errors import InputError, nearest, shown
+from ..common.frozen import Frozen
+from .profiles import locate, names_in
+from .system import parse_file, quantity_of, text_of
+from .system_symbols import Limits, Quantity
+from .units import FRACTION
+
+if TYPE_CHECKING:
+    import os
+
+    from .system import System
+
+CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks" / "training"
+SHARE: Final = Limits(FRACTION, 1e-3, 1.0)
+SCALED: Final = (
+    "matrix_efficiency",
+    "sustained_efficiency",
+    "fp8_efficiency",
+    "vector_efficiency",
+    "memory_efficiency",
+    "attention_efficiency",
+    "attention_backward_efficiency",
+    "scale_up_efficiency",
+    "scale_out_efficiency",
+)
+"""Efficiencies of which a profile may state a share."""
+_ENTRY: Final = ("efficiency", "systems", "value", "low", "high", "source")
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of one efficiency that a software reaches.
+
+    Attributes:
+        efficiency: its name.
+        systems: names of the systems that it holds for; none are all.
+        quantity: value, spread and source.
+    """
+
+    efficiency: str
+    systems: tuple[str, ...]
+    quantity: Quantity
+
+    def applies(self, system: System) -> bool:
+        """Whether it holds for a system."""
+        return not self.systems or system.name in self.systems
+
+
+@dataclass(frozen=True)
+class Software:
+    """A training software.
+
+    Attributes:
+        name: of the profile.
+        title: what it stands for.
+        source: where its kernels are read.
+        shares: of efficiencies.
+    """
+
+    name: str
+    title: str
+    source: str
+    shares: tuple[Share, ...]
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> Software:
+        """The profile of a catalogue name or of a TOML file.
+
+        Raises:
+            InputError: one line with the file, the key, what was found and what was expected.
+
+        >>> Software.load("flash-attention-2").shares[0].efficiency
+        'attention_efficiency'
+        """
+        return _read(locate(source, CATALOGUE))
+
+    def on(self, system: System) -> System:
+        """The system with the efficiencies that this software reaches on it."""
+        quantities = dict(system.quantities)
+        for share in self.shares:
+            if share.applies(system) and share.efficiency in quantities:
+                quantities[share.efficiency] = _times(quantities[share.efficiency], share.quantity, self.name)
+        return dataclasses.replace(system, quantities=Frozen(quantities))
+
+
+def names() -> list[str]:
+    """The profiles that come with symperf, sorted."""
+    return names_in(CATALOGUE)
+
+
+def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
+    """A share of a quantity; relative spreads add in quadrature."""
+
+    def end(which: str) -> float:
+        far = [getattr(q, which) or q.value for q in (quantity, share)]
+        spread = math.hypot(*(math.log(e / q.value) for e, q in zip(far, (quantity, share), strict=True)))
+        return value * math.exp(-spread if which == "low" else spread)
+
+    value = quantity.value * share.value
+    source = f"{share.value:.3g} of {quantity.value:.3g} under {name} ({share.source}); {quantity.source}"
+    return Quantity(value, source, end("low"), min(end("high"), 1.0))
+
+
+def _read(path: Path) -> Software:
+    label = path.name if path.parent == CATALOGUE else str(path)
+    table = parse_file(path, label)
+    known = ("name", "title", "source", "share")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+    if "name" not in table:
+        raise InputError(f"{label}: missing name")
+    entries = table.get("share", [])
+    if not isinstance(entries, list):
+        raise InputError(f"{label}: share: found {shown(entries)}, expected tables [[share]]")
+    name = text_of(table, "name", label)
+    shares = tuple(_share(entry, label) for entry in entries)
+    return Software(name, text_of(table, "title", label) or name, text_of(table, "source", label), shares)
+
+
+def _share(entry: Any, label: str) -> Share:
+    if not isinstance(entry, dict):
+        raise InputError(f"{label}: share: found {shown(entry)}, expected a table of {', '.join(_ENTRY)}")
+    for key in entry:
+        if key not in _ENTRY:
+            raise InputError(f"{label}: share: unknown key {shown(key)}{nearest(key, _ENTRY)}")
+    efficiency = entry.get("efficiency")
+    if efficiency not in SCALED:
+        hint = nearest(efficiency, SCALED) if isinstance(efficiency, str) else ""
+        raise InputError(f"{label}: share: efficiency: found {shown(efficiency)}, expected {' or '.join(SCALED)}{hint}")
+    systems = entry.get("systems", [])
+    if not isinstance(systems, list) or not all(isinstance(name, str) and name for name in systems):
+        raise InputError(f"{label}: share: systems: found {shown(systems)}, expected a list of names")
+    numbers = {key: entry[key] for key in ("value", "low", "high", "source") if key in entry}
+    return Share(efficiency, tuple(systems), quantity_of(numbers, SHARE, label, f"share of {efficiency}"))

@@ -1,0 +1,406 @@
+"""A system: one device, its memory levels, the network tiers around it, and how much of each is attainable.
+
+A system is read from the catalogue or from a TOML file. Every value carries its source. What a system does
+not say follows from a stated rule (`ASSUMED`, `vector_rate`) that is named in the value's source and in
+`warnings`, or it is refused; nothing comes from another part unless the file names that part as its `base`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ..common.errors import InputError, nearest, shown
+from ..common.frozen import Frozen
+from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Limits, Quantity, vector_rate
+from .units import BANDWIDTH, BYTES, COUNT, FRACTION, RATE, Dimension, parse, scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "systems"
+_REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
+_TEXTS: Final = ("name", "title", "aliases", "base")
+_MAX_BYTES: Final = 1_000_000
+
+
+class ChipMaker(Protocol):
+    """What makes chips from budgets: `symperf.Technology`."""
+
+    def chip(self, **budget: Any) -> Any:
+        """A chip, whose `system(name)` is the system around it."""
+
+
+@dataclass(frozen=True, repr=False)
+class System:
+    """A device, its memory levels, its network and the attainable share of each; immutable, SI units.
+
+    `levels`, `quantised`, `tiers`, `in_switch` and `power_limited` decide which terms the formulas have. `levels`
+    ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that matrix
+    products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" first.
+    """
+
+    name: str
+    title: str
+    matrix_rates: Mapping[str, Quantity]
+    quantities: Mapping[str, Quantity]
+    levels: tuple[str, ...]
+    quantised: bool
+    tiers: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def in_switch(self) -> bool:
+        """Whether switches of a scale-up domain add: `switch_efficiency` is given."""
+        return "switch_efficiency" in self.quantities
+
+    @property
+    def power_limited(self) -> bool:
+        """Whether power bounds lasting products before their tiles do: `sustained_efficiency` is given."""
+        return "sustained_efficiency" in self.quantities
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> System:
+        """Load the system of a catalogue name, an alias in any case, or a TOML file (a path).
+
+        >>> System.load("a100-80gb-sxm").value("memory_bandwidth")
+        2039000000000.0
+
+        Raises:
+            InputError: one line with the file, the key, what was found and what was expected.
+        """
+        raw = _read(_locate(source), ())
+        return _build(raw)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], label: str = "system") -> System:
+        """The system that a TOML file with this table describes; a relative base counts from the working folder.
+
+        Raises:
+            InputError: as of a file; the line begins with `label`.
+        """
+        return _build(_read_table(dict(table), label, Path(f"{label}.toml"), ()))
+
+    @classmethod
+    def from_technology(cls, technology: ChipMaker, name: str = "generated", **budget: Any) -> System:
+        """The system of a chip that a technology and a budget give, with the technology's memory and network.
+
+        Args:
+            technology: a logic node with a memory and networks (`symperf.technology.Technology`).
+            name: of the system.
+            budget: what `Technology.chip` takes: `die_area`, `power`, shares, counts.
+
+        Raises:
+            InputError: a budget that holds no core, no memory or more than there is.
+        """
+        made: System = technology.chip(**budget).system(name)
+        return made
+
+    def value(self, name: str) -> float:
+        """Return the SI value of one symbol; matrix rates have their own method.
+
+        Raises:
+            InputError: no such symbol (the nearest names are listed), or this system does not have it.
+        """
+        if name in self.quantities:
+            return self.quantities[name].value
+        if name == "matrix_rate":
+            raise InputError(f"system {self.name}: matrix_rate depends on the precision: {_listed(self.matrix_rates)}")
+        if name in SYMBOLS:
+            raise InputError(f"system {self.name}: {name} is not given; set it, or use a system that has it")
+        raise InputError(f"system {self.name}: no symbol {shown(name)}{nearest(name, SYMBOLS)}")
+
+    def matrix_rate(self, precision: str) -> Quantity:
+        """Return the dense peak FLOP/s in one precision; no precision stands in for another.
+
+        Raises:
+            InputError: not a precision, or one that the part does not have (those that it has are listed).
+        """
+        if precision in self.matrix_rates:
+            return self.matrix_rates[precision]
+        near = "" if precision in PRECISIONS else nearest(precision, PRECISIONS)
+        raise InputError(
+            f"system {self.name}: no matrix_rate for precision {shown(precision)}; "
+            f"it has {_listed(self.matrix_rates)}{near}"
+        )
+
+    def with_values(self, values: Mapping[str, object], precision: str, where: str = "set") -> System:
+        """Return the system with some values replaced; `matrix_rate` is that of `precision`.
+
+        Raises:
+            InputError: a value that a system file could not have either, or an unknown name.
+        """
+        raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities))
+        for key, entry in values.items():
+            if key == "matrix_rate":
+                raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)
+            elif key in SYMBOLS:
+                raw.values[key] = quantity_of(entry, SYMBOLS[key], where, key)
+            else:
+                raise InputError(f"{where}: no symbol {shown(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
+        return _build(raw)
+
+    def __repr__(self) -> str:
+        """Show the rates, the memory, the network and the number of warnings."""
+        rates = ", ".join(f"{p} {scaled(q.value, RATE)}" for p, q in self.matrix_rates.items())
+        memory = (
+            f"{scaled(self.value('memory_capacity'), BYTES)} at {scaled(self.value('memory_bandwidth'), BANDWIDTH)}"
+        )
+        network = "".join(
+            f", {tier} {scaled(self.value(tier + '_bandwidth'), BANDWIDTH)}"
+            + (f" x {self.value('scale_up_size'):.0f}" if tier == "scale_up" else "")
+            for tier in self.tiers
+        )
+        return f"System({self.name}: {rates}; {memory}{network}; {len(self.warnings)} warnings)"
+
+
+def catalogue_names() -> list[str]:
+    """List the names of the systems that come with symperf, sorted."""
+    return sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+
+
+@dataclass
+class _Raw:
+    """Checked values of one file and of its bases, before the default rules."""
+
+    label: str
+    name: str
+    title: str
+    rates: dict[str, Quantity] = field(default_factory=dict)
+    values: dict[str, Quantity] = field(default_factory=dict)
+
+
+@cache
+def _aliases() -> dict[str, Path]:
+    """Map every alias, in lower case, to its catalogue file. Reads them all, so once and only if needed."""
+    found: dict[str, Path] = {}
+    for name in catalogue_names():
+        path = CATALOGUE / f"{name}.toml"
+        for alias in parse_file(path, path.name).get("aliases", []):
+            found[alias.casefold()] = path
+    return found
+
+
+def _locate(source: object, folder: Path | None = None, where: str = "system") -> Path:
+    """Find the file that a name or path means; a relative path counts from `folder`."""
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"{where}: found {shown(source)}, expected a catalogue name or the path of a .toml file")
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        raise InputError(f"{where}: found {shown(text)}, expected text, not bytes")
+    if not isinstance(source, str) or text.endswith(".toml") or "/" in text or os.sep in text:
+        return (folder or Path()) / text
+    key = text.strip().casefold()
+    direct = CATALOGUE / f"{key}.toml"
+    if key in catalogue_names():
+        return direct
+    if key in _aliases():
+        return _aliases()[key]
+    known = [*catalogue_names(), *_aliases()]
+    raise InputError(
+        f"{where}: no system {shown(text)} in the catalogue, and not the path of a .toml file"
+        f"{nearest(key, known) or '; known: ' + ', '.join(catalogue_names())}"
+    )
+
+
+def parse_file(path: Path, label: str) -> dict[str, Any]:
+    """Read the TOML table of a file."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{label}: is a folder, expected a .toml file")
+        if not path.is_file():
+            raise InputError(f"{label}: no such file, expected a .toml file")
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
+            raise InputError(f"{label}: has {size} bytes, expected a system description of at most {_MAX_BYTES}")
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{label}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{label}: byte {error.start} is not UTF-8, expected a text file in UTF-8") from error
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{label}: not valid TOML: {' '.join(str(error).split())}") from error
+
+
+def _read(path: Path, seen: tuple[Path, ...]) -> _Raw:
+    """Read the values of a file on top of those of its base."""
+    label = path.name if path.parent == CATALOGUE else str(path)
+    return _read_table(parse_file(path, label), label, path, seen)
+
+
+def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path, ...]) -> _Raw:
+    """Read the values of a table, as of the file `path`, on top of those of its base."""
+    known = [*_TEXTS, "matrix_rate", *SYMBOLS]
+    for key in table:
+        if key not in known:
+            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+    names = {key: text_of(table, key, label) for key in ("name", "title", "base")}
+    _check_aliases(table.get("aliases", []), label)
+    if names["base"]:
+        base = _locate(names["base"], path.parent, f"{label}: base")
+        resolved = path.resolve()
+        if base.resolve() in (*seen, resolved):
+            chain = " -> ".join(p.name for p in (*seen, resolved, base.resolve()))
+            raise InputError(f"{label}: base: found a cycle {chain}, expected a chain that ends")
+        if not base.exists():
+            raise InputError(
+                f"{label}: base: no such file {base}, expected a catalogue name or the path of a .toml file"
+            )
+        raw = _read(base, (*seen, resolved))
+        raw.name = names["name"] or path.stem
+        raw.title = names["title"] or f"{raw.name}, after {raw.title}"
+    else:
+        raw = _Raw(label, names["name"], names["title"] or names["name"])
+        if not raw.name:
+            raise InputError(f'{label}: no name, expected name = "..." (or base = "..." to start from a system)')
+    raw.label = label
+    rates = table.get("matrix_rate", {})
+    if not isinstance(rates, dict):
+        raise InputError(
+            f"{label}: matrix_rate: found {shown(rates)}, expected a table by precision "
+            'such as { bf16 = "312 TFLOP/s" }'
+        )
+    for precision, entry in rates.items():
+        if precision not in PRECISIONS:
+            raise InputError(
+                f"{label}: matrix_rate: unknown precision {shown(precision)}, expected one of "
+                f"{', '.join(PRECISIONS)}{nearest(precision, PRECISIONS)}"
+            )
+        raw.rates[precision] = quantity_of(entry, MATRIX_RATE, label, f"matrix_rate.{precision}")
+    for key in SYMBOLS.keys() & table.keys():
+        raw.values[key] = quantity_of(table[key], SYMBOLS[key], label, key)
+    return raw
+
+
+def text_of(table: dict[str, Any], key: str, label: str) -> str:
+    """Check a text: empty where the key is absent, never empty where it is there."""
+    text = table.get(key, "")
+    if not isinstance(text, str) or (key in table and not text.strip()):
+        raise InputError(f"{label}: {key}: found {shown(text)}, expected a text that is not empty")
+    return text
+
+
+def _check_aliases(aliases: object, label: str) -> None:
+    if not isinstance(aliases, list) or not all(isinstance(a, str) and a for a in aliases):
+        raise InputError(f"{label}: aliases: found {shown(aliases)}, expected a list of names")
+
+
+def quantity_of(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
+    """Check a value: a number in SI units, a text with a unit, or a table that adds source, low, high."""
+    user = f"set by the user: {label}:{key}"
+    if not isinstance(entry, dict):
+        return Quantity(checked_number(entry, symbol, f"{label}: {key}"), user)
+    keys = ("value", "source", "low", "high")
+    for part in entry:
+        if part not in keys:
+            raise InputError(f"{label}: {key}: unknown key {shown(part)}{nearest(part, keys) or ', expected value'}")
+    if "value" not in entry:
+        raise InputError(f"{label}: {key}: no value, expected {{ value = ..., source = ... }}")
+    numbers = {
+        p: checked_number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry
+    }
+    if list(numbers.values()) != sorted(numbers.values()):
+        raise InputError(f"{label}: {key}: found {shown(numbers)}, expected low <= value <= high")
+    source = text_of(entry, "source", f"{label}: {key}") or user
+    return Quantity(numbers["value"], " ".join(source.split()), numbers.get("low"), numbers.get("high"))
+
+
+def checked_number(entry: object, symbol: Limits, where: str) -> float:
+    """The SI value of a number, or of a text with a unit, within the limits of its symbol.
+
+    Raises:
+        InputError: it is something else; the line begins with `where`.
+
+    """
+    dimension = symbol.dimension
+    expected = f"expected a {dimension.name} such as {dimension.example}"
+    if isinstance(entry, str):
+        try:
+            value = parse(entry, dimension)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+    elif isinstance(entry, int | float) and not isinstance(entry, bool):
+        try:
+            value = float(entry)
+        except OverflowError:
+            value = math.inf
+    else:
+        raise InputError(f"{where}: found {shown(entry)} of type {type(entry).__name__}, {expected}")
+    if not math.isfinite(value) or value < 0 or (value == 0 and not symbol.zero):
+        sign = "not negative" if symbol.zero else "above zero"
+        raise InputError(f"{where}: found {shown(entry)}, {expected}, finite and {sign}")
+    if dimension is COUNT and value != int(value):
+        raise InputError(f"{where}: found {shown(entry)}, {expected}")
+    if value != 0 and not symbol.low <= value <= symbol.high:
+        raise InputError(
+            f"{where}: found {shown(entry)}, {expected}, between {scaled(symbol.low, dimension)} and "
+            f"{scaled(symbol.high, dimension)}{_hint(dimension)}"
+        )
+    return value
+
+
+def _hint(dimension: Dimension) -> str:
+    if dimension is FRACTION:
+        return ' (a share of the data-sheet figure; write 80 % as 0.8 or "80 %")'
+    unit = _si(dimension)
+    return "" if dimension is COUNT or not unit else f" (a bare number is in {unit}: is the unit missing?)"
+
+
+def _si(dimension: Dimension) -> str:
+    return next(unit for unit, factor in dimension.units.items() if factor == 1.0)
+
+
+def _build(raw: _Raw) -> System:
+    """Build the system of checked values: what must be there is, and default rules fill in the rest."""
+    missing = [*([] if raw.rates else ["matrix_rate"]), *(k for k in _REQUIRED if k not in raw.values)]
+    if missing:
+        raise InputError(f"{raw.label}: missing {', '.join(missing)}; a system needs matrix_rate, {_listed(_REQUIRED)}")
+    given = raw.values
+    for key in SYMBOLS:
+        if key in given and (needs := SYMBOLS[key].needs) and needs not in given:
+            raise InputError(f"{raw.label}: {key}: given without {needs}, expected both")
+    values: dict[str, Quantity] = {}
+    for key, symbol in SYMBOLS.items():
+        if key in given:
+            values[key] = given[key]
+        elif key == "vector_rate":
+            values[key] = vector_rate(raw.rates)
+        elif key in ASSUMED and (not symbol.needs or symbol.needs in given):
+            value, low, high, statistic = ASSUMED[key]
+            values[key] = Quantity(value, f"assumed: {statistic}", low, high)
+    tiers = tuple(tier for tier in ("scale_up", "scale_out") if f"{tier}_bandwidth" in given)
+    return System(
+        name=raw.name,
+        title=raw.title,
+        matrix_rates=Frozen({p: raw.rates[p] for p in PRECISIONS if p in raw.rates}),
+        quantities=Frozen(values),
+        levels=("memory", "l2") if "l2_bandwidth" in given else ("memory",),
+        quantised="compute_units" in given,
+        tiers=tiers,
+        warnings=tuple(_warnings(values, given, tiers)),
+    )
+
+
+def _warnings(values: Mapping[str, Quantity], given: Mapping[str, Quantity], tiers: tuple[str, ...]) -> Iterator[str]:
+    for key, quantity in values.items():
+        if quantity.source.startswith("assumed:") or (key not in given and quantity.source.startswith("derived:")):
+            yield f"{key} = {scaled(quantity.value, SYMBOLS[key].dimension)} is not measured; {quantity.source}"
+    if "compute_units" not in given:
+        yield "compute_units is not given: matrix products are smooth, without tiles and waves"
+    if "l2_bandwidth" not in given:
+        yield "l2_bandwidth is not given: the roofline has no L2 level"
+    if len(tiers) < 2:
+        missing = "scale_out_bandwidth" if tiers else "scale_up_bandwidth"
+        yield f"{missing} is not given: plans cannot go beyond {'one scale-up domain' if tiers else 'one device'}"
+
+
+def _listed(names: Mapping[str, Quantity] | tuple[str, ...]) -> str:
+    return ", ".join(names)

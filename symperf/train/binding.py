@@ -1,0 +1,148 @@
+"""Where names meet numbers: the value and the provenance of every symbol that a run binds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..plans.plan import STATE_BYTES
+from ..plans.structure import SENT
+from ..systems.system_symbols import Limits
+from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
+
+if TYPE_CHECKING:
+    from ..models.model import Model
+    from ..operations.compiled import Bound
+    from ..plans.plan import Plan
+    from ..systems.system import System
+
+LOW_PRECISIONS = ("fp8", "fp4")
+"""Precisions of the products of linear layers alone."""
+MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
+SENT_IN_16_BITS = "Megatron-Core sends no FP8 (core/transformer/moe/fused_a2a.py at 02ad939b)"
+SENT_IN_FP8 = "DeepSeek-V3 sends FP8 (report section 3.3.3), 1.03125 B with DeepEP's FP32 scale for each 128 values"
+
+DEFAULTS: dict[str, tuple[float, str]] = {
+    **{name: (float(value), MEGATRON) for name, value in STATE_BYTES.items()},
+    "statistic_bytes": (4.0, "softmax statistics and logits of the loss in FP32, as in Megatron-LM"),
+    "dispatch_element_bytes": (2.0, f"as activations: {SENT_IN_16_BITS}; {SENT_IN_FP8}"),
+    "combine_element_bytes": (
+        2.0,
+        "as activations: also DeepSeek-V3 combines in BF16 (report section 3.3.3)",
+    ),
+    "index_bytes": (8.0, "token indices are 64-bit integers in PyTorch"),
+    "tile_long": (256.0, CUTLASS),
+    "tile_wide": (128.0, CUTLASS),
+    "tile_narrow": (64.0, CUTLASS),
+    "state_bytes": (4.0, "recurrent states and decays in FP32, as mamba_ssm and flash-linear-attention keep them"),
+    "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
+    "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
+    "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
+    "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
+    "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
+    **STATE_DEFAULTS,
+}
+"""Symbols that neither model, system nor plan binds: value and provenance."""
+
+COUNT_OF_REALS = replace(FRACTION, name="factor", example="1.2")
+_ELEMENT_BYTES = replace(BYTES, example="2 B")
+_ELEMENT, _TILE = Limits(_ELEMENT_BYTES, 1 / 16, 1000), Limits(COUNT, 1, 1e6)
+LIMITS: dict[str, Limits] = {
+    **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
+    "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
+    "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
+    "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
+    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
+    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
+    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
+    **STATE_LIMITS,
+}
+"""What values the symbols of `DEFAULTS` may take."""
+
+_DEGREES = (
+    "tp",
+    "pp",
+    "dp",
+    "vpp",
+    "ep",
+    "cp",
+    "overlap_tp",
+    "overlap_dp",
+    "overlap_gather",
+    "overlap_ep",
+    "overlap_parameters",
+)
+_OPTIONAL = ("zero_shards", "node_limit", "first_stage_layers", "last_stage_layers")
+
+
+def bind(
+    model: Model,
+    system: System,
+    plan: Plan,
+    batch: int,
+    sequence: int,
+    defaults: dict[str, float],
+    encoder_sequence: int | None = None,
+) -> Bound:
+    """The value and provenance of every symbol, by name.
+
+    Args:
+        model: gives its sizes.
+        system: gives rates, bandwidths, latencies and efficiencies.
+        plan: gives degrees, micro-batch and overlaps.
+        batch: sequences of the global batch.
+        sequence: tokens of a sequence.
+        defaults: values that replace those of `DEFAULTS`.
+        encoder_sequence: tokens of the encoder's sequence before a decoder; by default as many as the decoder's.
+    """
+    bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
+    bound["batch"] = (float(batch), "asked for")
+    bound["sequence"] = (float(sequence), "asked for")
+    if model.architecture.stacks == 2:
+        asked = "asked for" if encoder_sequence else "as the decoder's sequence"
+        bound["encoder_sequence"] = (float(encoder_sequence or sequence), asked)
+    bound["micro_batch"] = (float(plan.micro_batch or 1), "plan")
+    for name in _DEGREES:
+        bound[name] = (float(getattr(plan, name)), "plan")
+    for name in _OPTIONAL:
+        bound[name] = (float(getattr(plan, name) or 1), "plan")
+    bound["num_recomputed_layers"] = (float(plan.recompute_layers or 1), "plan")
+    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
+    precision = precision_of(plan, system)
+    rate = system.matrix_rate(precision)
+    bound["matrix_rate"] = (rate.value, f"{precision}: {rate.source}")
+    for name, quantity in system.quantities.items():
+        bound[name] = (quantity.value, quantity.source)
+    bound |= low_precision_rates(system, precision)
+    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
+        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+    for name in SENT:
+        if name not in defaults:
+            bound[name] = (bound["activation_bytes"][0], bound[name][1])
+    return bound
+
+
+def low_precision_rates(system: System, precision: str) -> Bound:
+    """The 16-bit rate of what does not run in a low precision, and the efficiency of what does; nothing for others.
+
+    Raises:
+        InputError: the device has no 16-bit rate.
+    """
+    if precision not in LOW_PRECISIONS:
+        return {}
+    half = system.matrix_rate("bf16" if "bf16" in system.matrix_rates else "fp16")
+    known = system.quantities.get("fp8_efficiency") if precision == "fp8" or system.power_limited else None
+    efficiency = known or system.quantities["matrix_efficiency"]
+    return {
+        "attention_rate": (half.value, f"attention, head and routers run in 16 bits: {half.source}"),
+        "fp8_efficiency": (efficiency.value, efficiency.source),
+    }
+
+
+def precision_of(plan: Plan, system: System) -> str:
+    """The precision of the products: the plan's, or bf16, or fp16 on a device without bf16."""
+    if plan.precision:
+        return plan.precision
+    return "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"

@@ -1,0 +1,124 @@
+"""Builds the closed forms of a structure and compiles them; the only module of a prediction that needs SymPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..codegen.lower import lower
+from ..formulas.language.symbols import (
+    SYMBOLS,
+    batch,
+    matrix_rate,
+    num_layers,
+    num_recomputed_layers,
+    pp,
+    sequence,
+    strip_units,
+    tp,
+)
+from ..formulas.memory.parameters import flops_utilization
+from ..models import counts
+from ..operations.compiled import Compiled, Term
+from ..operations.groups import replicas
+from ..operations.schedule import Idle, Op, closed_form, executions, terms, time_of
+from .memory import multi_token_counts
+from .memory.footprint import footprint
+from .step.step import TrainingStep
+
+if TYPE_CHECKING:
+    from ..operations.schedule import Node
+    from ..plans.structure import Structure
+
+
+@lru_cache(maxsize=16)
+def step_tree(structure: Structure) -> Node:
+    """The schedule tree of a structure's training step."""
+    return TrainingStep(structure).tree()
+
+
+@lru_cache(maxsize=16)
+def step_time(structure: Structure) -> Any:
+    """The closed form of a structure's step time, in the vocabulary's symbols."""
+    return closed_form(step_tree(structure))
+
+
+def totals(structure: Structure) -> dict[str, Any]:
+    """Closed forms of a step over all devices: model FLOPs, executed FLOPs, tokens, devices.
+
+    FLOPs are also those of modules for multi-token prediction, as Megatron-LM counts them; parameters are the model's.
+    """
+    forward = sympy.Add(*counts.forward_flops(structure.architecture).values())
+    forward += sympy.Add(*multi_token_counts.forward_flops(structure.architecture))
+    return {
+        "model_flops": 3 * forward,
+        "hardware_flops": 3 * forward + _recomputed(structure),
+        "tokens": batch * sequence,
+        "devices": tp * pp * replicas(structure),
+        "parameters": counts.total_parameters(structure.architecture),
+    }
+
+
+def _recomputed(structure: Structure) -> Any:
+    """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
+    layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
+    return layers + multi_token_counts.recomputed_flops(structure)
+
+
+def metrics(structure: Structure, time: Any) -> dict[str, Any]:
+    """Closed forms of a run's answers, given its time or a symbol for it."""
+    total = totals(structure)
+    per_device = total["model_flops"] / (time * total["devices"])
+    return {
+        **total,
+        "tokens_per_s": total["tokens"] / time,
+        "tokens_per_s_per_device": total["tokens"] / time / total["devices"],
+        "flops_per_s_per_device": per_device,
+        "mfu": flops_utilization(total["model_flops"], time, total["devices"], matrix_rate),
+        "hfu": flops_utilization(total["hardware_flops"], time, total["devices"], matrix_rate),
+    }
+
+
+def build(structure: Structure) -> Compiled:
+    """Compile a structure's step."""
+    tree = step_tree(structure)
+    named = terms(tree)
+    stand_ins: dict[str, Any] = {path: sympy.Symbol(path, nonnegative=True) for path in named}
+
+    def stand_in(leaf: Op | Idle) -> Any:
+        return stand_ins[leaf.path]
+
+    definitions = [(stand_ins[path], strip_units(leaf.time)) for path, leaf in named.items() if isinstance(leaf, Op)]
+    definitions += [
+        (stand_ins[path], strip_units(leaf.count * time_of(leaf.child, stand_in)))
+        for path, leaf in named.items()
+        if isinstance(leaf, Idle)
+    ]
+    time = sympy.Symbol("time", positive=True)
+    definitions.append((time, strip_units(time_of(tree, stand_in))))
+    outputs: dict[str, Any] = {"time": time}
+    outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
+    memory = {f"memory/{name}": expr for name, expr in footprint(structure).items()}
+    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= _demands(named, executions(tree))
+    program = lower(definitions, outputs, share=True)
+    resources = {name: SYMBOLS[name].resource for name in program.inputs}
+    return Compiled(
+        program,
+        tuple(Term(path, isinstance(leaf, Idle)) for path, leaf in named.items()),
+        {name: resource for name, resource in resources.items() if resource is not None},
+    )
+
+
+def _demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str, Any]:
+    outputs: dict[str, Any] = {}
+    for path, leaf in named.items():
+        if isinstance(leaf, Op):
+            outputs[f"term/{path}/count"] = counts_of[path]
+            outputs[f"term/{path}/flops"] = strip_units(leaf.demand.flops)
+            outputs[f"term/{path}/bytes"] = leaf.demand.memory_bytes
+            outputs[f"term/{path}/message"] = leaf.demand.message_bytes
+    return outputs

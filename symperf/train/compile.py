@@ -1,0 +1,40 @@
+"""Compiled training steps, kept on disk, so that a second prediction of a structure needs no SymPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..common.artefacts import load_or_make_program
+from ..operations.compiled import load_or_compile
+
+if TYPE_CHECKING:
+    from ..codegen.program import Program
+    from ..operations.compiled import Compiled
+    from ..plans.structure import Structure
+
+
+@lru_cache(maxsize=64)
+def compile_step(structure: Structure) -> Compiled:
+    """The compiled form of a structure: from this process, from the cache folder, or built now and kept there."""
+
+    def make() -> Compiled:
+        from .build import build
+
+        return build(structure)
+
+    return load_or_compile("training", structure.key(), make)
+
+
+def memory_program(structure: Structure) -> Program:
+    """A small program with the one output "memory", for questions that are about nothing else."""
+
+    def make() -> Program:
+        import sympy
+
+        from ..codegen.lower import lower
+        from .memory.footprint import footprint
+
+        return lower([], {"memory": sympy.Add(*footprint(structure).values())})
+
+    return load_or_make_program("memory", structure.key(), make)

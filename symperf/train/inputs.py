@@ -1,0 +1,156 @@
+"""What a training step is asked with, checked: sizes of the model, figures of the system, defaults.
+
+A name that belongs nowhere is refused with the nearest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, shown
+from ..plans.combinations import check_combination
+from ..plans.plan import Plan, attention_of, positive_integer
+from ..plans.structure import STATED, Structure, rank_order_of, sent_of
+from ..plans.validity import MODEL_RULES, refuse
+from ..systems.system import checked_number
+from ..systems.system_symbols import MATRIX_RATE, Limits
+from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
+from .binding import DEFAULTS, LIMITS, LOW_PRECISIONS, precision_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from ..models.model import Model
+    from ..systems.system import System
+
+MODEL_SIZES = (
+    "hidden_size",
+    "num_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+    "position_rows",
+)
+
+TRAINED_SIZES = (*MODEL_SIZES, "num_multi_token_layers")
+"""Sizes of the model that a training step may be asked with."""
+
+WORK = ("batch", "sequence", "encoder_sequence")
+"""Names of what is asked for."""
+
+
+def structure_of(model: Model, system: System, plan: Plan, stated: Container[str] = ()) -> Structure:
+    """The structural choices of a model on a system under a plan.
+
+    Args:
+        model: what is trained.
+        system: what it runs on.
+        plan: how it is laid out.
+        stated: names of the symbols to which the run gives values.
+
+    Raises:
+        InputError: choices that do not go together.
+    """
+    dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
+    attention = attention_of(plan, model)
+    check_combination(plan, model, attention)
+    l2 = "l2" in system.levels and "l2_capacity" in system.quantities
+    return Structure(
+        architecture=model.architecture,
+        attention=attention,  # type: ignore[arg-type]
+        recompute=plan.recompute,  # type: ignore[arg-type]
+        sequence_parallel=plan.sequence_parallel,
+        schedule=plan.effective_schedule,  # type: ignore[arg-type]
+        zero=plan.zero,
+        dropout=dropout,
+        loss_scaling=precision_of(plan, system) == "fp16",
+        quantised=system.quantised,
+        l2=l2 and system.quantised,
+        tiers=len(system.tiers),
+        context="none" if plan.cp == 1 else plan.cp_kind,  # type: ignore[arg-type]
+        stages=plan.stages,  # type: ignore[arg-type]
+        hybrid=plan.zero_shards is not None,
+        node_limited=plan.node_limit is not None,
+        optimizer=plan.optimizer,  # type: ignore[arg-type]
+        products=plan.precision if plan.precision in LOW_PRECISIONS else "half",  # type: ignore[arg-type]
+        some_layers=plan.recompute_layers is not None,
+        offload=plan.offloads,
+        in_switch=system.in_switch,
+        power_limited=system.power_limited,
+        rank_order=rank_order_of(plan, system),
+        sent=sent_of(stated) if model.architecture.routed else (),
+        overheads=any(name in stated for name in STATED),
+    )
+
+
+def stated_of(values: Mapping[str, Any]) -> set[str]:
+    """The names of the symbols to which a run gives values other than 0."""
+    return {name for name, value in values.items() if value}
+
+
+def sort_values(
+    values: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], int | None]:
+    """Values by where they belong: the model's sizes, the system's figures, defaults; and the encoder's sequence."""
+    sizes, figures, defaults = {}, {}, {}
+    encoder: int | None = None
+    for name, value in values.items():
+        if name in TRAINED_SIZES:
+            sizes[name] = size(name, value)
+        elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
+            figures[name] = value
+        elif name == "encoder_sequence":
+            encoder = positive_integer(name, value)
+        elif name in DEFAULTS:
+            defaults[name] = checked_number(value, LIMITS[name], f"set: {name}")
+        else:
+            if name in Plan.names() or name in WORK:
+                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
+                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
+            known = [*TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS, *Plan.names(), *WORK]
+            hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
+            raise InputError(f"set: unknown symbol {shown(name)}{hint}")
+    return sizes, figures, defaults, encoder
+
+
+def size(name: str, value: object) -> int:
+    """The value of a size of the model: a whole number, of layers for multi-token prediction also none.
+
+    Raises:
+        InputError: it is none.
+    """
+    return positive_integer(name, value, lowest=0 if name == "num_multi_token_layers" else 1)
+
+
+def resized(model: Model, sizes: dict[str, int]) -> Model:
+    """The model with some sizes replaced.
+
+    Raises:
+        InputError: sizes that do not go together.
+    """
+    if "position_rows" in sizes and model.architecture.positions != "learned":
+        raise InputError(f"position_rows: found {sizes['position_rows']}, but {model.name} has no learned positions")
+    require_multi_token_head(model, sizes)
+    refuse(MODEL_RULES, {**model.sizes, **sizes})
+    return dataclasses.replace(model, sizes={**model.sizes, **sizes})
+
+
+def require_multi_token_head(model: Model, asked: Iterable[str]) -> None:
+    """Refuse a number of layers for multi-token prediction where the model has none.
+
+    Raises:
+        InputError: the model has none.
+    """
+    if "num_multi_token_layers" in asked and not model.architecture.multi_token_head:
+        raise InputError(
+            f"num_multi_token_layers: {model.name} has no layers for multi-token prediction; expected a model whose "
+            "config has num_nextn_predict_layers"
+        )
+
+
+def limits_of(name: str) -> Limits | None:
+    """What values a figure of a system, or a default, may take."""
+    return MATRIX_RATE if name == "matrix_rate" else SYSTEM_SYMBOLS.get(name) or LIMITS.get(name)

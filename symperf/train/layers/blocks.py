@@ -1,0 +1,142 @@
+"""What layers and the ends of a model are built from: norms, collectives of the residual stream, overlaps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.kernels import elementwise as ew
+from ...formulas.language.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
+from ...operations.groups import Group, tensor_group
+from ...operations.kernels import Kernels
+from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
+from ...operations.shapes import FLOPS_PER_ELEMENT, Shapes
+
+if TYPE_CHECKING:
+    from ...models.architecture import LayerKind
+    from ...plans.structure import Structure
+
+
+class Blocks:
+    """Building blocks of one structure, for one micro-batch on one device.
+
+    A residual stream in FP32 is wider in its additions, in what norms read of it, and between stages.
+
+    Args:
+        structure: what gives them their form.
+        kind: of the layers, for their sizes; by default those of the decoder at large.
+    """
+
+    def __init__(self, structure: Structure, kind: LayerKind | None = None) -> None:
+        self.structure = structure
+        self.architecture = structure.architecture
+        self.kernels = Kernels(structure)
+        self.shapes = Shapes.of(structure, kind)
+        self.group: Group = tensor_group()
+        self.stream_message = self.shapes.tokens * hidden_size * activation_bytes
+
+    @property
+    def stage_message(self) -> Any:
+        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        width = statistic_bytes if self.architecture.wide_stream else activation_bytes
+        return self.shapes.tokens * hidden_size * width
+
+    # --- tensor-parallel collectives
+
+    def gather(self, path: str, message: Any = None) -> Op | None:
+        """With sequence parallelism, a stream gathered along the sequence: the residual one unless told its bytes."""
+        if not self.structure.sequence_parallel:
+            return None
+        return self.kernels.all_gather(path, self.stream_message if message is None else message, self.group)
+
+    def reduce(self, path: str, message: Any = None) -> Op | None:
+        """The sum of the shares of a row-split product, or of a column-split layer's input gradient."""
+        message = self.stream_message if message is None else message
+        if self.structure.sequence_parallel:
+            return self.kernels.reduce_scatter(path, message, self.group)
+        return self.kernels.all_reduce(path, message, self.group)
+
+    def beside(self, work: Op, transfer: Op | None) -> Node:
+        """Work with a transfer that may hide behind it."""
+        return work if transfer is None else Overlap(work, transfer, overlap_tp)
+
+    # --- element-wise kernels
+
+    @property
+    def stream_elements(self) -> Any:
+        """Elements of the residual stream on the device."""
+        return self.shapes.stream_tokens * hidden_size
+
+    def norm(self, path: str, phase: str) -> Op:
+        """A norm over the residual stream."""
+        n = self.stream_elements
+        if not self.architecture.wide_stream:
+            return self.norm_of(f"{path}/{phase}", n)
+        traffic = ew.wide_norm_bytes(n, activation_bytes, statistic_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["norm"])
+
+    def norm_backward(self, path: str) -> Op:
+        """Its gradients."""
+        n = self.stream_elements
+        if not self.architecture.wide_stream:
+            return self.norm_gradient_of(f"{path}/backward", n)
+        traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
+        return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
+
+    def norm_of(self, path: str, elements: Any) -> Op:
+        """A norm over some elements."""
+        return self.kernels.stream(path, ew.norm_bytes(elements, activation_bytes), elements, FLOPS_PER_ELEMENT["norm"])
+
+    def norm_gradient_of(self, path: str, elements: Any) -> Op:
+        """The gradients of `norm_of`."""
+        traffic, work = ew.norm_backward_bytes(elements, activation_bytes), FLOPS_PER_ELEMENT["norm backward"]
+        return self.kernels.stream(path, traffic, elements, work)
+
+    def gated(self, path: str, elements: Any, work: str = "activation") -> Op:
+        """A product with an activated gate, in one kernel; with a norm too where `work` is "gated norm"."""
+        traffic = ew.gated_activation_bytes(elements, activation_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[work])
+
+    def gated_backward(self, path: str, elements: Any, work: str = "activation") -> Op:
+        """Its gradients."""
+        traffic = ew.gated_activation_backward_bytes(elements, activation_bytes)
+        return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[f"{work} backward"])
+
+    def residual(self, path: str, phase: str) -> Op:
+        """Dropout and residual addition, fused."""
+        n = self.stream_elements
+        if self.structure.dropout:
+            traffic = ew.dropout_residual_bytes(n, activation_bytes, mask_bytes)
+            work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
+            return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
+        return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
+
+    def added(self, elements: Any) -> Any:
+        """Bytes of an addition to the stream, or to its gradient."""
+        if self.architecture.wide_stream:
+            return ew.wide_residual_bytes(elements, activation_bytes, statistic_bytes)
+        return ew.residual_bytes(elements, activation_bytes)
+
+    def residual_backward(self, path: str) -> Sequence:
+        """The dropout's gradient, and the sum of the gradients of the two branches."""
+        n = self.stream_elements
+        dropped = ew.dropout_bytes(n, activation_bytes, mask_bytes)
+        summed = self.added(n)
+        return sequence(
+            self.kernels.stream(f"{path}/backward_dropout", dropped, n, FLOPS_PER_ELEMENT["dropout"])
+            if self.structure.dropout
+            else None,
+            self.kernels.stream(f"{path}/backward", summed, n, FLOPS_PER_ELEMENT["residual"]),
+        )
+
+    def activation_of(self, path: str, width: Any) -> Op:
+        """An activation function over all tokens, gated where the MLP is."""
+        n = self.shapes.tokens * width
+        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"])
+
+    def activation_gradient_of(self, path: str, width: Any) -> Op:
+        """The gradient of `activation_of`."""
+        n = self.shapes.tokens * width
+        gated = self.architecture.gated_mlp
+        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        return self.kernels.stream(path, count(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation backward"])

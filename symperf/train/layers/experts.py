@@ -1,0 +1,246 @@
+"""Routed experts of a layer as operations: router, permutation, transfers, grouped products, and their gradients.
+
+Each device routes its own tokens (with tensor parallelism the shard that sequence parallelism gives it). Experts are
+dealt to e devices; one may be split over t_e of them, which then gather the tokens. Shared experts are a dense MLP
+beside the routed ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.kernels import elementwise as ew
+from ...formulas.kernels import moe
+from ...formulas.language import symbols as sym
+from ...formulas.language.symbols import (
+    activation_bytes,
+    ep,
+    expert_intermediate_size,
+    expert_tp,
+    hidden_size,
+    num_experts,
+    num_experts_per_token,
+    statistic_bytes,
+    token_imbalance,
+    tp,
+)
+from ...formulas.parallel import expert_parallel as dealt
+from ...operations.expert_formats import ExpertFormats
+from ...operations.groups import Group, expert_group
+from ...operations.schedule import Op, Sequence, sequence
+from ...operations.shapes import FLOPS_PER_ELEMENT
+
+if TYPE_CHECKING:
+    from .transformer import Decoder
+
+
+class Experts:
+    """The experts of one kind of layer."""
+
+    def __init__(self, layer: Decoder) -> None:
+        self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
+        self.tokens = layer.shapes.stream_tokens
+        self.held = num_experts / ep
+        arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance) * expert_tp
+        self.arriving = arriving
+        self.rows = arriving / self.held
+        self.inner = expert_intermediate_size / expert_tp
+        self.up_width = 2 * self.inner if self.architecture.gated_mlp else self.inner
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.products != "half")
+
+    def path(self, name: str) -> str:
+        """The path of an operation of the experts."""
+        return f"{self.layer.root}/experts/{name}"
+
+    def forward(self, phase: str) -> list[Op | Sequence | None]:
+        """Router, dispatch, the products of the experts, combination; and the shared experts."""
+        return [
+            self.router(phase),
+            self.formats.sent(self.path(f"quantise/{phase}"), self.tokens),
+            self.permute(f"permute/{phase}"),
+            self.transfer(f"dispatch/{phase}", self.formats.there),
+            self.gather(f"gather/{phase}"),
+            self.formats.arrived(self.path(f"restore/{phase}"), self.arriving),
+            self.product("up", phase, self.up_width, hidden_size),
+            self.activation(phase),
+            self.product("down", phase, hidden_size, self.inner),
+            self.scatter(f"scatter/{phase}"),
+            self.formats.returned(self.path(f"quantise_results/{phase}"), self.arriving / expert_tp),
+            self.transfer(f"combine/{phase}", self.formats.back),
+            self.combine(f"unpermute/{phase}"),
+            *self.shared_forward(phase),
+        ]
+
+    def backward(self) -> list[Op | Sequence | None]:
+        """Their gradients, in reverse: those of a combination are sent as tokens are, those of a dispatch come back."""
+        return [
+            *self.shared_backward(),
+            self.combine_backward("unpermute/backward"),
+            self.transfer("combine/backward", self.formats.there),
+            self.gather("scatter/backward"),
+            self.formats.arrived(self.path("restore/backward"), self.arriving),
+            self.product("down", "backward_input", self.inner, hidden_size),
+            self.weight_gradient("down", self.inner, hidden_size),
+            self.activation_backward(),
+            self.product("up", "backward_input", hidden_size, self.up_width),
+            self.weight_gradient("up", hidden_size, self.up_width),
+            self.scatter("gather/backward"),
+            self.formats.returned(self.path("quantise_results/backward"), self.arriving / expert_tp),
+            self.transfer("dispatch/backward", self.formats.back),
+            self.permute_backward("permute/backward"),
+            self.router_backward(),
+        ]
+
+    # --- routing
+
+    def router(self, phase: str) -> Sequence:
+        """The product with the router, and the choice of experts."""
+        traffic = moe.router_bytes(self.tokens, num_experts, num_experts_per_token, statistic_bytes)
+        elements = self.tokens * num_experts
+        return sequence(
+            self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, num_experts, hidden_size),
+            self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
+        )
+
+    def router_backward(self) -> Sequence:
+        """Gradients of the router."""
+        path = self.path("router")
+        return sequence(
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, num_experts),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, num_experts),
+        )
+
+    def permute(self, name: str) -> Op:
+        """Tokens sorted by expert."""
+        traffic = moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, self.formats.there)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 0)
+
+    def permute_backward(self, name: str) -> Op:
+        """Gradients of a token's choices brought back and summed."""
+        traffic = self.formats.summed_gradient_bytes(self.tokens)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 1)
+
+    def combine_backward(self, name: str) -> Op:
+        """The gradient of the sum spread by weight, and that of the weights."""
+        traffic = self.formats.spread_gradient_bytes(self.tokens)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 3)
+
+    def combine(self, name: str) -> Op:
+        """Results summed by weight."""
+        traffic = self.formats.summed_bytes(self.tokens)
+        return self.kernels.stream(self.path(name), traffic, self.tokens * num_experts_per_token * hidden_size, 2)
+
+    # --- transfers
+
+    def transfer(self, name: str, element_bytes: Any) -> Op | None:
+        """Every token to the devices of its experts, or back."""
+        count = (self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
+        message = dealt.dispatch_bytes(*count)
+        if self.layer.structure.node_limited:
+            return self.kernels.node_limited(self.path(name), message, count, expert_group())
+        return self.kernels.all_to_all(self.path(name), message, expert_group())
+
+    def gather(self, name: str) -> Op | None:
+        """The tokens of a split expert, as they arrived, gathered by its devices."""
+        message = self.arriving * hidden_size * self.formats.there
+        return self.kernels.all_gather(self.path(name), message, Group(expert_tp, 1))
+
+    def scatter(self, name: str) -> Op | None:
+        """The sum of the shares of a split expert in the format of activations; each device keeps its tokens."""
+        message = self.arriving * hidden_size * activation_bytes
+        return self.kernels.reduce_scatter(self.path(name), message, Group(expert_tp, 1))
+
+    # --- products
+
+    def product(self, name: str, phase: str, columns: Any, inner: Any) -> Op:
+        """One product of every expert on the device, in one kernel."""
+        return self.kernels.matmul(self.path(f"{name}/{phase}"), self.rows, columns, inner, self.held)
+
+    def weight_gradient(self, name: str, in_features: Any, out_features: Any) -> Op:
+        """The gradients of the weights of every expert on the device."""
+        return self.kernels.matmul(
+            self.path(f"{name}/backward_weight"),
+            in_features,
+            out_features,
+            self.rows,
+            self.held,
+            right=activation_bytes,
+            result=2 * sym.gradient_bytes,
+        )
+
+    def activation(self, phase: str) -> Op:
+        """The activation function, gated or plain, over the rows of all experts."""
+        n = self.arriving * self.inner
+        count = ew.gated_activation_bytes if self.architecture.gated_mlp else ew.activation_function_bytes
+        work = FLOPS_PER_ELEMENT["activation"]
+        return self.kernels.stream(self.path(f"activation/{phase}"), count(n, activation_bytes), n, work)
+
+    def activation_backward(self) -> Op:
+        """Its gradient."""
+        n, gated = self.arriving * self.inner, self.architecture.gated_mlp
+        count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
+        work = FLOPS_PER_ELEMENT["activation backward"]
+        return self.kernels.stream(self.path("activation/backward"), count(n, activation_bytes), n, work)
+
+    # --- shared experts
+
+    @property
+    def shared_inner(self) -> Any:
+        """Inner width of the shared experts on the device."""
+        return sym.shared_expert_intermediate_size / tp
+
+    def shared_forward(self, phase: str) -> list[Op | Sequence | None]:
+        """The shared experts: an MLP that every token passes."""
+        if not self.architecture.shared_experts:
+            return []
+        layer, width = self.layer, self.shared_inner
+        path = f"{layer.root}/shared"
+        up = 2 * width if self.architecture.gated_mlp else width
+        return [
+            layer.gather(f"{path}/gather/{phase}"),
+            layer.linear(f"{path}/up", phase, hidden_size, up),
+            layer.activation_of(f"{path}/activation/{phase}", width),
+            layer.linear(f"{path}/down", phase, width, hidden_size),
+            layer.reduce(f"{path}/reduce/{phase}"),
+            self.shared_gate(phase),
+        ]
+
+    def shared_backward(self) -> list[Op | Sequence | None]:
+        """Their gradients."""
+        if not self.architecture.shared_experts:
+            return []
+        layer, width = self.layer, self.shared_inner
+        path = f"{layer.root}/shared"
+        up = 2 * width if self.architecture.gated_mlp else width
+        return [
+            self.shared_gate_backward(),
+            layer.gather(f"{path}/gather/backward"),
+            layer.row_backward(f"{path}/down", width, hidden_size),
+            layer.activation_gradient_of(f"{path}/activation/backward", width),
+            layer.column_backward(f"{path}/up", hidden_size, up),
+        ]
+
+    def shared_gate(self, phase: str) -> Sequence | None:
+        """The gate of the shared experts: a product with one column, and the weighing of their result."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = f"{self.layer.root}/shared/gate"
+        elements = self.tokens * hidden_size
+        traffic = ew.activation_function_bytes(elements, activation_bytes)
+        return sequence(
+            self.kernels.matmul(f"{path}/{phase}", self.tokens, 1, hidden_size),
+            self.kernels.stream(f"{path}/weigh/{phase}", traffic, elements, 1),
+        )
+
+    def shared_gate_backward(self) -> Sequence | None:
+        """Its gradients."""
+        if not self.architecture.shared_expert_gate:
+            return None
+        path = f"{self.layer.root}/shared/gate"
+        elements = self.tokens * hidden_size
+        traffic = ew.activation_function_backward_bytes(elements, activation_bytes)
+        return sequence(
+            self.kernels.stream(f"{path}/weigh/backward", traffic, elements, 3),
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, 1),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, 1),
+        )

@@ -1,0 +1,120 @@
+"""Latent attention (MLA) of a layer as operations, expanded as training and prefill run it.
+
+Queries, and keys with values, pass through narrow projections, which every device of a tensor-parallel group computes
+whole; the projections up to the heads are split by heads (DeepSeek-AI 2024, V2, section 2.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.kernels import elementwise as ew
+from ...formulas.kernels import latent_attention as mla
+from ...formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    kv_lora_rank,
+    micro_batch,
+    q_lora_rank,
+    qk_nope_head_dim,
+    qk_rope_head_dim,
+    v_head_dim,
+)
+from ...operations.shapes import FLOPS_PER_ELEMENT
+from .attention_core import AttentionCore, Steps
+
+if TYPE_CHECKING:
+    from ...operations.schedule import Op
+    from .transformer import Decoder
+
+
+class LatentAttention(AttentionCore):
+    """The latent attention of one kind of layer."""
+
+    latent = True
+
+    def __init__(self, layer: Decoder) -> None:
+        super().__init__(layer)
+        self.query_width = layer.shapes.heads * (qk_nope_head_dim + qk_rope_head_dim)
+        self.expanded_width = layer.shapes.heads * (qk_nope_head_dim + v_head_dim)
+        self.latent_width = kv_lora_rank + qk_rope_head_dim
+
+    @property
+    def key_width(self) -> Any:
+        """Width of a key of an expanded head."""
+        return qk_nope_head_dim + qk_rope_head_dim
+
+    @property
+    def value_width(self) -> Any:
+        """Width of a value."""
+        return v_head_dim
+
+    def forward(self, phase: str) -> Steps:
+        """Projections and the core."""
+        return [*self.projections(phase), self.core_forward(phase)]
+
+    def backward(self) -> Steps:
+        """Their gradients."""
+        return [self.recomputed(), self.core_backward(), *self.projections_backward()]
+
+    def projections(self, phase: str) -> Steps:
+        """Queries; latents; keys and values of all heads; rotary positions."""
+        layer = self.layer
+        queries: Steps = [layer.linear(self.path("query"), phase, hidden_size, self.query_width)]
+        if layer.architecture.query_compression:
+            queries = [
+                layer.linear(self.path("query_down"), phase, hidden_size, q_lora_rank),
+                self.norm("query_norm", phase, q_lora_rank),
+                layer.linear(self.path("query_up"), phase, q_lora_rank, self.query_width),
+            ]
+        return [
+            *queries,
+            layer.linear(self.path("latent_down"), phase, hidden_size, self.latent_width),
+            self.norm("latent_norm", phase, kv_lora_rank),
+            layer.linear(self.path("latent_up"), phase, kv_lora_rank, self.expanded_width),
+            self.rotary(phase),
+        ]
+
+    def projections_backward(self) -> Steps:
+        """Their gradients; the input is gathered, and its gradient summed, once."""
+        layer = self.layer
+        queries: Steps = [layer.column_backward(self.path("query"), hidden_size, self.query_width, shared=True)]
+        if layer.architecture.query_compression:
+            queries = [
+                layer.column_backward(self.path("query_up"), q_lora_rank, self.query_width, shared=True),
+                self.norm_backward("query_norm", q_lora_rank),
+                layer.column_backward(self.path("query_down"), hidden_size, q_lora_rank, shared=True),
+            ]
+        return [
+            self.rotary("backward"),
+            *queries,
+            layer.column_backward(self.path("latent_up"), kv_lora_rank, self.expanded_width, shared=True),
+            self.norm_backward("latent_norm", kv_lora_rank),
+            layer.column_backward(self.path("latent_down"), hidden_size, self.latent_width),
+        ]
+
+    def norm(self, name: str, phase: str, width: Any) -> Op:
+        """The norm of a narrow projection."""
+        return self.layer.norm_of(f"{self.path(name)}/{phase}", self.shapes.tokens * width)
+
+    def norm_backward(self, name: str, width: Any) -> Op:
+        """Its gradients."""
+        return self.layer.norm_gradient_of(f"{self.path(name)}/backward", self.shapes.tokens * width)
+
+    def rotary(self, phase: str) -> Op:
+        """Rotary positions of the rotary part of queries and of the shared key."""
+        n = self.shapes.tokens * qk_rope_head_dim * (self.shapes.heads + 1)
+        traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
+        return self.layer.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
+
+    @property
+    def work(self) -> Any:
+        """FLOPs of the forward flash kernel: causal, with unequal widths of keys and values."""
+        widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+        pairs = self.queries, self.keys + 1
+        return mla.expanded_attention_flops(micro_batch, *pairs, self.shapes.heads, *widths) / 2
+
+    def traffic(self, queries: Any, keys: Any, heads: Any, key_value_heads: Any) -> Any:  # noqa: ARG002
+        """Bytes of the forward flash kernel; every head has keys and values of its own."""
+        widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+        return mla.expanded_attention_bytes(micro_batch, queries, keys, heads, *widths, activation_bytes)

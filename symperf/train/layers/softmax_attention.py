@@ -1,0 +1,113 @@
+"""Softmax attention of a layer as operations: to its own tokens, and to the output of an encoder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.kernels import elementwise as ew
+from ...formulas.language.symbols import activation_bytes, encoder_sequence, hidden_size, micro_batch, tp
+from ...operations.schedule import Sequence, sequence
+from ...operations.shapes import FLOPS_PER_ELEMENT
+from .attention_core import AttentionCore, Steps
+
+if TYPE_CHECKING:
+    from .transformer import Decoder
+
+
+class SoftmaxAttention(AttentionCore):
+    """Attention with a joint projection of queries, keys and values."""
+
+    def forward(self, phase: str) -> Steps:
+        """Projections, positions, the core and its gate."""
+        return [
+            self.layer.linear(self.path("qkv"), phase, hidden_size, self.projected),
+            self.positions(phase),
+            self.core_forward(phase),
+            self.layer.gated(self.path(f"gate/{phase}"), self.gated) if self.architecture.attention_gate else None,
+        ]
+
+    def backward(self) -> Steps:
+        """Their gradients."""
+        gate = self.path("gate/backward")
+        return [
+            self.layer.gated_backward(gate, self.gated) if self.architecture.attention_gate else None,
+            self.recomputed(),
+            self.core_backward(),
+            self.positions("backward"),
+            self.layer.column_backward(self.path("qkv"), hidden_size, self.projected),
+        ]
+
+    @property
+    def projected(self) -> Any:
+        """Features of the joint projection: with a gate as wide as the queries, and keys for values where shared."""
+        shapes = self.shapes
+        width = shapes.query_key_value
+        if self.architecture.shared_key_value and self.kind.mixer == "attention":
+            width = shapes.head_dim * (shapes.heads + shapes.key_value_heads)
+        return width + shapes.attention_width if self.architecture.attention_gate else width
+
+    @property
+    def gated(self) -> Any:
+        """Elements that the gate weighs."""
+        return self.shapes.tokens * self.output_width
+
+    def positions(self, phase: str) -> Sequence:
+        """Norms of queries and keys, and rotary positions; ALiBi is part of the softmax kernel."""
+        shapes, backward = self.shapes, phase == "backward"
+        n = shapes.tokens * shapes.head_dim * (shapes.heads + shapes.key_value_heads)
+        norm = None
+        if self.architecture.query_key_norm != "none":
+            of = self.layer.norm_gradient_of if backward else self.layer.norm_of
+            norm = of(self.path(f"query_key_norm/{phase}"), n)
+        rotary = None
+        if self.architecture.positions == "rotary":
+            traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
+            rotary = self.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)
+        return sequence(rotary, norm) if backward else sequence(norm, rotary)
+
+
+class CrossAttention(AttentionCore):
+    """Attention of a decoder's tokens to the output of the encoder, which all layers read."""
+
+    name = "cross"
+
+    def __init__(self, layer: Decoder) -> None:
+        super().__init__(layer)
+        self.keys = encoder_sequence
+        self.encoder_tokens = micro_batch * encoder_sequence
+        self.message = self.encoder_tokens * hidden_size * activation_bytes
+        self.key_value_width = 2 * self.shapes.key_value_heads * self.shapes.head_dim
+
+    @property
+    def masked(self) -> bool:
+        """Every token sees the whole encoder."""
+        return False
+
+    def forward(self, phase: str) -> Steps:
+        """Queries of the decoder's tokens, keys and values of the encoder's, and the core."""
+        layer = self.layer
+        return [
+            layer.linear(self.path("query"), phase, hidden_size, self.output_width),
+            layer.gather(self.path(f"key_value/gather/{phase}"), self.message),
+            layer.linear(self.path("key_value"), phase, hidden_size, self.key_value_width, self.encoder_tokens),
+            self.core_forward(phase),
+        ]
+
+    def backward(self) -> Steps:
+        """Their gradients; that of the encoder's output is summed over the layers."""
+        layer = self.layer
+        elements = self.encoder_tokens * hidden_size / (tp if self.structure.sequence_parallel else 1)
+        traffic, work = ew.residual_bytes(elements, activation_bytes), FLOPS_PER_ELEMENT["residual"]
+        return [
+            self.recomputed(),
+            self.core_backward(),
+            layer.column_backward(
+                self.path("key_value"),
+                hidden_size,
+                self.key_value_width,
+                tokens=self.encoder_tokens,
+                message=self.message,
+            ),
+            self.kernels.stream(self.path("key_value/sum/backward"), traffic, elements, work),
+            layer.column_backward(self.path("query"), hidden_size, self.output_width),
+        ]

@@ -1,0 +1,130 @@
+"""Parameters of a layer on one device, by its kind: dense ones, and those of its routed experts.
+
+Tensor parallelism splits the matrices of a layer over t devices, expert parallelism its experts over e, of which each
+may be split over t_e. Norms, routers, the compressing projections of latent attention and the biases of row-split
+layers are whole on every device.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.kernels import attention as att
+from ...formulas.kernels import latent_attention as mla
+from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import Max, ceil_div
+from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, pp, tp
+from ...formulas.memory import parameters as par
+from ...models import counts
+from ...models import layer_counts as layers
+from ...models.architecture import RECURRENT
+
+if TYPE_CHECKING:
+    from ...models.architecture import Architecture, LayerKind
+
+ZERO = sympy.S.Zero
+
+
+DEALT = {
+    size: size / tp
+    for size in (
+        sym.ssm_num_heads,
+        sym.ssm_inner_size,
+        sym.linear_num_key_heads,
+        sym.linear_num_value_heads,
+    )
+} | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
+"""Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
+more devices than groups, inference copies them)."""
+
+
+def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of a layer on one device without its routed experts."""
+    total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    if kind.ffn in ("dense", "dense_experts"):
+        inner = intermediate_size / tp
+        total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
+        if architecture.mlp_bias:
+            total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
+    if kind.ffn in ("experts", "dense_experts"):
+        total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
+        total += hidden_size if architecture.shared_expert_gate else ZERO
+    return total
+
+
+def expert_parameters(architecture: Architecture, kind: LayerKind) -> Any:
+    """Parameters of the routed experts of a layer on one device."""
+    if kind.ffn not in ("experts", "dense_experts"):
+        return ZERO
+    weights = layers.expert_weights(architecture, sym.expert_intermediate_size)
+    biases = layers.expert_parameters(architecture) - weights
+    return sym.num_experts / ep * (weights / expert_tp + biases)
+
+
+def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
+    if kind.mixer == "latent_attention":
+        return _latent(architecture)
+    if kind.mixer == "none" or kind.mixer in RECURRENT:
+        whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
+        return sympy.sympify(whole, strict=True).xreplace(DEALT)
+    heads = num_attention_heads / tp
+    kv_heads, width = layers.heads_of(architecture, kind)
+    kv_heads = ceil_div(kv_heads, tp)
+    # Shared, keys are values too: queries, keys and the output are left.
+    shared = architecture.shared_key_value and kind.mixer == "attention"
+    total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    if architecture.attention_gate:
+        total += hidden_size * heads * width
+    if architecture.query_key_norm == "per_head":
+        total += 2 * par.norm_parameters(width)
+    elif architecture.query_key_norm == "full_width":
+        total += par.norm_parameters(width * (heads + kv_heads))
+    if architecture.qkv_bias:
+        total += att.query_key_value_width(heads, kv_heads, width)
+    if architecture.attention_output_bias:
+        total += hidden_size
+    return total + (heads if architecture.attention_sinks else ZERO)
+
+
+def _cross(architecture: Architecture, kind: LayerKind) -> Any:
+    """Attention to an encoder: as plain attention, whose keys and values read the encoder's output."""
+    if not kind.cross:
+        return ZERO
+    heads, kv_heads, width = num_attention_heads / tp, ceil_div(sym.num_key_value_heads, tp), sym.head_dim
+    total = par.attention_parameters(hidden_size, heads, kv_heads, width)
+    if architecture.qkv_bias:
+        total += att.query_key_value_width(heads, kv_heads, width)
+    return total + (hidden_size if architecture.attention_output_bias else ZERO)
+
+
+def _latent(architecture: Architecture) -> Any:
+    heads, nope, rope = num_attention_heads / tp, sym.qk_nope_head_dim, sym.qk_rope_head_dim
+    total = mla.latent_attention_parameters(hidden_size, heads, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+    total += par.norm_parameters(sym.kv_lora_rank)
+    if architecture.query_compression:
+        total += mla.compressed_query_parameters(hidden_size, heads, sym.q_lora_rank, nope, rope)
+        return total + par.norm_parameters(sym.q_lora_rank)
+    return total + mla.latent_query_parameters(hidden_size, heads, nope, rope)
+
+
+def stage_parameters(architecture: Architecture) -> tuple[Any, Any]:
+    """Parameters of a stage's layers on one device: dense ones, and those of routed experts.
+
+    Kinds of layers are taken to be spread evenly over the stages.
+    """
+    if architecture.uniform_dense:
+        return counts.stage_layer_parameters(architecture), ZERO
+    kinds = [(counts.count_of(kind) / pp, kind) for kind in architecture.kinds]
+    dense = sum(count * dense_parameters(architecture, kind) for count, kind in kinds)
+    return dense, sum(count * expert_parameters(architecture, kind) for count, kind in kinds)
+
+
+def largest_layer_parameters(architecture: Architecture) -> Any:
+    """Parameters on one device of the kind of layer that has most."""
+    if architecture.uniform_dense:
+        return counts.layer_parameters(architecture, tp)
+    return Max(
+        *(dense_parameters(architecture, kind) + expert_parameters(architecture, kind) for kind in architecture.kinds)
+    )

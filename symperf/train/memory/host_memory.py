@@ -1,0 +1,62 @@
+"""What offloading leaves on a device, and what the host holds for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.language.symbols import (
+    offloaded_activations,
+    offloaded_optimizer,
+    offloaded_weights,
+    optimizer_bytes,
+    weight_bytes,
+)
+from ...formulas.memory import memory as mem
+from ...formulas.memory import offload as host
+from ...formulas.memory.offload import remaining
+
+if TYPE_CHECKING:
+    from ...plans.structure import Structure
+
+PARTS = {
+    "activations": offloaded_activations,
+    "optimizer": offloaded_optimizer,
+    "weights": offloaded_weights,
+}
+"""The part of each that the host keeps."""
+
+
+def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
+    """What stays on the device of a class of memory."""
+    return remaining(PARTS[what]) * size if what in structure.offload else size
+
+
+def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:
+    """Bytes of the device for layers on their way to or from the host."""
+    total = sympy.S.Zero
+    if "activations" in structure.offload:
+        total += host.transfer_buffer_memory(layer_activations, offloaded_activations)
+    if "weights" in structure.offload:
+        total += host.transfer_buffer_memory(layer_weights * weight_bytes, offloaded_weights)
+    return total
+
+
+def host_terms(structure: Structure, updated: Any, weights: Any, activations: Any) -> dict[str, Any]:
+    """Bytes of the host for one device, by name.
+
+    Args:
+        structure: says what the host keeps.
+        updated: parameters whose state the device has.
+        weights: parameters of its layers, without those of other shards.
+        activations: bytes that its layers keep of the micro-batches in flight.
+    """
+    found = {}
+    if "optimizer" in structure.offload:
+        found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, optimizer_bytes)
+    if "weights" in structure.offload:
+        found["weights"] = mem.weights_memory(offloaded_weights * weights, weight_bytes)
+    if "activations" in structure.offload:
+        found["activations"] = offloaded_activations * activations
+    return found

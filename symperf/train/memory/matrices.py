@@ -1,0 +1,206 @@
+"""The matrices of a layer on one device: what optimizers that look at whole matrices, and casts of weights, need."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.kernels.optimizers import factored_elements
+from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import ceil_div
+from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, num_layers, tp
+from ...formulas.parallel import dual_pipe as dual
+from ...models import counts
+from ...models import layer_counts as layers
+from . import device_counts as device
+from .multi_token_counts import module_parameters
+from .stages import stage_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...models.architecture import Architecture, LayerKind
+    from ...plans.structure import Structure
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Equal matrices of a layer.
+
+    Attributes:
+        name: of the layer that has it.
+        rows: outputs, of all devices.
+        columns: inputs, of all devices.
+        local: rows and columns on one device.
+        count: such matrices on one device.
+        ranks: devices that a matrix is split over.
+        routed: it is a routed expert's.
+    """
+
+    name: str
+    rows: Any
+    columns: Any
+    local: tuple[Any, Any]
+    count: Any = sympy.S.One
+    ranks: Any = sympy.S.One
+    routed: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether its products may run in low precision: all but the router's."""
+        return not self.name.endswith("router")
+
+    @property
+    def elements(self) -> Any:
+        """Elements on one device, of all that are equal."""
+        return self.count * self.local[0] * self.local[1]
+
+    @property
+    def factors(self) -> Any:
+        """Row and column statistics on one device, of all that are equal."""
+        return self.count * factored_elements(*self.local)
+
+
+def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
+    """The matrices of one layer of a kind."""
+    found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(architecture, kind)
+    if kind.ffn in ("dense", "dense_experts"):
+        found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
+    if kind.ffn in ("experts", "dense_experts"):
+        found.append(_whole("router", num_experts, hidden_size))
+        if architecture.shared_experts:
+            found += _mlp(architecture, "shared", sym.shared_expert_intermediate_size, tp)
+        found += _mlp(architecture, "experts", sym.expert_intermediate_size, expert_tp, num_experts / ep)
+    return found
+
+
+def _whole(name: str, rows: Any, columns: Any) -> Matrix:
+    return Matrix(name, rows, columns, (rows, columns))
+
+
+def _by_rows(name: str, rows: Any, columns: Any) -> Matrix:
+    return Matrix(name, rows, columns, (rows / tp, columns), ranks=tp)
+
+
+def _by_columns(name: str, rows: Any, columns: Any) -> Matrix:
+    return Matrix(name, rows, columns, (rows, columns / tp), ranks=tp)
+
+
+def _attention(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
+    if kind.mixer == "none":
+        return []
+    kv_heads, width = layers.heads_of(architecture, kind)
+    heads = num_attention_heads * width
+    each = Matrix(
+        "attention/key_value", kv_heads * width, hidden_size, (ceil_div(kv_heads, tp) * width, hidden_size), 2, tp
+    )
+    query = _by_rows("attention/query", heads, hidden_size)
+    return [query, each, _by_columns("attention/output", hidden_size, heads)]
+
+
+def _latent(architecture: Architecture) -> list[Matrix]:
+    a, nope, rope, rank = num_attention_heads, sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.kv_lora_rank
+    found = [
+        _whole("attention/key_value_down", rank + rope, hidden_size),
+        _by_rows("attention/key_value_up", a * (nope + sym.v_head_dim), rank),
+        _by_columns("attention/output", hidden_size, a * sym.v_head_dim),
+    ]
+    if architecture.query_compression:
+        return [
+            _whole("attention/query_down", sym.q_lora_rank, hidden_size),
+            _by_rows("attention/query_up", a * (nope + rope), sym.q_lora_rank),
+            *found,
+        ]
+    return [_by_rows("attention/query", a * (nope + rope), hidden_size), *found]
+
+
+def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:
+    ups, routed = (2 if architecture.gated_mlp else 1), name == "experts"
+    return [
+        Matrix(f"{name}/up", width, hidden_size, (width / ranks, hidden_size), ups * count, ranks, routed),
+        Matrix(f"{name}/down", hidden_size, width, (hidden_size, width / ranks), count, ranks, routed),
+    ]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the layers of the fullest device hold: each matrix with how many layers have it, and elements of vectors."""
+
+    matrices: tuple[tuple[Any, Matrix], ...] = ()
+    vectors: Any = sympy.S.Zero
+    expert_vectors: Any = sympy.S.Zero
+
+    def __add__(self, other: Held) -> Held:
+        """What both hold."""
+        return Held(
+            self.matrices + other.matrices,
+            self.vectors + other.vectors,
+            self.expert_vectors + other.expert_vectors,
+        )
+
+    def elements(self, *, routed: bool) -> Any:
+        """Elements of the matrices of experts, or of the others."""
+        return sympy.Add(*(n * m.elements for n, m in self.matrices if m.routed == routed))
+
+    def factors(self, *, routed: bool) -> Any:
+        """Elements of factored moments, vectors whole."""
+        vectors = self.expert_vectors if routed else self.vectors
+        return vectors + sympy.Add(*(n * m.factors for n, m in self.matrices if m.routed == routed))
+
+    def linear(self, *, routed: bool) -> Any:
+        """Elements of the weights of linear layers whose products may run in low precision: all but the router's."""
+        kept = (n * m.elements for n, m in self.matrices if m.routed == routed and m.linear)
+        return sympy.Add(*kept)
+
+
+def held(structure: Structure, share: Callable[[Any], Any] | None = None) -> Held:
+    """The matrices and vectors of the layers of the fullest device.
+
+    Args:
+        structure: of the step.
+        share: how many layers a device has of which the model has a count; by default those of the fullest.
+    """
+    dealt = share or (lambda count: stage_count(structure, count))
+    architecture = structure.architecture
+    kinds = architecture.kinds[:1] if architecture.uniform_dense else architecture.kinds
+    found, vectors, expert_vectors = [], sympy.S.Zero, sympy.S.Zero
+    for kind in kinds:
+        count = dealt(num_layers if architecture.uniform_dense else counts.count_of(kind))
+        if structure.schedule == "dualpipe":
+            count = dual.dual_pipe_parameters(count)
+        matrices = layer_matrices(architecture, kind)
+        if len(kinds) > 1:
+            label = kind.count.removeprefix("num_").removesuffix("_layers")
+            matrices = [dataclasses.replace(matrix, name=f"{label}/{matrix.name}") for matrix in matrices]
+        found += [(count, matrix) for matrix in matrices]
+        dense, experts = device.dense_parameters(architecture, kind), device.expert_parameters(architecture, kind)
+        vectors += count * _rest(dense, [m for m in matrices if not m.routed])
+        expert_vectors += count * _rest(experts, [m for m in matrices if m.routed])
+    return Held(tuple(found), vectors, expert_vectors)
+
+
+def held_modules(structure: Structure, count: Any) -> Held:
+    """The matrices and vectors of `count` modules for multi-token prediction."""
+    architecture = structure.architecture
+    if not architecture.multi_token_head:
+        return Held()
+    kind = architecture.kinds[-1]
+    found = [
+        Matrix("projection", hidden_size, 2 * hidden_size, (hidden_size / tp, 2 * hidden_size), ranks=tp),
+        *layer_matrices(architecture, kind),
+    ]
+    matrices = [dataclasses.replace(matrix, name=f"multi_token/{matrix.name}") for matrix in found]
+    dense, experts = module_parameters(architecture)
+    return Held(
+        tuple((count, matrix) for matrix in matrices),
+        count * _rest(dense, [m for m in matrices if not m.routed]),
+        count * _rest(experts, [m for m in matrices if m.routed]),
+    )
+
+
+def _rest(parameters: Any, matrices: list[Matrix]) -> Any:
+    """Parameters of a layer that are no matrix's: norms, biases. The polynomials cancel term by term."""
+    return sympy.expand(parameters - sum(matrix.elements for matrix in matrices))

@@ -1,0 +1,148 @@
+"""Bytes of weights, gradients and optimizer state on a device, by what the optimizer keeps and what is sharded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.kernels import low_precision as low
+from ...formulas.kernels import optimizers as more
+from ...formulas.language.atoms import Max, ceil_div, complement, present
+from ...formulas.language.symbols import gradient_bytes, hidden_size, optimizer_bytes, pp, tp, vocab_size, weight_bytes
+from ...formulas.memory import memory as mem
+from ...models import counts
+from ...operations.groups import expert_shard_groups, shard_groups
+from . import device_counts as device
+from .host_memory import kept_on_device
+from .matrices import held, held_modules, layer_matrices
+from .multi_token_counts import ANY, copies_table, module_parameters
+
+if TYPE_CHECKING:
+    from ...plans.structure import Structure
+    from .device_share import Place
+
+SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
+"""The ZeRO stage from which each part of the state is sharded (Rajbhandari et al. 2020 section 5)."""
+
+
+def state_terms(structure: Structure, place: Place) -> dict[str, Any]:
+    """Weights, gradients and optimizer state of layers, ends and experts, each sharded as the ZeRO stage has it."""
+    parameters = {"layers": place.dense, "ends": place.ends, **_modules(structure, place)}
+    if structure.architecture.routed:
+        parameters["experts"] = place.experts
+    forms = {
+        "weights": {name: mem.weights_memory(count, weight_bytes) for name, count in parameters.items()},
+        "gradients": {name: mem.gradients_memory(count, gradient_bytes) for name, count in parameters.items()},
+        "optimizer": _optimizer(structure, place, parameters),
+    }
+    if structure.products != "half":
+        forms["weights"] |= _copies(structure, place)
+    found: dict[str, Any] = {}
+    for group in (("layers", "ends", "multi_token", "copies"), ("experts", "multi_token_experts", "expert_copies")):
+        for state, terms in forms.items():
+            for name in group:
+                if name in terms:
+                    size = _sharded(structure, state, name, terms[name])
+                    on_host = state in structure.offload and (state == "optimizer" or name in ("layers", "experts"))
+                    found[f"{state}/{name}"] = kept_on_device(structure, state, size) if on_host else size
+    return found
+
+
+def _modules(structure: Structure, place: Place) -> dict[str, Any]:
+    """Parameters of the modules for multi-token prediction."""
+    architecture = structure.architecture
+    if not architecture.multi_token_head:
+        return {}
+    dense, experts = module_parameters(architecture)
+    found = {"multi_token": place.modules * dense}
+    return found | {"multi_token_experts": place.modules * experts} if architecture.routed else found
+
+
+def _sharded(structure: Structure, state: str, name: str, size: Any) -> Any:
+    if structure.zero < SHARDED_FROM[state]:
+        return size
+    groups = expert_shard_groups if "expert" in name else shard_groups
+    return size / groups(structure)[0].ranks
+
+
+def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -> dict[str, Any]:
+    match structure.optimizer:
+        case "adam-8bit":
+            return {name: more.adam_8bit_memory(count) for name, count in parameters.items()}
+        case "sgd-momentum":
+            return {name: more.sgd_momentum_memory(count) for name, count in parameters.items()}
+        case "adafactor":
+            found = held(structure, place.share)
+            factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
+            factors["ends"] = end_factors(structure)
+            modules = held_modules(structure, place.modules)
+            factors["multi_token"] = modules.factors(routed=False)
+            factors["multi_token_experts"] = modules.factors(routed=True)
+            return {name: more.adafactor_memory(count, factors[name]) for name, count in parameters.items()}
+        case "muon":
+            terms = {"ends": mem.optimizer_memory(place.ends, optimizer_bytes)}
+            modules = held_modules(structure, place.modules)
+            for names, found in (
+                (("layers", "experts"), held(structure, place.share)),
+                (("multi_token", "multi_token_experts"), modules),
+            ):
+                for name, vectors in zip(names, (found.vectors, found.expert_vectors), strict=True):
+                    matrices = found.elements(routed=name.endswith("experts"))
+                    terms[name] = more.muon_memory(matrices) + mem.optimizer_memory(vectors, optimizer_bytes)
+            return {name: terms[name] for name in parameters}
+        case _:
+            return {name: mem.optimizer_memory(count, optimizer_bytes) for name, count in parameters.items()}
+
+
+def end_factors(structure: Structure) -> Any:
+    """Row and column statistics of the tables and the head; of learned positions too, and of vectors all elements."""
+    architecture = structure.architecture
+    table = more.factored_elements(ceil_div(vocab_size, tp), hidden_size)
+    matrix = ceil_div(vocab_size, tp) * hidden_size
+    first = table + sympy.expand(counts.embedding_parameters(architecture, tp) - matrix)
+    norm, tied = counts.final_norm_parameters(architecture), architecture.tied_embeddings
+    last = norm + table
+    if copies_table(architecture, structure.schedule):
+        last += ANY * present(pp) * table
+    # One device has both ends, and a tied table once, where there is one stage or, under DualPipe, a folded pipeline.
+    both = sympy.S.One if structure.schedule == "dualpipe" else complement(present(pp))
+    return Max(first + both * (norm + (sympy.S.Zero if tied else table)), present(pp) * last)
+
+
+def _copies(structure: Structure, place: Place) -> dict[str, Any]:
+    """The low-precision copies of the weights of linear layers."""
+    found = held(structure, place.share) + held_modules(structure, place.modules)
+    terms = {"copies": low.weight_copies_memory(found.linear(routed=False))}
+    if structure.architecture.routed:
+        terms["expert_copies"] = low.weight_copies_memory(found.linear(routed=True))
+    return terms
+
+
+def gathered_memory(structure: Structure) -> Any:
+    """Bytes of two layers that are gathered under ZeRO-3, and of their gradients; nothing of what is not sharded."""
+    architecture = structure.architecture
+    dense, experts = (present(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
+    units = []
+    for kind in architecture.kinds[:1] if architecture.uniform_dense else architecture.kinds:
+        unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
+        if kind.ffn in ("experts", "dense_experts"):
+            unit += experts * device.expert_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
+        if structure.products != "half":
+            matrices = [m for m in layer_matrices(architecture, kind) if m.linear]
+            linear = sum(m.elements * (experts if m.routed else dense) for m in matrices)
+            unit += low.weight_copies_memory(linear)
+        units.append(unit)
+    return 2 * Max(*units)
+
+
+def updated_parameters(structure: Structure, place: Place) -> Any:
+    """Parameters whose optimizer state the device holds."""
+    modules = _modules(structure, place)
+    dense = place.dense + place.ends + modules.get("multi_token", 0)
+    experts = place.experts + modules.get("multi_token_experts", 0)
+    if not structure.zero:
+        return dense + experts
+    dense /= shard_groups(structure)[0].ranks
+    routed = structure.architecture.routed
+    return dense + experts / expert_shard_groups(structure)[0].ranks if routed else dense

@@ -1,0 +1,50 @@
+"""What passes between a device and its host beside the passes of a stage, and what each of them holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.language.symbols import (
+    gradient_bytes,
+    offloaded_activations,
+    offloaded_optimizer,
+    offloaded_weights,
+    overlap_offload,
+    weight_bytes,
+)
+from ...formulas.memory import offload as host
+from ...operations.schedule import Demand, Op, Overlap
+
+if TYPE_CHECKING:
+    from ...operations.schedule import Node
+    from ...plans.structure import Structure
+
+
+def host_transfer(path: str, message: Any) -> Op:
+    """A transfer between a device and its host."""
+    return Op(path, host.host_transfer_time(message), Demand(message_bytes=message))
+
+
+def beside_pass(structure: Structure, phase: str, weights: Any, activations: Any) -> list[Op]:
+    """The transfers of one pass of one micro-batch through a stage: activations out or back, weights in.
+
+    Args:
+        structure: says what the host keeps.
+        phase: "forward" or "backward".
+        weights: parameters of the stage's layers that this device fetches.
+        activations: bytes that the stage's layers keep of one micro-batch.
+    """
+    found = []
+    if "activations" in structure.offload:
+        found.append(host_transfer(f"offload/activations/{phase}", offloaded_activations * activations))
+    if "weights" in structure.offload:
+        found.append(host_transfer(f"offload/weights/{phase}", offloaded_weights * weights * weight_bytes))
+    return found
+
+
+def with_gradients(structure: Structure, passes: Node, updated: Any) -> Node:
+    """The last passes with the gradients that the host updates with, on their way there."""
+    if "optimizer" not in structure.offload:
+        return passes
+    message = offloaded_optimizer * updated * gradient_bytes
+    return Overlap(passes, host_transfer("offload/gradients", message), overlap_offload)

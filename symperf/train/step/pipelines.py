@@ -1,0 +1,102 @@
+"""Pipelines of a training step whose backward passes are taken apart, or whose stages are given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.language.atoms import Max, less_one
+from ...formulas.language.symbols import (
+    first_stage_layers,
+    last_stage_layers,
+    num_layers,
+    num_recomputed_layers,
+    overlap_dp,
+    overlap_ep,
+    pp,
+)
+from ...formulas.parallel import dual_pipe as dual
+from ...formulas.parallel import zero_bubble as zb
+from ...operations.schedule import Overlap, Repeat, Scheduled, part
+from ...operations.schedule import sequence as in_sequence
+from ..memory.stages import fullest_layers, middle_layers
+from .host_offload import with_gradients
+
+if TYPE_CHECKING:
+    from ...operations.schedule import Node, Op
+    from .step import TrainingStep
+
+ZB_TIMES = {
+    "zero-bubble": zb.zero_bubble_h1_time,
+    "zb-h2": zb.zero_bubble_h2_time,
+    "zero-bubble-2p": zb.zero_bubble_2p_time,
+}
+
+
+def of_weights(op: Op) -> bool:
+    """Whether an operation of a backward pass belongs to the gradients of weights, which no other stage waits for."""
+    return op.path.endswith(("backward_weight", "backward_bias"))
+
+
+def between_devices(op: Op) -> bool:
+    """Whether DualPipe runs an operation beside the other direction's pass: transfers of experts and of stages."""
+    return "/experts/dispatch/" in op.path or "/experts/combine/" in op.path or op.path.startswith("pipeline/send")
+
+
+def split_schedule(step: TrainingStep) -> list[Node | None]:
+    """A pipeline with gradients of inputs and of weights as passes of their own.
+
+    Every stage is taken to be the fullest. Gradients are reduced after the pipeline, as far as `overlap_dp` does not
+    allow it beside the schedule.
+    """
+    structure, count = step.structure, step.micro_batches
+    inputs, weights = part(step.backward, lambda op: not of_weights(op)), part(step.backward, of_weights)
+    if structure.schedule == "dualpipe":
+        node = Scheduled(
+            (step.forward, inputs, weights, paired(step)),
+            (count, count, count, sympy.S.Zero),
+            lambda f, i, g, both: dual.dual_pipe_time(f, i, g, both, count, pp),
+        )
+        ends = step.ends(sympy.S.Half, sympy.S.One)
+    else:
+        rule = ZB_TIMES[structure.schedule]
+        node = Scheduled((step.forward, inputs, weights), (count,) * 3, lambda f, i, g: rule(f, i, g, count, pp))
+        ends = step.ends()
+    reduction = step.gradient_reduction()
+    passes = node if reduction is None else Overlap(node, reduction, overlap_dp)
+    return [with_gradients(structure, passes, step.updated_parameters), ends]
+
+
+def paired(step: TrainingStep) -> Node:
+    """A forward and a backward pass beside each other: transfers run beside the work of the other direction."""
+    both = in_sequence(step.forward, step.backward)
+    return Overlap(part(both, lambda op: not between_devices(op)), part(both, between_devices), overlap_ep)
+
+
+def paced_by_given_stages(step: TrainingStep) -> Scheduled:
+    """All micro-batches but the first, at the pace of the slowest of the first, the last and the other stages.
+
+    The time of (m - 1)(T_s + l_r T_r + max(l_1 T_l + T_1, l_o T_l, l_p T_l + T_p)) + T_1 + T_p, where T_l is that of a
+    layer, T_s that of the transfers, and T_r that of a recomputed layer, l_r in each stage; by `uneven_stages_time`.
+    """
+    later = less_one(step.micro_batches)
+    layer = in_sequence(
+        *(Repeat(in_sequence(forward, backward), count / num_layers) for forward, backward, count in step.each)
+    )
+    again = in_sequence(*(Repeat(node, count / num_layers) for node, count in step.again))
+    transfers = in_sequence(step.transfer("forward"), step.transfer("backward"))
+    first, last = step.both_ends()
+
+    def rule(layer_time: Any, transfer_time: Any, first_time: Any, last_time: Any, again_time: Any) -> Any:
+        slowest = Max(
+            first_stage_layers * layer_time + first_time,
+            middle_layers() * layer_time,
+            last_stage_layers * layer_time + last_time,
+        )
+        fixed = transfer_time + num_recomputed_layers * again_time
+        return later * (fixed + slowest) + first_time + last_time
+
+    ends = step.micro_batches, step.micro_batches
+    counts = (later * fullest_layers(step.structure), later, *ends, later * num_recomputed_layers)
+    return Scheduled((layer, transfers, first, last, again), counts, rule)

@@ -1,0 +1,313 @@
+"""The schedule tree of a training step, for one structure."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...formulas.language.atoms import Max, bubble, ceil_div, less_one, present
+from ...formulas.language.symbols import (
+    batch,
+    dp,
+    gradient_bytes,
+    hidden_size,
+    micro_batch,
+    num_layers,
+    num_recomputed_layers,
+    overlap_dp,
+    overlap_gather,
+    overlap_offload,
+    overlap_parameters,
+    pp,
+    tp,
+    vocab_size,
+    vpp,
+    weight_bytes,
+)
+from ...formulas.parallel import pipeline as pipe
+from ...models import counts
+from ...models.architecture import UNIFORM
+from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
+from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
+from ...operations.schedule import sequence as in_sequence
+from ..layers.transformer import Decoder
+from ..memory.footprint import stage_activations
+from ..memory.multi_token_counts import ANY, copied_parameters, module_parameters, modules_on_fullest
+from ..memory.stages import held_parameters, mean_count, stage_count
+from . import host_offload as transfers
+from .embedding_and_head import ModelEnds
+from .low_precision import Lowered
+from .multi_token import MultiToken
+from .optimizer_step import Update
+from .overheads import beside_launches, with_overheads
+from .pipelines import paced_by_given_stages, split_schedule
+
+if TYPE_CHECKING:
+    from ...models.architecture import LayerKind
+    from ...plans.structure import Structure
+
+BUBBLE = "pipeline/bubble"
+"""Path of the idle term."""
+
+
+class TrainingStep:
+    """One training step on the device that sets its time.
+
+    m micro-batches pass through the pipeline's stages; the gradients of the last backward pass are reduced over the
+    replicas, beside it as far as `overlap_dp` allows; then the optimizer runs. Time is
+
+        (m - 1)(T_f + T_b) + T_f + [T_b with the reduction beside it] + bubble + ends + optimizer.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
+        plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
+        self.decoder, self.layers = _decoders(plain)
+        self.model_ends = ModelEnds(structure)
+        self.kernels = self.decoder.kernels
+        self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
+        self.dense_layers, self.expert_parameters, self.end_parameters = held_parameters(structure)
+        modules = module_parameters(structure.architecture) if structure.architecture.multi_token_head else (ZERO, ZERO)
+        self.dense_modules, self.expert_modules = (modules_on_fullest(structure) * each for each in modules)
+        self.transfers: dict[str, Sequence] = {}
+        self.each = [(d.layer_forward(), d.layer_backward(), count) for d, count in self.layers]
+        self.again = [(d.layer_forward("recompute"), n) for d, n in self.layers] if structure.some_layers else []
+        self.beside: dict[str, tuple[Node | None, Node | None]] = {}
+        self.forward, self.backward = self.passes(fullest=structure.splits)
+
+    def passes(self, *, fullest: bool) -> tuple[Node, Node]:
+        """Both passes of one micro-batch through a stage: one of the mean number of layers, or the fullest.
+
+        They differ only where stages are unequal.
+        """
+        share = stage_count if fullest else mean_count
+        forward = self.stage([(node, share(self.structure, count)) for node, _, count in self.each], "forward")
+        backward = self.stage(
+            [(node, num_recomputed_layers * (count / num_layers)) for node, count in self.again]
+            + [(node, share(self.structure, count)) for _, node, count in self.each],
+            "backward",
+        )
+        forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
+        if self.structure.splits:
+            return forward_node, backward_node
+        return (
+            beside_launches(self.structure, "forward", forward_node),
+            beside_launches(self.structure, "backward", backward_node),
+        )
+
+    def tree(self) -> Node:
+        """The whole step."""
+        step = in_sequence(
+            *split_schedule(self) if self.structure.splits else self.whole_passes(),
+            self.tied_reduction(),
+            Update(self).node(),
+            self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
+        )
+        lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
+        return with_overheads(self.structure, lowered)
+
+    def whole_passes(self) -> list[Node | None]:
+        """The pipeline of a schedule whose backward passes are whole.
+
+        Unequal stages: the first micro-batch passes all L layers, those after it come at the pace of the slowest stage.
+        """
+        stage = in_sequence(self.forward, self.backward)
+        reduction = None if self.structure.zero > 1 else self.gradient_reduction()
+        last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
+        last = transfers.with_gradients(self.structure, last, self.updated_parameters)
+        later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
+        if self.structure.stages == "uneven":
+            later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
+        elif self.structure.stages == "given":
+            later = [paced_by_given_stages(self)]
+        return [self.first_forward(), *later, last, Idle(BUBBLE, stage, self.idle_slots())]
+
+    def first_forward(self) -> Node:
+        """The first forward pass, beside which ZeRO-1 and 2 may gather the parameters that were updated in shards."""
+        gather = self.parameter_gather() if self.structure.zero in (1, 2) else None
+        return self.forward if gather is None else Overlap(self.forward, gather, overlap_parameters)
+
+    def ends(self, share: Any = 1, stages: Any = pp) -> Ends:
+        """The embedding and the head; `share` of the micro-batches pass those of one device."""
+        first, last = self.both_ends()
+        return Ends(first, last, self.micro_batches * share, stages)
+
+    def both_ends(self) -> tuple[Sequence, Sequence]:
+        """The work of the first stage that others have not, and that of the last."""
+        return (
+            in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
+            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward(), *self.modules),
+        )
+
+    @cached_property
+    def modules(self) -> list[Node]:
+        """The modules for multi-token prediction, which are on the last stage."""
+        return [MultiToken(self.structure).node()] if self.structure.architecture.multi_token_head else []
+
+    def idle_slots(self) -> Any:
+        """Micro-batch slots that a device waits for."""
+        return bubble(pp, vpp if self.structure.schedule == "interleaved" else 1)
+
+    def sharded(self, phase: str, stage: Node) -> Node:
+        """A stage with what sharded parameters and gradients send beside it, for every micro-batch.
+
+        ZeRO-3 gathers the parameters before both passes; ZeRO-2 and 3 reduce the gradients after each backward pass
+        into the shards (Rajbhandari et al. 2020 section 7).
+        """
+        gather, reduction = self.sent_beside(phase)
+        stage = self.beside_host(phase, stage)
+        node: Node = stage if gather is None else Overlap(stage, gather, overlap_gather)
+        return node if reduction is None else Overlap(node, reduction, overlap_dp)
+
+    def beside_host(self, phase: str, stage: Node) -> Node:
+        """A pass with what goes to the host and comes from it."""
+        for moved in self.host_moves[phase]:
+            stage = Overlap(stage, moved, overlap_offload)
+        return stage
+
+    @cached_property
+    def host_moves(self) -> dict[str, list[Op]]:
+        """Transfers between the device and its host beside one pass of one micro-batch."""
+        structure = self.structure
+        kept = stage_activations(structure, 1) if "activations" in structure.offload else ZERO
+        return {
+            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
+            for phase in ("forward", "backward")
+        }
+
+    @property
+    def layer_weights(self) -> Any:
+        """Parameters of the layers on the fullest device, of which it holds a shard under ZeRO-3."""
+        if self.structure.zero < 3:
+            return self.dense_layers + self.expert_parameters
+        dense = self.dense_layers / shard_groups(self.structure)[0].ranks
+        experts = self.expert_parameters / expert_shard_groups(self.structure)[0].ranks
+        return dense + experts if self.routed else dense
+
+    def sent_beside(self, phase: str) -> tuple[Node | None, Node | None]:
+        """The gathering of parameters and the reduction of gradients of each pass."""
+        if phase not in self.beside:
+            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 else None
+            reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
+            self.beside[phase] = gather, reduction
+        return self.beside[phase]
+
+    def stage(self, layers: list[tuple[Sequence, Any]], phase: str) -> Sequence:
+        """A device's layers for one micro-batch, and for each virtual stage the transfer to the next.
+
+        Every device of a tensor-parallel group sends its 1/t of the activation; without sequence parallelism the
+        receivers gather the parts (the scatter-gather optimisation, Narayanan et al. 2021 section 4.1).
+        """
+        return in_sequence(*(Repeat(layer, count) for layer, count in layers), Repeat(self.transfer(phase), vpp))
+
+    def transfer(self, phase: str) -> Sequence:
+        """An activation, or its gradient, to the next stage."""
+        if phase not in self.transfers:
+            message = self.decoder.stage_message
+            self.transfers[phase] = in_sequence(
+                self.kernels.send(f"pipeline/send/{phase}", message / tp, pipeline_group(self.structure)),
+                None if self.structure.sequence_parallel else self.pipeline_gather(phase, message),
+            )
+        return self.transfers[phase]
+
+    def pipeline_gather(self, phase: str, message: Any) -> Node | None:
+        """The all-gather of a received activation; nothing on a single stage."""
+        group = Group(1 + less_one(tp) * present(pp), 1)
+        return self.kernels.all_gather(f"pipeline/gather/{phase}", message, group)
+
+    @property
+    def parameters(self) -> Any:
+        """Parameters on the fullest device."""
+        return self.dense_parameters + self.routed_parameters
+
+    @property
+    def dense_parameters(self) -> Any:
+        """Those that are no routed experts'."""
+        return self.dense_layers + self.end_parameters + self.dense_modules
+
+    @property
+    def routed_parameters(self) -> Any:
+        """Those of routed experts."""
+        return self.expert_parameters + self.expert_modules
+
+    @property
+    def updated_parameters(self) -> Any:
+        """Parameters whose optimizer state the device holds."""
+        if not self.structure.zero:
+            return self.parameters
+        dense = self.dense_parameters / shard_groups(self.structure)[0].ranks
+        experts = self.routed_parameters / expert_shard_groups(self.structure)[0].ranks
+        return dense + experts if self.routed else dense
+
+    @property
+    def routed(self) -> bool:
+        """Whether the model has routed experts."""
+        return self.structure.architecture.routed
+
+    def gradient_reduction(self) -> Node | None:
+        """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
+        dense = self.reduced("gradients/reduce", self.dense_parameters, *shard_groups(self.structure))
+        if not self.routed or dense is None:
+            return dense
+        groups = expert_shard_groups(self.structure)
+        return in_sequence(dense, self.reduced("gradients/reduce_experts", self.routed_parameters, *groups))
+
+    def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
+        """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
+        message = parameters * gradient_bytes
+        if not self.structure.zero:
+            return self.kernels.all_reduce(path, message, shards)
+        inside = self.kernels.reduce_scatter(path, message, shards)
+        if same is None or inside is None:
+            return inside
+        return in_sequence(inside, self.kernels.all_reduce(f"{path}_between", message / shards.ranks, same))
+
+    def tied_reduction(self) -> Node | None:
+        """The sum of the gradients of a table's two copies, on the first and the last stage.
+
+        It has two where it is tied, and where the last stage's modules for multi-token prediction read it.
+        """
+        tied, copied = self.structure.architecture.tied_embeddings, copied_parameters(self.structure)
+        if not tied and copied == 0:
+            return None
+        message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
+        pair = Group(1 + present(pp), tied_stride(self.structure, Max(1, less_one(pp))))
+        summed = self.kernels.all_reduce("gradients/tied", message, pair)
+        return summed if tied or summed is None else Repeat(summed, ANY)
+
+    def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
+        """The parameters from every shard."""
+        gather = self.kernels.all_gather
+        dense = gather(path, self.dense_parameters * weight_bytes, shard_groups(self.structure)[0])
+        if not self.routed or dense is None:
+            return dense
+        message = self.routed_parameters * weight_bytes
+        return in_sequence(dense, gather(f"{path}_experts", message, expert_shard_groups(self.structure)[0]))
+
+
+def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
+    """The layers of each kind with their count; and those of the stack that ends in the head.
+
+    Kinds that differ only by a window are one where attention computes every pair.
+    """
+    kinds = structure.architecture.kinds
+    if structure.architecture.uniform_dense and (len(kinds) == 1 or structure.attention == "eager"):
+        decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
+        return decoder, [(decoder, num_layers)]
+    found = [
+        (Decoder(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"), counts.count_of(kind))
+        for kind in kinds
+    ]
+    return found[-1][0], found
+
+
+def root_of(kind: LayerKind) -> str:
+    """The first part of the paths of a kind of layers, in a model of several: what its count is called.
+
+    >>> from .architecture import LayerKind
+    >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
+    'layer/ssm'
+    """
+    return f"layer/{kind.count.removeprefix('num_').removesuffix('_layers')}"

@@ -1,0 +1,137 @@
+"""`symperf derive` on the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from symperf.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN = shlex.split("derive train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048")
+INFER = shlex.split("derive infer llama-2-7b -s a100-80gb-sxm --batch 8 --prompt 200 --generate 100")
+KEYS = shlex.split(
+    "model system of term unit value free folded below lines dropped relations conditions definitions symbols time "
+    "regimes"
+)
+
+
+def said(capsys: Any, *arguments: str) -> str:
+    """What a command prints."""
+    assert main(list(arguments)) == 0
+    out = capsys.readouterr()
+    assert out.err == ""
+    return str(out.out)
+
+
+@pytest.mark.parametrize("command", [TRAIN, INFER])
+def test_text(command: list[str], capsys: Any) -> None:
+    """Lines, regime and symbols in 100 columns; the whole form if asked for."""
+    text = said(capsys, *command)
+    assert text.startswith("T = ")
+    assert "Holds while" in text
+    assert "Symbols" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "Whole closed form" in said(capsys, *command, "--whole")
+
+
+@pytest.mark.parametrize("command", [TRAIN, INFER])
+def test_json(command: list[str], capsys: Any) -> None:
+    """Every key is there, and the lines are the quantity."""
+    data = json.loads(said(capsys, *command, "--json", "--of", "tokens_per_s"))
+    assert list(data) == KEYS
+    assert data["time"]["of"] == "time"
+    for each in (data, data["time"]):
+        total = sum(line["value"] for line in each["lines"]) + each["dropped"]["value"]
+        assert total == pytest.approx(each["value"], rel=1e-12)
+    assert data["regimes"] is None
+
+
+def test_free_and_term(capsys: Any) -> None:
+    """Names may be written like flags."""
+    data = json.loads(said(capsys, *TRAIN, "--json", "--free", "micro-batch", "--term", "layer/mlp"))
+    assert data["free"] == ["micro_batch"]
+    assert data["term"] == "layer/mlp"
+    assert {symbol["name"] for symbol in data["symbols"] if symbol["free"]} == {"micro_batch"}
+
+
+def test_regimes(capsys: Any) -> None:
+    """With --wrt the regimes along a symbol follow."""
+    along = ("--wrt", "memory_bandwidth", "--from", "1e11", "--to", "1e13")
+    assert "compute" in said(capsys, *TRAIN, *along).rpartition("Symbols")[2]
+    data = json.loads(said(capsys, *TRAIN, *along, "--json"))
+    assert data["regimes"]["symbol"] == "memory_bandwidth"
+    assert len(data["regimes"]["intervals"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "suffix", "beginning"),
+    [
+        ("--latex", ".tex", "\\documentclass{article}"),
+        ("--python", ".py", '"""time, in s'),
+        ("--c", ".c", "/* time"),
+        ("--js", ".mjs", "// Generated"),
+        ("--unicode", ".txt", "T = "),
+    ],
+)
+def test_formats_and_files(flag: str, suffix: str, beginning: str, tmp_path: Path, capsys: Any) -> None:
+    """A file has what would be printed; its suffix says the format."""
+    text = said(capsys, *TRAIN, flag)
+    assert text.startswith(beginning)
+    for more in ([], [flag]):
+        file = tmp_path / f"form{suffix}"
+        assert said(capsys, *TRAIN, *more, "-o", str(file)) == ""
+        assert file.read_text(encoding="utf-8") == text
+    assert said(capsys, *TRAIN, "--fragment").startswith(("\\begin", "\\begingroup"))
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ([*TRAIN, "--of", "tme"], "unknown quantity 'tme'"),
+        ([*TRAIN, "--term", "layer/mpl"], "did you mean layer/mlp"),
+        ([*TRAIN, "--free", "micro_bach"], "did you mean micro_batch"),
+        ([*TRAIN, "--below", "2"], "below: found 2.0"),
+        ([*TRAIN, "--wrt", "tpp"], "wrt: the run has no symbol 'tpp'"),
+        ([*TRAIN, "--wrt", "tp", "--from", "4"], "--from and --to go together"),
+        ([*TRAIN, "--from", "4", "--to", "5"], "need --wrt NAME"),
+        ([*TRAIN, "--wrt", "memory_bandwidth", "--from", "2e12", "--to", "1e12"], "from 2e+12 to 1e+12"),
+        ([*TRAIN, "--wrt", "memory_bandwidth", "--from", "2e12", "--to", "2e12"], "empty"),
+        ([*TRAIN, "--of", "memory", "--wrt", "workspace_bytes"], "is 0 here, expected --from and --to"),
+        ([*TRAIN, "--wrt", "tp", "--latex"], "--wrt prints text, without --latex"),
+        ([*TRAIN, "--wrt", "tp", "--term", "layer"], "without --term"),
+        ([*TRAIN, "--latex", "--python"], "not allowed with argument"),
+        ([*TRAIN, "--json", "--c"], "--json prints one object, without --c"),
+        ([*TRAIN, "-o", "form.doc"], "expected a name that ends in .tex"),
+        ([*TRAIN, "-o", "no/such/folder/form.tex"], "cannot be written"),
+        ([*TRAIN, "--fold", "format"], "did you mean formats"),
+        ([*TRAIN, "--prompt", "3"], "derive train: --prompt is of the other kind"),
+        ([*INFER, "--sequence", "3"], "derive infer: --sequence is of the other kind"),
+        (["derive", "tran", *TRAIN[2:]], "expected train or infer before the model; did you mean train"),
+        (TRAIN[:-2], "derive train: --sequence is needed"),
+        (INFER[:-2], "derive infer: --generate is needed"),
+        ([*TRAIN, "--fre", "tp"], "unknown argument '--fre'"),
+    ],
+)
+def test_bad_input(command: list[str], complaint: str, capsys: Any) -> None:
+    """One clear line and exit status 2."""
+    assert main(command) == 2
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert complaint in out.err
+    assert out.err.count("\n") == 1
+
+
+def test_a_prediction_imports_no_sympy() -> None:
+    """The method on runs costs nothing until it is called."""
+    code = (
+        "import sys, symperf.runs.training_run, symperf.derive, symperf.cli.derive; assert 'sympy' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,235 @@
+"""Model files: one clear line for every kind of bad input, and never another exception."""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.model_configs import (
+    DEEPSEEK,
+    FALCON,
+    JAMBA,
+    LLAMA,
+    LLAMA4,
+    MAMBA2,
+    MIXTRAL,
+    MPT,
+    NEMOTRON_H,
+    OPT,
+    QWEN3_NEXT,
+    T5,
+    VIT,
+    load_config,
+)
+
+from symperf.common.errors import InputError
+from symperf.models.families import FAMILIES, NOT_YET
+from symperf.models.model import Model, resolve
+
+
+@pytest.fixture
+def load(tmp_path):
+    return partial(load_config, tmp_path)
+
+
+def message(call):
+    with pytest.raises(InputError) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 1500
+    return text
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"hidden_size": "64"}, ["hidden_size is '64'", "positive integer"]),
+        ({"hidden_size": True}, ["hidden_size is True", "positive integer"]),
+        ({"hidden_size": 64.0}, ["hidden_size is 64.0", "positive integer"]),
+        ({"hidden_size": None}, ["hidden_size is None", "positive integer"]),
+        ({"hidden_size": [64]}, ["hidden_size is [64]", "positive integer"]),
+        ({"hidden_size": math.nan}, ["hidden_size is nan", "positive integer"]),
+        ({"vocab_size": math.inf}, ["vocab_size is inf", "positive integer"]),
+        ({"num_hidden_layers": 0}, ["num_hidden_layers is 0", "positive integer"]),
+        ({"intermediate_size": -5}, ["intermediate_size is -5", "positive integer"]),
+        ({"vocab_size": 10**13}, ["vocab_size is 10000000000000", "at most"]),
+        ({"max_position_embeddings": "long"}, ["max_position_embeddings is 'long'"]),
+        ({"num_attention_heads": 5}, ["64", "5 attention heads", "head_dim"]),
+        ({"num_key_value_heads": 3}, ["4 attention heads", "3 key-value heads"]),
+        ({"num_key_value_heads": 8}, ["4 attention heads", "8 key-value heads"]),
+        ({"tie_word_embeddings": "no"}, ["tie_word_embeddings is 'no'", "true or false"]),
+        ({"attention_bias": 1}, ["attention_bias is 1", "true or false"]),
+        ({"num_local_experts": 8}, ["num_local_experts is 8", "mixture-of-experts"]),
+        ({"is_encoder_decoder": True}, ["is_encoder_decoder is True", "encoders"]),
+        ({"model_type": "lama"}, ["unknown model_type 'lama'", "did you mean llama", "qwen3"]),
+        ({"model_type": "granitemoe"}, ["'granitemoe'", "mixture of experts", "not supported yet", "mixtral"]),
+        ({"model_type": "distilbert"}, ["'distilbert'", "encoder", "not supported yet"]),
+        ({"model_type": 7}, ["model_type is 7"]),
+        ({"model_type": "x\ny" * 1000}, ["unknown model_type"]),
+        (
+            {"model_type": "mpt", "attn_config": 3, **{k: v for k, v in MPT.items() if k != "model_type"}},
+            ["attn_config"],
+        ),
+        ({"model_type": "gemma3"}, ["text_config is missing"]),
+        ({"model_type": "gemma3", "text_config": {"model_type": "llama"}}, ["text_config", "gemma3_text"]),
+    ],
+)
+def test_bad_values(load, change, parts):
+    text = message(lambda: load(LLAMA | change))
+    assert "tiny.json" in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "parts"),
+    [
+        (MIXTRAL, {"num_local_experts": 0}, ["num_local_experts is 0", "positive integer"]),
+        (MIXTRAL, {"num_experts_per_tok": 9}, ["passes 9 of 4 experts"]),
+        (MIXTRAL, {"layer_types": ["full_attention"]}, ["layer_types has 1 entries", "2 layers"]),
+        (MIXTRAL, {"layer_types": ["full_attention", "odd"]}, ["layer_types", "expected only full_attention"]),
+        (MIXTRAL, {"layer_types": "full_attention"}, ["layer_types", "list of words"]),
+        (MIXTRAL, {"num_hidden_layers": 10**9, "sliding_window": 8}, ["1000000000 layers", "at most 100000"]),
+        (DEEPSEEK, {"kv_lora_rank": None}, ["kv_lora_rank is None", "positive integer"]),
+        (DEEPSEEK, {"first_k_dense_replace": -1}, ["first_k_dense_replace is -1", "0 or more"]),
+        (DEEPSEEK, {"n_shared_experts": "one"}, ["n_shared_experts is 'one'"]),
+        (LLAMA4, {"no_rope_layers": [1]}, ["no_rope_layers is [1]", "2 layers"]),
+        (LLAMA4, {"no_rope_layers": [1, 2]}, ["no_rope_layers", "integers from 0 to 1"]),
+        (MAMBA2, {"num_heads": 3}, ["3 heads of 32", "expanded width 128"]),
+        (MAMBA2, {"state_size": 0}, ["state_size is 0"]),
+        (JAMBA, {"attn_layer_period": 0}, ["attn_layer_period is 0"]),
+        (JAMBA, {"mamba_dt_rank": "some"}, ["mamba_dt_rank is 'some'"]),
+        (JAMBA, {"sliding_window": 8}, ["sliding_window is 8"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-"}, ["2 letters for 4 layers"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-*Q"}, ["letters of M - * E"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": "M-*E"}, ["no layer of experts"]),
+        (NEMOTRON_H, {"hybrid_override_pattern": 7}, ["letters of M - * E"]),
+        (QWEN3_NEXT, {"full_attention_interval": 0}, ["full_attention_interval is 0"]),
+        (QWEN3_NEXT, {"mlp_only_layers": [99]}, ["mlp_only_layers is [99]", "0 to 4"]),
+        (T5, {"num_decoder_layers": 0}, ["num_decoder_layers is 0"]),
+        (T5, {"feed_forward_proj": 3}, ["feed_forward_proj is 3"]),
+        (VIT, {"patch_size": 500}, ["image_size is 224", "at least the patch_size 500"]),
+        ({"model_type": "llava"}, {}, ["text_config is missing"]),
+        ({"model_type": "llava", "text_config": LLAMA}, {"text_config": {"model_type": "llava"}}, ["language model"]),
+        ({"model_type": "llava", "text_config": 3}, {}, ["text_config is 3", "an object"]),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_values_of_other_kinds(load, config, change, parts):
+    text = message(lambda: load(config | change))
+    assert "tiny.json" in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize("key", list(LLAMA))
+def test_missing_keys(load, key):
+    text = message(lambda: load({k: v for k, v in LLAMA.items() if k != key}))
+    assert f"tiny.json: {key} is missing" in text
+
+
+def test_two_names_of_one_size_have_to_agree(load):
+    gpt2 = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 9, "n_positions": 16}
+    assert load(gpt2 | {"num_hidden_layers": 2}).sizes["num_layers"] == 2
+    assert "num_hidden_layers is 3, expected 2 as n_layer says" in message(
+        lambda: load(gpt2 | {"num_hidden_layers": 3})
+    )
+    assert "word_embed_proj_dim is 32" in message(lambda: load(OPT | {"word_embed_proj_dim": 32}))
+    assert "n_layer (or num_hidden_layers) is missing" in message(
+        lambda: load({k: v for k, v in gpt2.items() if k != "n_layer"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "line 1, column 1: invalid JSON"),
+        ('{"model_type": "llama",\n "hidden_size": }', "line 2"),
+        ("[1, 2]", "expected an object"),
+        ("null", "expected an object"),
+        ('{"model_type": "llama", "model_type": "gpt2"}', "'model_type' comes twice"),
+        ('{"model_type": "mpt", "attn_config": {"a": 1, "a": 2}}', "'a' comes twice"),
+        ("[" * 100_000, "invalid JSON"),
+        ('{"vocab_size": ' + "9" * 5000 + "}", "invalid JSON"),
+        ("{" + " " * 10_000_001 + "}", "larger than"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_json(load, text, part):
+    found = message(lambda: load(text))
+    assert "tiny.json" in found
+    assert part in found
+
+
+def test_bad_paths(tmp_path):
+    assert "no config.json" in message(lambda: Model.load(tmp_path))
+    assert "no such file" in message(lambda: Model.load(tmp_path / "none.json"))
+    (tmp_path / "config.json").mkdir()
+    assert "folder" in message(lambda: Model.load(tmp_path))
+    latin = tmp_path / "latin.json"
+    latin.write_bytes(b'{"a": "\xe9"}')
+    assert "UTF-8" in message(lambda: Model.load(latin))
+    for empty in ("", "  "):
+        assert "empty" in message(lambda empty=empty: Model.load(empty))
+    for strange in ("a\0b", "x" * 5000, "line\nbreak"):
+        message(lambda strange=strange: Model.load(strange))
+    for wrong in (None, 7, b"gpt2"):
+        assert "expected a catalogue name" in message(lambda wrong=wrong: Model.load(wrong))
+
+
+def test_unknown_names_list_the_nearest():
+    assert "llama-2-7b" in message(lambda: Model.load("llama-2-7bb"))
+    assert "llama-2-7b" in message(lambda: resolve("lama-2-7b"))
+
+
+def test_a_device_is_no_file():
+    assert "device" in message(lambda: Model.load(Path("/dev/zero")))
+
+
+def test_every_planned_type_is_refused_by_name(load):
+    for names in NOT_YET.values():
+        for name in names.split():
+            assert name not in FAMILIES
+            assert f"{name!r}" in message(lambda name=name: load(LLAMA | {"model_type": name}))
+
+
+SMALLEST = [LLAMA, FALCON, MPT, OPT, MIXTRAL, DEEPSEEK, LLAMA4, MAMBA2, JAMBA, NEMOTRON_H, QWEN3_NEXT, T5, VIT]
+MORE = {"attn_config", "head_dim", "text_config", "layer_types", "sliding_window", "mlp_only_layers", "id2label"}
+KEYS = st.sampled_from(sorted({key for config in SMALLEST for key in config} | MORE))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(sorted(FAMILIES)),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(base=st.sampled_from(SMALLEST), changes=st.dictionaries(KEYS, VALUES, max_size=3))
+def test_any_config_is_a_model_or_one_clear_line(tmp_path_factory, base, changes):
+    path = tmp_path_factory.getbasetemp() / "fuzz.json"
+    path.write_text(json.dumps(base | changes), encoding="utf-8")
+    model, text = attempt(path)
+    if model:
+        assert all(type(size) is int and size >= 0 for size in model.sizes.values())
+    else:
+        assert "fuzz.json" in text
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(max_size=40))
+def test_any_text_is_a_model_or_one_clear_line(name):
+    attempt(name)
+
+
+def attempt(source):
+    try:
+        return Model.load(source), ""
+    except InputError as error:
+        text = str(error)
+    assert text
+    assert len(text.splitlines()) == 1
+    return None, text

@@ -1,0 +1,87 @@
+"""A search finds what trying every plan finds: the same best, the same ten, the same counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+from support import search_cases as cases
+
+from symperf.common.errors import InputError
+
+CLOSE = 1e-9
+"""Relative: families add in another order than single runs."""
+PROBLEMS = 200
+TOGETHER = 10
+
+
+def same(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=CLOSE)
+
+
+def check(of: cases.Problem, **how: Any) -> bool:
+    """Compare a search with trying every plan; whether there was one that fits."""
+    expected = cases.tried(of)
+    found = of.search(**how)
+    assert (found.considered, found.legal, found.feasible) == (
+        expected.considered,
+        expected.legal,
+        len(expected.plans),
+    )
+    assert found.considered == found.feasible + sum(found.rejected.values())
+    if not expected.plans:
+        return False
+    records = found.records
+    assert len(records) == min(10, len(expected.plans))
+    for record, (time, _, fields) in zip(records, expected.plans, strict=False):
+        assert same(record["time_s"], time)
+        run = of.run(**{name: record[name] for name in fields})
+        assert same(run.value("time"), record["time_s"])
+        assert same(run.memory_alone(), record["memory_bytes"])
+        equals = [each for each in expected.plans if same(each[0], time)]
+        if len(equals) == 1:
+            assert {name: record[name] for name in fields} == fields
+        else:
+            assert {name: record[name] for name in fields} in [each[2] for each in equals]
+    assert same(records[0]["memory_bytes"], min(e[1] for e in expected.plans if same(e[0], expected.plans[0][0])))
+    assert same(records[0]["mfu"], found.winner.value("mfu"))
+    return True
+
+
+@pytest.mark.parametrize("part", range(PROBLEMS // TOGETHER))
+def test_a_search_finds_what_trying_every_plan_finds(part: int) -> None:
+    """200 random small problems, dense and with experts; every rule, memory limits, limits of degrees."""
+    answered = [check(cases.problem(seed)) for seed in range(part * TOGETHER, (part + 1) * TOGETHER)]
+    assert any(answered)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 4))
+def test_pruning_changes_nothing(seed: int) -> None:
+    """The ten best are the same without any bound, also where only one plan is asked for."""
+    of = cases.problem(seed)
+    pruned, whole = of.search(top=3), of.search(top=3, prune=False)
+    assert not whole.feasible or pruned.records == whole.records
+    assert (pruned.feasible, pruned.rejected) == (whole.feasible, whole.rejected)
+    assert whole.pruned == 0
+
+
+@pytest.mark.parametrize("seed", range(3, 60, 12))
+def test_what_is_left_out_is_never_better(seed: int) -> None:
+    """ZeRO without replicas, selective recomputation with flash attention, GPipe: none beats the best that is found."""
+    of = cases.problem(seed)
+    found = of.search(top=1)
+    best = found.records[0]["time_s"] if found.feasible else math.inf
+    schedules = of.menu.get("schedule", cases.WHOLE["schedule"])
+    more = ["gpipe"] if "1f1b" in schedules else []
+    wider = dataclasses.replace(
+        of, menu={**of.menu, "schedule": [*schedules, *more], "zero": of.menu.get("zero", [0])[:1]}
+    )
+    for plan in cases.every(wider, duplicates=True):
+        try:
+            run = of.run(**plan)
+        except InputError:
+            continue
+        if run.memory_alone() <= min(of.max_memory or math.inf, run.value("capacity_bytes")):
+            assert run.value("time") >= best * (1 - CLOSE)
