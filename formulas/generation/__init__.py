@@ -1,1 +1,4 @@
-"""Generation and serving: decode steps, caches, queues, speculation, disaggregation."""
+"""Generation and serving: decode steps, caches, queues, speculation, disaggregation.
+
+Imports `kernels`, `language`, `mathematics`, `sources`.
+"""

@@ -1,1 +1,4 @@
-"""Kernels: matrix products, attention, scans, elementwise work, and the roofline that times them."""
+"""Kernels: matrix products, attention, scans, elementwise work, and the roofline that times them.
+
+Imports `language`, `mathematics`, `sources`.
+"""

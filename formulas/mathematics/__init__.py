@@ -1,1 +1,4 @@
-"""Sums and powers in closed form that several pages use."""
+"""Sums and powers in closed form that several pages use.
+
+Imports `language`.
+"""

@@ -1,1 +1,4 @@
-"""Bytes and counts: parameters, state, saved activations, stages, what the host holds."""
+"""Bytes and counts: parameters, state, saved activations, stages, what the host holds.
+
+Imports `language`, `parallel`, `sources`.
+"""

@@ -1,1 +1,4 @@
-"""Parallel layouts: pipeline schedules, sharding, sequences and experts dealt to devices."""
+"""Parallel layouts: pipeline schedules, sharding, sequences and experts dealt to devices.
+
+Imports `collectives`, `language`, `sources`.
+"""

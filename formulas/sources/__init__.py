@@ -1,4 +1,7 @@
-"""The references that formulas cite, as BibTeX."""
+"""The references that formulas cite, as BibTeX.
+
+Imports no other room.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Technology: chips, voltage, links, energy, cost and carbon."""
+"""Technology: chips, voltage, links, energy, cost and carbon.
+
+Imports `language`, `mathematics`, `sources`.
+"""

@@ -3,6 +3,8 @@
 `tex`, `markdown` and `html` print the book, `pdf` compiles it, `show` gives one formula to a notebook, and
 `used_formulas` tells which formulas a computation calls. Names are loaded when they are first used: what a run cites is
 told from the cache folder without SymPy.
+
+Imports `common`, `infer`, `plans`, `train`.
 """
 
 from __future__ import annotations

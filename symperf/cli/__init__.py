@@ -1,4 +1,9 @@
-"""The command line: `symperf VERB ...`."""
+"""The command line, `symperf VERB ...`: flags, verbs, and exit statuses.
+
+Imports `analysis`, `book`, `calibration`, `common`, `derive`, `evaluation`, `export`, `infer`, `measuring`, `models`,
+`plan_search`, `plan_search.inference`, `plans`, `report`, `runs`, `serve`, `sweep`, `systems`, `technology`,
+`technology.allocation`, `train`, `validation`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 `derive` answers a question about a run with a `Derivation`, which prints on a terminal, as LaTeX and as JSON, and
 writes itself as a function in Python, C or JavaScript. Nothing is imported before it is used: a prediction needs no
 SymPy.
+
+Imports `book`, `common`, `evaluation`, `infer`, `operations`, `train`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Micro-benchmarks of the device that is there, in the columns that `symperf calibrate` reads; needs PyTorch."""
+"""Micro-benchmarks of the device that is there, in the columns that `symperf calibrate` reads; needs PyTorch.
+
+Imports `common`.
+"""

@@ -1,4 +1,4 @@
 """The schedule algebra and the operations that every cost is made of, and what a compiled structure is.
 
-Imports `plans`, `models`, `common`.
+Imports `common`, `models`, `plans`.
 """

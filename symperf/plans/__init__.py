@@ -1,4 +1,4 @@
 """Plans: their fields, the structural choices that follow, and the rules that they must satisfy.
 
-Imports `models`, `systems`, `common`.
+Imports `common`, `models`, `systems`.
 """

@@ -1,4 +1,5 @@
 """Runs: where a cost joins the questions asked of it: analysis, closed forms, spending and sweeps.
 
-Imports `train`, `infer`, `evaluation`, `analysis`, `derive`, `spending`, `sweep` and what they import.
+Imports `analysis`, `common`, `derive`, `evaluation`, `infer`, `models`, `operations`, `plans`, `spending`, `sweep`,
+`systems`, `train`, `train.memory`.
 """

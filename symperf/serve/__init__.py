@@ -1,1 +1,4 @@
-"""Serving: iterations of continuous batching, their steady state under load, its limits, and pools of devices."""
+"""Serving: iterations of continuous batching, their steady state under load, its limits, and pools of devices.
+
+Imports `common`, `infer`, `models`, `operations`, `plans`, `runs`, `systems`.
+"""

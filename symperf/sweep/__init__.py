@@ -1,4 +1,4 @@
 """Sweeps: a run's quantities over grids of any size, streamed to files or reduced to the best points.
 
-Imports `train`, `evaluation` and what they import.
+Imports `common`, `evaluation`, `models`, `plans`, `systems`, `train`.
 """

@@ -1,4 +1,7 @@
-"""Technology pathfinding: logic nodes, memories and networks; chips from budgets; what chips and their use cost."""
+"""Technology pathfinding: logic nodes, memories and networks; chips from budgets; what chips and their use cost.
+
+Imports `common`, `systems`.
+"""
 
 from __future__ import annotations
 

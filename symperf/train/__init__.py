@@ -1,4 +1,4 @@
 """The cost of a training step: `layers`, `step` and `memory`, built, compiled and bound to numbers.
 
-Imports `operations` and what that imports, and `systems`.
+Imports `common`, `models`, `operations`, `plans`, `systems`, `train.memory`, `train.step`.
 """

@@ -14,6 +14,8 @@ For each table there is one module, named in `tables.TABLES`, with
 `row.family`, `row.id`. `models.model_of(row)` is the model by name, or by the dimensions in the columns;
 `systems.system_of(row)` the system by `hw_key`. What a family's software and definitions are, and no column says, is
 declared in `definitions.py` (training, memory) and `inference_definitions.py`.
+
+Imports `common`, `evaluation`, `infer`, `models`, `plans`, `runs`, `serve`, `systems`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The best plan at each of many technologies, exactly, by branch and bound over blocks of them.
 
-Imports `plan_search` and what that imports.
+Imports `common`, `models`, `plan_search`, `plans`, `runs`, `systems`, `train`.
 """

@@ -1,4 +1,7 @@
-"""The best split of a chip's area, power and perimeter for a workload, as a geometric program."""
+"""The best split of a chip's area, power and perimeter for a workload, as a geometric program.
+
+Imports `common`, `derive`, `runs`, `systems`, `technology`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Bytes of a training step: weights, gradients, optimizer state and saved activations, by device and by stage.
 
-Imports `train.layers`, `operations` and what they import.
+Imports `common`, `models`, `operations`, `plans`, `systems`, `train.layers`.
 """

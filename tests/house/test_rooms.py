@@ -1,0 +1,199 @@
+"""Rooms: who may import whom, between rooms and inside of one; lazy and type-only imports between rooms count."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from support.paths import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+ALLOWED = {
+    "common": "",
+    "measuring": "common",
+    "models": "common",
+    "systems": "common",
+    "plans": "common models systems",
+    "technology": "common systems",
+    "operations": "common models plans",
+    "evaluation": "common models operations plans systems",
+    "train.layers": "models operations plans",
+    "train.memory": "common models operations plans systems train.layers",
+    "train.step": "models operations plans train.layers train.memory",
+    "train": "common models operations plans systems train.memory train.step",
+    "analysis": "common evaluation train",
+    "export": "common models plans systems train",
+    "infer": "common models operations plans systems train train.memory",
+    "sweep": "common evaluation models plans systems train",
+    "book": "common infer plans train",
+    "spending": "common infer operations plans systems train",
+    "derive": "book common evaluation infer operations train",
+    "runs": (
+        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
+    ),
+    "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
+    "serve": "common infer models operations plans runs systems",
+    "technology.allocation": "common derive runs systems technology",
+    "plan_search.inference": "analysis common infer models plan_search plans runs serve systems",
+    "plan_search.technologies": "common models plan_search plans runs systems train",
+    "validation": "common evaluation infer models plans runs serve systems",
+    "calibration": "common evaluation infer measuring operations runs systems validation",
+    "report": "analysis common evaluation plan_search plan_search.inference plans runs serve spending",
+    "cli": (
+        "analysis book calibration common derive evaluation export infer measuring models plan_search "
+        "plan_search.inference plans report runs serve sweep systems technology technology.allocation train "
+        "validation"
+    ),
+}
+"""What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""
+ALLOWED_FORMULAS = {
+    "language": "",
+    "sources": "",
+    "collectives": "language sources",
+    "mathematics": "language",
+    "kernels": "language mathematics sources",
+    "parallel": "collectives language sources",
+    "technology": "language mathematics sources",
+    "generation": "kernels language mathematics sources",
+    "memory": "language parallel sources",
+}
+"""What each room of `formulas` may import of the others; the registry alone knows of all."""
+DIVIDED = ("train", "plan_search", "technology")
+"""Folders whose own folders are rooms too."""
+DOOR = {"__init__", "__main__", "api"}
+"""The files at the root of the package, which know of everything."""
+LARGEST_CYCLE = 3
+"""Files of one room that may import each other in a circle."""
+
+
+class Import(NamedTuple):
+    """One import of one module by another, both as tuples of names from the top folder on."""
+
+    by: tuple[str, ...]
+    of: tuple[str, ...]
+    typed: bool
+
+
+@cache
+def _modules(top: str) -> dict[tuple[str, ...], Path]:
+    """The modules of a top folder; links into the other two are left out."""
+    found = {}
+    for path in sorted((ROOT / top).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if "__pycache__" not in parts and parts[1] not in ("formulas", "codegen"):
+            found[parts[:-1] if parts[-1] == "__init__" else parts] = path
+    return found
+
+
+def _walk(tree: ast.AST, typed: bool = False) -> Iterator[tuple[ast.ImportFrom, bool]]:
+    """Every `from ... import`, and whether it is for type checkers alone."""
+    for node in ast.iter_child_nodes(tree):
+        only = typed or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        if isinstance(node, ast.ImportFrom):
+            yield node, only
+        yield from _walk(node, only)
+
+
+@cache
+def _imports(top: str) -> list[Import]:
+    """Every relative import inside of a top folder, wherever in a file."""
+    modules, found = _modules(top), []
+    for module, path in modules.items():
+        package = module if path.name == "__init__.py" else module[:-1]
+        for node, typed in _walk(ast.parse(path.read_text(encoding="utf-8"))):
+            base = (*package[: len(package) - node.level + 1], *(node.module or "").split("."))
+            base = tuple(part for part in base if part)
+            for alias in node.names:
+                target = (*base, alias.name) if (*base, alias.name) in modules else base
+                if node.level and target in modules and target != module:
+                    found.append(Import(module, target, typed))
+    return found
+
+
+def _room(module: tuple[str, ...]) -> str:
+    """The room of a module; of a file at the root its own name."""
+    path = _modules(module[0])[module]
+    folders = module[1:] if path.name == "__init__.py" else module[1:-1]
+    if not folders:
+        return module[-1] if path.name != "__init__.py" else "__init__"
+    return ".".join(folders[: 2 if folders[0] in DIVIDED else 1])
+
+
+def _arrows(top: str) -> dict[str, set[str]]:
+    """Which rooms each room imports."""
+    found: dict[str, set[str]] = {}
+    for by, of, _ in _imports(top):
+        if _room(by) != _room(of):
+            found.setdefault(_room(by), set()).add(_room(of))
+    return found
+
+
+def _circles(arrows: Mapping[object, Iterable[object]]) -> list[set[object]]:
+    """Sets of nodes each of which leads to every other."""
+
+    def reached(start: object) -> set[object]:
+        seen, waiting = set(), [start]
+        while waiting:
+            for after in set(arrows.get(waiting.pop(), ())) - seen:
+                seen.add(after)
+                waiting.append(after)
+        return seen
+
+    after = {node: reached(node) for node in arrows}
+    circles = {frozenset(m for m in after[node] if node in after.get(m, ())) for node in arrows if node in after[node]}
+    return [set(circle) for circle in circles]
+
+
+def test_the_root_of_the_package_has_no_loose_file() -> None:
+    """What is not the door lies in a room."""
+    loose = {path.name for path in (ROOT / "symperf").iterdir() if path.is_file()}
+    assert loose == {"__init__.py", "__main__.py", "api.py", "py.typed"}
+
+
+@pytest.mark.parametrize(("top", "allowed"), [("symperf", ALLOWED), ("formulas", ALLOWED_FORMULAS)])
+def test_rooms_import_what_the_table_allows(top: str, allowed: dict[str, str]) -> None:
+    """No arrow that the table lacks, and none in the table that nothing needs."""
+    found = {room: rooms for room, rooms in _arrows(top).items() if room not in DOOR | {"registry"}}
+    assert {room: sorted(found.get(room, ())) for room in allowed} == {r: sorted(a.split()) for r, a in allowed.items()}
+    assert set(found) <= set(allowed)
+
+
+@pytest.mark.parametrize("top", ["symperf", "formulas"])
+def test_no_rooms_import_each_other(top: str) -> None:
+    """Rooms stand on floors: each above all that it imports, lazily or for types alone too."""
+    assert _circles(_arrows(top)) == []
+
+
+@pytest.mark.parametrize("top", ["symperf", "formulas", "codegen"])
+def test_files_of_a_room_import_each_other_in_small_circles_alone(top: str) -> None:
+    """At most three files; what is imported for types alone is left out."""
+    arrows: dict[object, set[object]] = {}
+    for by, of, typed in _imports(top):
+        if not typed and (top == "codegen" or _room(by) == _room(of)):
+            arrows.setdefault(by, set()).add(of)
+    assert [circle for circle in _circles(arrows) if len(circle) > LARGEST_CYCLE] == []
+
+
+def test_a_circle_is_found() -> None:
+    """The check itself: a circle of two, and one of four beside it."""
+    assert _circles({1: [2], 2: [1, 3], 3: []}) == [{1, 2}]
+    assert len(_circles({1: [2], 2: [3], 3: [4], 4: [1]})[0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("top", "room", "allowed"),
+    [("symperf", *pair) for pair in ALLOWED.items()] + [("formulas", *pair) for pair in ALLOWED_FORMULAS.items()],
+)
+def test_a_room_says_what_it_is_for_and_what_it_imports(top: str, room: str, allowed: str) -> None:
+    """The docstring of its package: a sentence or more, then the line of the table."""
+    path = ROOT.joinpath(top, *room.split("."), "__init__.py")
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    subject, _, imports = text.rpartition("\n\n")
+    names = ", ".join(f"`{name}`" for name in sorted(allowed.split()))
+    assert len(subject) > 40, path
+    assert " ".join(imports.split()) == (f"Imports {names}." if names else "Imports no other room.")
