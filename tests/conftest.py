@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -32,6 +33,12 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYMPERF_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts() -> None:
+    """Ctrl-C reaches tests and their children however the run was started: `nohup` and some runners ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Called(NamedTuple):
