@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from support.paths import ROOT
+from support.rooms import DOOR, arrows_of, imports_of, room_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
 ALLOWED = {
     "common": "",
@@ -34,7 +33,8 @@ ALLOWED = {
     "spending": "common infer operations plans systems train",
     "derive": "book common evaluation infer operations train",
     "runs": (
-        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
+        "analysis common derive evaluation infer models operations plans spending sweep systems train "
+        "train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs systems",
@@ -63,74 +63,8 @@ ALLOWED_FORMULAS = {
     "memory": "language parallel sources",
 }
 """What each room of `formulas` may import of the others; the registry alone knows of all."""
-DIVIDED = ("train", "plan_search", "technology")
-"""Folders whose own folders are rooms too."""
-DOOR = {"__init__", "__main__", "api"}
-"""The files at the root of the package, which know of everything."""
 LARGEST_CYCLE = 3
 """Files of one room that may import each other in a circle."""
-
-
-class Import(NamedTuple):
-    """One import of one module by another, both as tuples of names from the top folder on."""
-
-    by: tuple[str, ...]
-    of: tuple[str, ...]
-    typed: bool
-
-
-@cache
-def _modules(top: str) -> dict[tuple[str, ...], Path]:
-    """The modules of a top folder; links into the other two are left out."""
-    found = {}
-    for path in sorted((ROOT / top).rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        if "__pycache__" not in parts and parts[1] not in ("formulas", "codegen"):
-            found[parts[:-1] if parts[-1] == "__init__" else parts] = path
-    return found
-
-
-def _walk(tree: ast.AST, typed: bool = False) -> Iterator[tuple[ast.ImportFrom, bool]]:
-    """Every `from ... import`, and whether it is for type checkers alone."""
-    for node in ast.iter_child_nodes(tree):
-        only = typed or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
-        if isinstance(node, ast.ImportFrom):
-            yield node, only
-        yield from _walk(node, only)
-
-
-@cache
-def _imports(top: str) -> list[Import]:
-    """Every relative import inside of a top folder, wherever in a file."""
-    modules, found = _modules(top), []
-    for module, path in modules.items():
-        package = module if path.name == "__init__.py" else module[:-1]
-        for node, typed in _walk(ast.parse(path.read_text(encoding="utf-8"))):
-            base = (*package[: len(package) - node.level + 1], *(node.module or "").split("."))
-            base = tuple(part for part in base if part)
-            for alias in node.names:
-                target = (*base, alias.name) if (*base, alias.name) in modules else base
-                if node.level and target in modules and target != module:
-                    found.append(Import(module, target, typed))
-    return found
-
-
-def _room(module: tuple[str, ...]) -> str:
-    """The room of a module; of a file at the root its own name."""
-    path = _modules(module[0])[module]
-    folders = module[1:] if path.name == "__init__.py" else module[1:-1]
-    if not folders:
-        return module[-1] if path.name != "__init__.py" else "__init__"
-    return ".".join(folders[: 2 if folders[0] in DIVIDED else 1])
-
-
-def _arrows(top: str) -> dict[str, set[str]]:
-    """Which rooms each room imports."""
-    found: dict[str, set[str]] = {}
-    for by, of, _ in _imports(top):
-        if _room(by) != _room(of):
-            found.setdefault(_room(by), set()).add(_room(of))
-    return found
 
 
 def _circles(arrows: Mapping[object, Iterable[object]]) -> list[set[object]]:
@@ -158,7 +92,7 @@ def test_the_root_of_the_package_has_no_loose_file() -> None:
 @pytest.mark.parametrize(("top", "allowed"), [("symperf", ALLOWED), ("formulas", ALLOWED_FORMULAS)])
 def test_rooms_import_what_the_table_allows(top: str, allowed: dict[str, str]) -> None:
     """No arrow that the table lacks, and none in the table that nothing needs."""
-    found = {room: rooms for room, rooms in _arrows(top).items() if room not in DOOR | {"registry"}}
+    found = {room: rooms for room, rooms in arrows_of(top).items() if room not in DOOR | {"registry"}}
     assert {room: sorted(found.get(room, ())) for room in allowed} == {r: sorted(a.split()) for r, a in allowed.items()}
     assert set(found) <= set(allowed)
 
@@ -166,15 +100,15 @@ def test_rooms_import_what_the_table_allows(top: str, allowed: dict[str, str]) -
 @pytest.mark.parametrize("top", ["symperf", "formulas"])
 def test_no_rooms_import_each_other(top: str) -> None:
     """Rooms stand on floors: each above all that it imports, lazily or for types alone too."""
-    assert _circles(_arrows(top)) == []
+    assert _circles(arrows_of(top)) == []
 
 
 @pytest.mark.parametrize("top", ["symperf", "formulas", "codegen"])
 def test_files_of_a_room_import_each_other_in_small_circles_alone(top: str) -> None:
     """At most three files; what is imported for types alone is left out."""
     arrows: dict[object, set[object]] = {}
-    for by, of, typed in _imports(top):
-        if not typed and (top == "codegen" or _room(by) == _room(of)):
+    for by, of, typed in imports_of(top):
+        if not typed and (top == "codegen" or room_of(by) == room_of(of)):
             arrows.setdefault(by, set()).add(of)
     assert [circle for circle in _circles(arrows) if len(circle) > LARGEST_CYCLE] == []
 
