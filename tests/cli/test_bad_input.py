@@ -288,7 +288,6 @@ def test_bad_input_in_a_process_of_its_own(tmp_path: Path, name: str) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     is_one_clear_line(done.returncode, done.stdout, done.stderr)

@@ -222,15 +222,15 @@ def _compile(folder: Path) -> subprocess.Popen[str]:
 def test_object_code_is_shared_and_checked(store: Store) -> None:
     """Two processes compile at once; a third loads their code; damaged code is compiled again, not run."""
     for process in [_compile(store.folder) for _ in range(2)]:
-        out, errors = process.communicate(timeout=100)
+        out, errors = process.communicate()
         assert (out.split()[0], errors) == ("8.0", "")
-    assert _compile(store.folder).communicate(timeout=100)[0].split() == ["8.0", "1"]
+    assert _compile(store.folder).communicate()[0].split() == ["8.0", "1"]
     (code,) = store.folder.rglob("*.nbc")
     data = bytearray(code.read_bytes())
     data[len(data) // 2] ^= 0xFF
     code.write_bytes(data)
-    assert _compile(store.folder).communicate(timeout=100)[0].split() == ["8.0", "0"]
-    assert _compile(store.folder).communicate(timeout=100)[0].split() == ["8.0", "1"]
+    assert _compile(store.folder).communicate()[0].split() == ["8.0", "0"]
+    assert _compile(store.folder).communicate()[0].split() == ["8.0", "1"]
 
 
 def _command(*arguments: str) -> str:
