@@ -106,7 +106,7 @@ class Store:
         self.evict(keep=key)
         return True
 
-    def module(self, text: str, suffix: str = "") -> ModuleType:
+    def module(self, text: str) -> ModuleType:
         """The imported module of a generated text, kept under the hash of the text.
 
         Numba's `cache=True` keeps object code beside it. Where the folder cannot be used, a private temporary one of
@@ -114,11 +114,10 @@ class Store:
 
         Args:
             text: the source of the module; made by a printer, never by a user.
-            suffix: letters that end the name of its file, for the reader of a traceback.
         """
         from .modules import module
 
-        return module(self, text, suffix)
+        return module(self, text)
 
     def prepared(self) -> bool:
         """Make the folder if need be; whether it is the user's own and no one else may write to it.

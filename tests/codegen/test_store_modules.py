@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _file(store: Store, text: str = TEXT) -> Path:
-    return store.folder / digest("module", text, "") / "kernel.py"
+    return store.folder / digest("module", text) / "kernel.py"
 
 
 def _forget() -> None:
@@ -55,13 +55,6 @@ def test_a_module_is_imported_from_its_file(store: Store) -> None:
     assert _file(store).read_text() == TEXT
     assert store.module(TEXT) is found
     assert store.module(TEXT + "# another\n") is not found
-
-
-def test_a_suffix_is_in_the_name_of_the_file(store: Store) -> None:
-    """It says what the module is, and is a plain name."""
-    assert Path(str(store.module(TEXT, "grid").__file__)).name == "kernel_grid.py"
-    with pytest.raises(ValueError, match="suffix"):
-        store.module(TEXT, "../up")
 
 
 @posix
