@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .program import OPERATIONS, Program
+from .program import JUMPS, OPERATIONS, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-JUMPS = frozenset({"ceil_div", "present"})
-"""Operations that a rounding of what they read can change by a whole step."""
 
 
 class LoweringError(TypeError):
@@ -57,7 +53,7 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
     formulas += [sympy.sympify(expr, strict=True) for expr in outputs.values()]
     builder = _Builder()
     if share:
-        builder.shared, formulas = _shared(formulas)
+        builder.shared, formulas = _share(formulas)
     for symbol, expr in zip(symbols, formulas, strict=False):
         builder.define(symbol, expr)
     for name, expr in zip(outputs, formulas[len(symbols) :], strict=True):
@@ -65,7 +61,7 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
     return builder.program
 
 
-def _shared(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
+def _share(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
     """Formulas in terms of new symbols, and what the symbols stand for."""
     jumps: dict[Any, Any] = {}
     seen = set()

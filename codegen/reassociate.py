@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .builder import Builder, live, operands_of
-from .passes import STEPS, masks
+from .builder import Builder, eliminate_dead_code, operands_of
+from .passes import masks
+from .program import JUMPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,18 +38,17 @@ def exact_cone(program: Program, exact: Iterable[str] = ()) -> list[bool]:
     for name in exact:
         reaches[program.outputs[name]] = True
     for position in range(len(program) - 1, -1, -1):
-        if reaches[position] or program.instructions[position][0] in STEPS:
+        if reaches[position] or program.instructions[position][0] in JUMPS:
             for operand in operands_of(program, position):
                 reaches[operand] = True
     return reaches
 
 
-def regroup(
+def reassociate(
     program: Program,
     axes: Sequence[str],
     *,
     exact: Iterable[str] = (),
-    together: bool = False,
     nonnegative: bool = False,
 ) -> Program:
     """Combine operands that depend on fewer axes first.
@@ -58,17 +58,16 @@ def regroup(
         axes: names of the inputs that loops run over; their order is of no importance.
         exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `present`
             or a `at_least` reads is never changed.
-        together: the axes change together, as columns of one table.
         nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no
             bit.
 
     Returns:
         A program whose values differ by some units in the last place.
     """
-    return _Regrouping(program, _masks(program, axes, together=together), exact, nonnegative=nonnegative).result()
+    return _Reassociation(program, masks(program, axes), exact, nonnegative=nonnegative).result()
 
 
-def reciprocals(program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), together: bool = False) -> Program:
+def strength_reduce(program: Program, axes: Sequence[str], *, exact: Iterable[str] = ()) -> Program:
     """Multiply by a reciprocal where the divisor depends on fewer axes than the quotient, or divides twice or more.
 
     A quotient that a `ceil_div`, a `present`, a `at_least` or an exact output reads stays a true division: 525 *
@@ -78,9 +77,8 @@ def reciprocals(program: Program, axes: Sequence[str], *, exact: Iterable[str] =
         program: the program, without lets.
         axes: names of the inputs that loops run over.
         exact: outputs that must not change by a bit.
-        together: the axes change together, as columns of one table.
     """
-    depends = _masks(program, axes, together=together)
+    depends = masks(program, axes)
     kept = exact_cone(program, exact)
     free = [op == "divide" and not kept[p] for p, (op, *_) in enumerate(program.instructions)]
     uses = Counter(t[2] for p, t in enumerate(program.instructions) if free[p])
@@ -99,15 +97,10 @@ def reciprocals(program: Program, axes: Sequence[str], *, exact: Iterable[str] =
         else:
             at.append(builder.emit(operation, *moved))
     builder.program.outputs = {name: at[p] for name, p in program.outputs.items()}
-    return live(builder.program, builder.program.outputs.values())
+    return eliminate_dead_code(builder.program)
 
 
-def _masks(program: Program, axes: Sequence[str], *, together: bool) -> list[int]:
-    found = masks(program, axes)
-    return [int(mask > 0) for mask in found] if together else found
-
-
-class _Regrouping:
+class _Reassociation:
     def __init__(self, program: Program, depends: list[int], exact: Iterable[str], *, nonnegative: bool) -> None:
         self.program = program
         self.masks = depends
@@ -153,7 +146,7 @@ class _Regrouping:
             if new >= 0:
                 self.mask_of[new] = self.masks[position]
         self.builder.program.outputs = {name: self.at[p] for name, p in self.program.outputs.items()}
-        return live(self.builder.program, self.builder.program.outputs.values())
+        return eliminate_dead_code(self.builder.program)
 
     def leaves(self, position: int) -> tuple[list[int], list[int]]:
         """What a chain combines: terms or factors, and those subtracted or divided by."""

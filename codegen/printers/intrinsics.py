@@ -175,56 +175,11 @@ def load(_, array, offset, j):
 
 @intrinsic
 def store(_, array, offset, j, value):
-    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0.
-
-    It is never an element that `fetch` reads.
-    """
+    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0."""
     del offset, j, value
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        stored = builder.store(args[3], _element(context, builder, signature, args))
-        stored.set_metadata("noalias", _columns(builder.module))
+        builder.store(args[3], _element(context, builder, signature, args))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, types.float64), code
-
-
-def _columns(module: Any) -> Any:
-    """The list of one alias scope, that of columns: LLVM need not check at run time whether stores overlap them."""
-    domain = module.add_metadata(["tables"])
-    return module.add_metadata([module.add_metadata(["columns", domain])])
-
-
-@intrinsic
-def fetch(_, address, j):
-    """The float `j` after the one at an address, of memory that `store` does not write to."""
-    del address, j
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        data = builder.inttoptr(args[0], ir.DoubleType().as_pointer())
-        value = builder.load(builder.gep(data, [args[1]], inbounds=True))
-        value.set_metadata("alias.scope", _columns(builder.module))
-        return value
-
-    return types.float64(types.int64, types.intp), code
-
-
-@intrinsic
-def prefetch(_, address, j):
-    """Ask for the line of the float `j` after the one at an address to be brought into the second cache.
-
-    It need not exist.
-    """
-    del address, j
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = builder.gep(builder.inttoptr(args[0], ir.DoubleType().as_pointer()), [args[1]])
-        kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(function, [builder.bitcast(data, byte), whole(0), whole(2), whole(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.intp), code

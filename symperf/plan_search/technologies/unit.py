@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...codegen.bytecode import Bytecode, bytecode_machine
 from ...codegen.evaluate import evaluate
 from ...codegen.passes import masks
-from ...codegen.steps import Steps, kernel_of
 from ...codegen.store import Store
 from ...common.artefacts import cache_folder
 from .direction import LEAST_UNITS, MOST_UNITS, corner, directions
@@ -40,7 +40,7 @@ def gather(code, values, rows, x):
         for j in range(rows.size):
             x[to, j] = values[source, rows[j]]
 '''
-"""Code that brings what plans decide to where `Steps` reads it."""
+"""Code that brings what plans decide to where `Bytecode` reads it."""
 SPARE = 6
 """Members that are computed in vain sooner than that their program is prepared anew."""
 PAIRS = 2048
@@ -69,7 +69,7 @@ class Pairs:
         positions = [program.outputs[f"time/{unit.at[k]}"] for k in chosen]
         wanted = list(dict.fromkeys(positions))
         self.place = np.array([wanted.index(position) for position in positions])
-        self.steps = Steps(program, wanted, leaves.keys())
+        self.steps = Bytecode(program, wanted, leaves.keys())
         self.members = np.array(self.chosen, dtype=np.int64)
         self._bits = (np.uint64(1) << self.members.astype(np.uint64))[:, None]
         self.values = unit.values
@@ -109,7 +109,7 @@ class Pairs:
             at: which of the technologies, of each pair.
         """
         store = Store(cache_folder())
-        kernel, gather = kernel_of(store), store.module(GATHER).gather
+        kernel, gather = bytecode_machine(store), store.module(GATHER).gather
         whole = np.empty(self.steps.rows * min(PAIRS, max(len(rows), 1)))
         code, size = np.empty(0, np.int64), 0
         for start in range(0, len(rows), PAIRS):

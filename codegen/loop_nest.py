@@ -1,6 +1,6 @@
-"""Plans the loops of a kernel: which axes are loops around, which are run over as vectors, and in what order.
+"""The loops of a kernel: which axes are loops around, which are run over as vectors, and in what order.
 
-A plan has outer loops and, innermost, a vector: the points of one axis, or of a few short axes together, in blocks.
+A nest has outer loops and, innermost, a vector: the points of one axis, or of a few short axes together, in blocks.
 An instruction is computed inside the outermost loop that decides its operands, once if it depends on no vector axis
 and for a block of points if it does, so that only what depends on every loop is left innermost.
 """
@@ -33,7 +33,7 @@ CACHE_BYTES = 192 * 1024
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoopNest:
     """The loops of a kernel.
 
     Attributes:
@@ -58,18 +58,18 @@ class Placement:
     vector: bool
 
 
-def placements(program: Program, plan: Plan) -> list[Placement]:
+def placements(program: Program, nest: LoopNest) -> list[Placement]:
     """Where each instruction is computed."""
-    order = (*plan.outer, *plan.vector)
-    inside = (1 << len(plan.outer)) - 1
+    order = (*nest.outer, *nest.vector)
+    inside = (1 << len(nest.outer)) - 1
     return [Placement((m & inside).bit_length(), bool(m & ~inside)) for m in masks(program, order)]
 
 
-def choose_plan(program: Program, sizes: Mapping[str, int], block: int = 512) -> Plan:
-    """The plan of least estimated cost.
+def choose_loop_nest(program: Program, sizes: Mapping[str, int], block: int = 512) -> LoopNest:
+    """The loops of least estimated cost.
 
     Args:
-        program: the program, grouped and pruned.
+        program: the program, reassociated and pruned.
         sizes: points by axis.
         block: points of the vector that are computed together.
 
@@ -89,7 +89,7 @@ def choose_plan(program: Program, sizes: Mapping[str, int], block: int = 512) ->
         (*_best_order(costs, axes, sizes, vector, block), -k, vector) for k, vector in enumerate(_vectors(axes, sizes))
     ]
     _, outer, _, vector = min(found, key=lambda entry: (entry[0], -entry[2]))
-    return Plan(outer, vector)
+    return LoopNest(outer, vector)
 
 
 def _vectors(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
@@ -112,7 +112,7 @@ def _best_order(
     vector: Sequence[str],
     block: int,
 ) -> tuple[float, tuple[str, ...]]:
-    """The least cost of the plans with this vector, and the order of its loops."""
+    """The least cost of the loop nests with this vector, and the order of its loops."""
     points = prod(sizes[axis] for axis in vector)
     blocks = -(-points // block)
     chunks = -(-points // LANES)
@@ -157,7 +157,7 @@ def choose_block(rows: int) -> int:
     return BLOCKS[-1]
 
 
-def scheduled(program: Program) -> Program:
+def schedule(program: Program) -> Program:
     """The same program with each operand computed as late as can be, so that few values wait at any time.
 
     Operands that need more values at once are computed first, as in Sethi and Ullman's numbering.

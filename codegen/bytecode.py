@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .passes import masks
-from .printers.numba import steps_module
+from .printers.numba import bytecode_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ CHUNK = 256
 NUMBERS = {operation: k for k, operation in enumerate(OPERATIONS)}
 
 
-class Steps:
+class Bytecode:
     """The instructions that some values need, in rows that are used again after the last use of what they hold.
 
     Args:
@@ -98,7 +98,7 @@ class Steps:
         """The values wanted.
 
         Args:
-            kernel: the compiled code, see `kernel_of`.
+            kernel: the compiled code, see `bytecode_machine`.
             shape: of each of them.
             inputs: numbers, or arrays that broadcast to the shape, by name.
             given: the same by position, of the values known.
@@ -121,7 +121,7 @@ class Steps:
         return x[self.results]
 
 
-class Stages:
+class LoopInvariants:
     """Values by the set of axes that they depend on: each set once, over its own points only.
 
     Args:
@@ -149,7 +149,7 @@ class Stages:
         for position in sorted(shared):
             by_mask.setdefault(self.depends[position], []).append(position)
         self.stages = [
-            (mask, Steps(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
+            (mask, Bytecode(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
             for mask in sorted(by_mask, key=int.bit_count)
         ]
 
@@ -175,6 +175,6 @@ class Stages:
         return value.reshape([next(sizes) if inside >> k & 1 else 1 for k in each])
 
 
-def kernel_of(store: Store) -> Any:
+def bytecode_machine(store: Store) -> Any:
     """The compiled code, from a store."""
-    return store.module(steps_module(tuple(OPERATIONS.values()), CHUNK)).kernel
+    return store.module(bytecode_module(tuple(OPERATIONS.values()), CHUNK)).kernel
