@@ -272,7 +272,7 @@ class Graph:
                 if node.name and "." not in node.name:
                     todo.extend(n for n in self._called_from_outside(node))
             todo = [n for word in attributes for n in self.methods.get(word, ()) if self._owner(n) in reached]
-            todo += [n for m in by_name for word in attributes if (n := Node(m, word)) in self.nodes]
+            todo += [n for m in by_name for word in attributes if (n := self.resolve(Node(m, word))) in self.nodes]
             todo = [n for n in todo if n not in reached]
             if not todo:
                 return reached
