@@ -89,6 +89,8 @@ class Module:
         self.package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         self.parts: dict[str, list[ast.AST]] = defaultdict(list)
         """The pieces of code of each definition, by its name; of the module itself, by the empty one."""
+        self.scope: dict[str, set[Node]] = {}
+        """What each name may stand for."""
         for statement in _flat(self.tree.body):
             self._add(statement)
 
@@ -140,11 +142,12 @@ class Graph:
 
     def __init__(self, files: dict[str, Path]) -> None:
         self.modules = {name: Module(name, path) for name, path in files.items()}
-        self.scopes = {name: self._scope(module) for name, module in self.modules.items()}
+        for module in self.modules.values():
+            module.scope = self.scope_of(module)
         self.nodes = {Node(m, part) for m, module in self.modules.items() for part in ("", *module.parts)}
         self.uses = {node: self.uses_of(self.modules[node.module], node.name) for node in self.nodes}
 
-    def _scope(self, module: Module) -> dict[str, set[Node]]:
+    def scope_of(self, module: Module) -> dict[str, set[Node]]:
         """What each name in a module may stand for."""
         scope: dict[str, set[Node]] = defaultdict(set)
         for name in module.parts:
@@ -160,9 +163,9 @@ class Graph:
     def resolve(self, node: Node) -> Node:
         """The definition that a name stands for where a module has it from another."""
         for _ in range(5):
-            if node.name == "" or node.name in self.modules[node.module].parts:
+            if node.module not in self.modules or node.name in ("", *self.modules[node.module].parts):
                 return node
-            further = self.scopes[node.module].get(node.name, set()) - {node}
+            further = self.modules[node.module].scope.get(node.name, set()) - {node}
             if not further:
                 return node
             node = next(iter(further))
@@ -177,7 +180,7 @@ class Graph:
 
     def read(self, module: Module, part: ast.AST, found: Uses) -> None:
         """Add what a piece of code names."""
-        scope = self.scopes[module.name]
+        scope = module.scope
         own = _bound(part) if isinstance(part, FUNCTIONS) else set()
         docs = {id(n.value) for n in ast.walk(part) if isinstance(n, ast.Expr)}
         bases = {id(node.value) for node in ast.walk(part) if isinstance(node, ast.Attribute)}
@@ -218,7 +221,7 @@ class Graph:
         """What `getattr` may find in a module: what any text in the file that asks names."""
         if isinstance(base, ast.Name):
             words = {n.value for n in ast.walk(module.tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-            for target in self.scopes[module.name].get(base.id, ()):
+            for target in module.scope.get(base.id, ()):
                 if target.name == "":
                     yield from (Node(target.module, w) for w in words if w in self.modules[target.module].parts)
 
@@ -266,11 +269,10 @@ class Graph:
                     continue
                 reached.add(node)
                 module = self.modules[node.module]
-                todo.append(Node(node.module, ""))
-                todo.extend(Node(node.module, owner) for owner in [node.name.partition(".")[0]])
+                todo += [Node(node.module, ""), self._owner(node)]
                 take(self.uses[node], module)
                 if node.name and "." not in node.name:
-                    todo.extend(n for n in self._called_from_outside(node))
+                    todo += self._called_from_outside(node)
             todo = [n for word in attributes for n in self.methods.get(word, ()) if self._owner(n) in reached]
             todo += [n for m in by_name for word in attributes if (n := self.resolve(Node(m, word))) in self.nodes]
             todo = [n for n in todo if n not in reached]
@@ -324,9 +326,8 @@ def documented(graph: Graph) -> Uses:
     found = Uses()
     for path in sorted((ROOT / "docs").rglob("*.py")):
         script = Module("script", path)
-        graph.modules["script"], graph.scopes["script"] = script, graph._scope(script)
+        script.scope = graph.scope_of(script)
         graph.read(script, script.tree, found)
-        del graph.modules["script"], graph.scopes["script"]
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         text = path.read_text(encoding="utf-8")
         for code in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) + re.findall(r"`([^`\n]+)`", text):
