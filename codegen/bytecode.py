@@ -148,7 +148,7 @@ class LoopInvariants:
         by_mask: dict[int, list[int]] = {}
         for position in sorted(shared):
             by_mask.setdefault(self.depends[position], []).append(position)
-        self.stages = [
+        self.parts = [
             (mask, Bytecode(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
             for mask in sorted(by_mask, key=int.bit_count)
         ]
@@ -156,17 +156,17 @@ class LoopInvariants:
     def run(self, kernel: Any, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> dict[int, Array]:
         """By position the values wanted, with a dimension for each axis that they depend on, in the order given."""
         found: dict[int, Array] = {}
-        for mask, steps in self.stages:
+        for mask, steps in self.parts:
             names = [axis for k, axis in enumerate(self.axes) if mask >> k & 1]
             shape = tuple(len(columns[axis]) for axis in names)
             inputs = dict(scalars)
             for k, axis in enumerate(names):
                 inputs[axis] = columns[axis].reshape([-1 if k == other else 1 for other in range(len(names))])
-            given = {p: self._open(found[p], self.depends[p], mask) for _, p in steps.given}
+            given = {p: self._broadcast(found[p], self.depends[p], mask) for _, p in steps.given}
             found.update(zip(steps.wanted, steps.run(kernel, shape, inputs, given), strict=True))
         return found
 
-    def _open(self, value: Array, inside: int, mask: int) -> Array:
+    def _broadcast(self, value: Array, inside: int, mask: int) -> Array:
         """A view with a dimension for each axis of a larger set."""
         if not inside or inside == mask:
             return value

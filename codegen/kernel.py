@@ -17,10 +17,10 @@ from .bytecode import Bytecode, bytecode_machine
 from .evaluate import evaluate, outputs_at
 from .generated import GeneratedNest
 from .loop_nest import LoopNest, choose_loop_nest, schedule
-from .passes import choose_order, fold, prune
+from .passes import choose_order, fold, prune, strength_reduce
 from .printers.numba import place_instructions, render
-from .reassociate import reassociate, strength_reduce
-from .reduce import Points
+from .reassociate import reassociate
+from .reduce import BestPoints
 from .workers import Interrupted, boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class GridKernel:
         self._check()
         self._nests: dict[Any, LoopNest] = {}
         self._generated: dict[Any, GeneratedNest] = {}
-        self._shown_code: Bytecode | None = None
+        self._point_code: Bytecode | None = None
 
     def _check(self) -> None:
         if not self.axes:
@@ -108,12 +108,12 @@ class GridKernel:
             raise ValueError("outputs may not be called 'feasible' or 'reason' where there are constraints")
 
     @cached_property
-    def prepared(self) -> Program:
+    def loop_program(self) -> Program:
         """The program of the outputs that are looked at, grouped by axes."""
         return self._prepare(nonnegative=False)
 
     @cached_property
-    def prepared_nonnegative(self) -> Program:
+    def loop_program_nonnegative(self) -> Program:
         """The same to the bit where no input is negative, with fewer operations."""
         return self._prepare(nonnegative=True)
 
@@ -125,7 +125,7 @@ class GridKernel:
         return schedule(fold(found))
 
     @cached_property
-    def _shown(self) -> Program:
+    def _point_program(self) -> Program:
         """The program of the outputs that the points found show, as it was given."""
         return prune(self.program, self.outputs)
 
@@ -133,7 +133,7 @@ class GridKernel:
         """The loops of least estimated cost for axes of these sizes."""
         key = tuple(sizes.items())
         if key not in self._nests:
-            self._nests[key] = choose_loop_nest(self.prepared_nonnegative, sizes)
+            self._nests[key] = choose_loop_nest(self.loop_program_nonnegative, sizes)
         return self._nests[key]
 
     def run(
@@ -159,7 +159,7 @@ class GridKernel:
             block: points of the vector computed together.
 
         Returns:
-            With a reduction `reduce.Points`. Without one a dictionary with an array for each output, with a dimension
+            With a reduction `reduce.BestPoints`. Without one a dictionary with an array for each output, a dimension
             for each axis in the order of the kernel's `axes`, and, if there are constraints, "feasible" and "reason"
             (0, or one more than the position in `constraints` of the first that fails). Arrays may not be contiguous.
 
@@ -191,17 +191,17 @@ class GridKernel:
                 raise ValueError(f"axis {name}: expected one dimension and one point at least, found {column.shape}")
             columns[name] = column
         missing = [n for n in self.program.inputs if n not in columns and n not in scalars]
-        needed = [n for n in missing if n in self.prepared.inputs] or (missing if self.reduce is not None else [])
+        needed = [n for n in missing if n in self.loop_program.inputs] or (missing if self.reduce is not None else [])
         if needed:
             raise ValueError(f"no value for {', '.join(needed)}")
         return columns, {n: float(v) for n, v in scalars.items() if n in self.program.inputs and n not in columns}
 
     def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
         """What to generate code from, given the inputs."""
-        if self.prepared.instructions == self.prepared_nonnegative.instructions:
-            return self.prepared
+        if self.loop_program.instructions == self.loop_program_nonnegative.instructions:
+            return self.loop_program
         signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
-        return self.prepared if signed else self.prepared_nonnegative
+        return self.loop_program if signed else self.loop_program_nonnegative
 
     def _choose_tier(self, points: int, generated: GeneratedNest) -> str:
         if points > LOADED and generated.has_run:
@@ -212,7 +212,7 @@ class GridKernel:
         tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
         if prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
             tabled.update(nest.vector)
-        key = (nest, block, frozenset(tabled), program is self.prepared_nonnegative)
+        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative)
         if key not in self._generated:
             body = place_instructions(program, nest, block=block, tabled=key[2])
             text = render(body, self._reads, self.constraints, self.reduce)
@@ -260,9 +260,9 @@ class GridKernel:
 
     def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any], progress: Progress | None) -> Any:
         sizes = {name: len(column) for name, column in columns.items()}
-        order = choose_order(self.prepared, sizes)
+        order = choose_order(self.loop_program, sizes)
         shape = tuple(sizes.values())
-        wanted = set(self.prepared.outputs.values())
+        wanted = set(self.loop_program.outputs.values())
         steps = _strides(sizes, self.axes)
         state: Any = None if self.reduce is None else self.reduce.start(len(self.constraints))
         found: dict[str, Array] = {}
@@ -278,8 +278,8 @@ class GridKernel:
             given = dict(scalars)
             for k, axis in enumerate(self.axes):
                 given[axis] = _along(columns[axis][window[k]], k, len(cut))
-            by_position = evaluate(self.prepared, given, wanted)
-            values = {name: by_position[position] for name, position in self.prepared.outputs.items()}
+            by_position = evaluate(self.loop_program, given, wanted)
+            values = {name: by_position[position] for name, position in self.loop_program.outputs.items()}
             reason = self._reason(values, cut)
             if self.reduce is None:
                 for name in self._reads:
@@ -310,7 +310,9 @@ class GridKernel:
                 reason[~np.broadcast_to(values[self.constraints[k - 1]] >= 0, shape)] = k
         return reason
 
-    def _points(self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Points | None:
+    def _points(
+        self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]
+    ) -> BestPoints | None:
         """The points found, from the states of all threads; None without a reduction."""
         if self.reduce is None:
             return None
@@ -319,16 +321,18 @@ class GridKernel:
         indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
         at = {name: columns[name][indices[name]] for name in self.axes}
         feasible, *rejected = (int(n) for n in counts)
-        return Points(flat, indices, self._values_at({**scalars, **at}, len(flat)), feasible, dict(enumerate(rejected)))
+        return BestPoints(
+            flat, indices, self._values_at({**scalars, **at}, len(flat)), feasible, dict(enumerate(rejected))
+        )
 
     def _values_at(self, inputs: Mapping[str, Any], count: int) -> dict[str, Array]:
         """The outputs to show at scattered points, as the reference interpreter computes them."""
         if not any(each.is_loaded for each in self._generated.values()) or not 0 < count <= FEW:
-            return outputs_at(self._shown, inputs, count)
-        names = list(self._shown.outputs)
-        if self._shown_code is None:
-            self._shown_code = Bytecode(self._shown, list(self._shown.outputs.values()))
-        return dict(zip(names, self._shown_code.run(bytecode_machine(self.store), (count,), inputs), strict=True))
+            return outputs_at(self._point_program, inputs, count)
+        names = list(self._point_program.outputs)
+        if self._point_code is None:
+            self._point_code = Bytecode(self._point_program, list(self._point_program.outputs.values()))
+        return dict(zip(names, self._point_code.run(bytecode_machine(self.store), (count,), inputs), strict=True))
 
 
 def _along(column: Array, dimension: int, dimensions: int) -> Array:

@@ -22,7 +22,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .store import Store, digest, private, write_whole
+from .store import Store, digest, is_private, write_whole
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -53,19 +53,19 @@ class _Loader(SourceFileLoader):
         """Keep no bytecode."""
 
 
-def module(store: Store, text: str) -> ModuleType:
+def load_module(store: Store, text: str) -> ModuleType:
     """What `Store.module` promises."""
     key = digest("module", text)
     with _lock:
         at = (store.folder, key)
         if at not in _loaded:
-            path = source(store, text, key)
-            _loaded[at] = _imported(f"generated_{key}", path, text.encode())
+            path = write_source(store, text, key)
+            _loaded[at] = _import_bytes(f"generated_{key}", path, text.encode())
             _at_exit()
         return _loaded[at]
 
 
-def source(store: Store, text: str, key: str) -> Path:
+def write_source(store: Store, text: str, key: str) -> Path:
     """The file of a generated text in a folder of its own, where a compiler may put what it makes of it.
 
     The folder's other files are those that match their checksums.
@@ -80,10 +80,10 @@ def source(store: Store, text: str, key: str) -> Path:
         entry = folder / key
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not private(folder):
+            if not is_private(folder):
                 continue
             entry.mkdir(exist_ok=True, mode=0o700)
-            if not private(entry):
+            if not is_private(entry):
                 continue
             path = entry / SOURCE
             if _read(path) != data:
@@ -139,7 +139,7 @@ def seal_all() -> None:
                 seal(path.parent, check=False)
 
 
-def _imported(name: str, path: Path, data: bytes) -> ModuleType:
+def _import_bytes(name: str, path: Path, data: bytes) -> ModuleType:
     spec = spec_from_file_location(name, path, loader=_Loader(name, str(path), data))
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")

@@ -6,14 +6,16 @@ Axes are named inputs that loops run over.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from .builder import COMMUTATIVE, FREE, Builder, copy, eliminate_dead_code, rewrite
+from .builder import COMMUTATIVE, FREE, Builder, copy, eliminate_dead_code, operands_of, rewrite
 from .interpret import floats
+from .program import JUMPS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .program import Program
 
@@ -123,6 +125,54 @@ def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
         order.append(axes[last[chosen]])
         chosen ^= 1 << last[chosen]
     return tuple(reversed(order))
+
+
+def strength_reduce(program: Program, axes: Sequence[str], *, exact: Iterable[str] = ()) -> Program:
+    """Multiply by a reciprocal where the divisor depends on fewer axes than the quotient, or divides twice or more.
+
+    A quotient that a `ceil_div`, a `present`, a `at_least` or an exact output reads stays a true division: 525 *
+    (1/75) is above 7.
+
+    Args:
+        program: the program, without lets.
+        axes: names of the inputs that loops run over.
+        exact: outputs that must not change by a bit.
+
+    Returns:
+        A program whose values differ by some units in the last place.
+    """
+    depends = masks(program, axes)
+    fixed = exact_cone(program, exact)
+    free = [op == "divide" and not fixed[p] for p, (op, *_) in enumerate(program.instructions)]
+    uses = Counter(t[2] for p, t in enumerate(program.instructions) if free[p])
+    builder = Builder()
+    at: list[int] = []
+    for position, (operation, *operands) in enumerate(program.instructions):
+        if operation in ("input", "constant"):
+            at.append(builder.emit(operation, *operands))
+            continue
+        moved = [at[operand] for operand in operands]
+        if free[position] and (uses[operands[1]] > 1 or depends[operands[1]] != depends[position]):
+            reciprocal = builder.emit("divide", builder.emit("constant", 1), moved[1])
+            top = program.instructions[operands[0]]
+            one = top[0] == "constant" and top[1] == 1
+            at.append(reciprocal if one else builder.emit("multiply", moved[0], reciprocal))
+        else:
+            at.append(builder.emit(operation, *moved))
+    builder.program.outputs = {name: at[p] for name, p in program.outputs.items()}
+    return eliminate_dead_code(builder.program)
+
+
+def exact_cone(program: Program, exact: Iterable[str] = ()) -> list[bool]:
+    """Per instruction, whether an operation that jumps reads it, or an output in `exact` is it or reads it."""
+    reaches = [False] * len(program)
+    for name in exact:
+        reaches[program.outputs[name]] = True
+    for position in range(len(program) - 1, -1, -1):
+        if reaches[position] or program.instructions[position][0] in JUMPS:
+            for operand in operands_of(program, position):
+                reaches[operand] = True
+    return reaches
 
 
 def _emit_folded(builder: Builder, operation: str, operands: Sequence[Any], _: int) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Points:
+class BestPoints:
     """The best points of a sweep, the best first, and what the same pass counted.
 
     Attributes:

@@ -74,7 +74,7 @@ def run_boxes(
     stopped = threading.Event()
     failures: list[BaseException] = []
 
-    def several(thread: int) -> None:
+    def take_boxes(thread: int) -> None:
         nonlocal done
         shown = time.monotonic()
         while not stopped.is_set():
@@ -89,18 +89,18 @@ def run_boxes(
                 progress(done, total)
                 shown = time.monotonic()
 
-    def safely(thread: int) -> None:
+    def take_safely(thread: int) -> None:
         try:
-            several(thread)
+            take_boxes(thread)
         except BaseException as failure:
             failures.append(failure)
             stopped.set()
 
-    others = [threading.Thread(target=safely, args=(thread,)) for thread in range(1, threads)]
+    others = [threading.Thread(target=take_safely, args=(thread,)) for thread in range(1, threads)]
     try:
         for other in others:
             other.start()
-        several(0)
+        take_boxes(0)
         for other in others:
             while other.is_alive():
                 other.join(TICK)

@@ -20,8 +20,8 @@ from numba.extending import intrinsic
 from ..evaluate import HALF_ROOT, LOG2_SERIES
 
 
-def _two(build: Any) -> Any:
-    def typed(_: Any, a: Any, b: Any) -> Any:
+def _binary(build: Any) -> Any:
+    def give_signature(_: Any, a: Any, b: Any) -> Any:
         del a, b
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -32,7 +32,7 @@ def _two(build: Any) -> Any:
 
         return types.float64(types.float64, types.float64), code
 
-    return typed
+    return give_signature
 
 
 def _call(builder: Any, name: str, *args: Any) -> Any:
@@ -43,11 +43,11 @@ def _call(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(function, args)
 
 
-def _picked(comparison: str) -> Any:
+def _pick(comparison: str) -> Any:
     return lambda builder, a, b: builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
 
 
-def _undefined_or(builder: Any, comparison: str, a: Any, b: Any) -> Any:
+def _pick_undefined_or(builder: Any, comparison: str, a: Any, b: Any) -> Any:
     """The first operand where the comparison holds or it is undefined, as NumPy picks."""
     undefined = builder.fcmp_unordered("uno", a, a)
     return builder.select(builder.or_(builder.fcmp_ordered(comparison, a, b), undefined), a, b)
@@ -57,18 +57,18 @@ def _indicator(comparison: str) -> Any:
     return lambda builder, a, b: builder.uitofp(builder.fcmp_ordered(comparison, a, b), ir.DoubleType())
 
 
-add = intrinsic(_two(lambda builder, a, b: builder.fadd(a, b)))
-subtract = intrinsic(_two(lambda builder, a, b: builder.fsub(a, b)))
-multiply = intrinsic(_two(lambda builder, a, b: builder.fmul(a, b)))
-divide = intrinsic(_two(lambda builder, a, b: builder.fdiv(a, b)))
-ceil_div = intrinsic(_two(lambda builder, a, b: _call(builder, "ceil", builder.fdiv(a, b))))
-maximum = intrinsic(_two(_picked(">")))
-minimum = intrinsic(_two(_picked("<")))
-largest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, ">=", a, b)))
-smallest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, "<=", a, b)))
-above = intrinsic(_two(_indicator(">")))
-at_least = intrinsic(_two(_indicator(">=")))
-power = intrinsic(_two(lambda builder, a, b: _call(builder, "pow", a, b)))
+add = intrinsic(_binary(lambda builder, a, b: builder.fadd(a, b)))
+subtract = intrinsic(_binary(lambda builder, a, b: builder.fsub(a, b)))
+multiply = intrinsic(_binary(lambda builder, a, b: builder.fmul(a, b)))
+divide = intrinsic(_binary(lambda builder, a, b: builder.fdiv(a, b)))
+ceil_div = intrinsic(_binary(lambda builder, a, b: _call(builder, "ceil", builder.fdiv(a, b))))
+maximum = intrinsic(_binary(_pick(">")))
+minimum = intrinsic(_binary(_pick("<")))
+largest = intrinsic(_binary(lambda builder, a, b: _pick_undefined_or(builder, ">=", a, b)))
+smallest = intrinsic(_binary(lambda builder, a, b: _pick_undefined_or(builder, "<=", a, b)))
+above = intrinsic(_binary(_indicator(">")))
+at_least = intrinsic(_binary(_indicator(">=")))
+power = intrinsic(_binary(lambda builder, a, b: _call(builder, "pow", a, b)))
 
 
 def _quotient(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
@@ -82,8 +82,8 @@ def _quotient(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
     return builder.select(builder.fcmp_ordered("==", second, second), second, first)
 
 
-def _three(build: Any) -> Any:
-    def typed(_: Any, a: Any, b: Any, reciprocal: Any) -> Any:
+def _ternary(build: Any) -> Any:
+    def give_signature(_: Any, a: Any, b: Any, reciprocal: Any) -> Any:
         del a, b, reciprocal
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -92,21 +92,21 @@ def _three(build: Any) -> Any:
 
         return types.float64(types.float64, types.float64, types.float64), code
 
-    return typed
+    return give_signature
 
 
-def _divided(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
+def _divide_given(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
     return _quotient(builder, a, b, reciprocal) if FUSED else builder.fdiv(a, b)
 
 
 FUSED = platform.machine() in ("arm64", "aarch64") or bool(binding.get_host_cpu_features().get("fma"))
 """Whether the processor multiplies and adds in one instruction, rounding once."""
-divide_by = intrinsic(_three(_divided))
-ceil_div_by = intrinsic(_three(lambda builder, *args: _call(builder, "ceil", _divided(builder, *args))))
+divide_by = intrinsic(_ternary(_divide_given))
+ceil_div_by = intrinsic(_ternary(lambda builder, *args: _call(builder, "ceil", _divide_given(builder, *args))))
 
 
-def _one(name: str) -> Any:
-    def typed(_: Any, a: Any) -> Any:
+def _unary(name: str) -> Any:
+    def give_signature(_: Any, a: Any) -> Any:
         del a
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -115,10 +115,10 @@ def _one(name: str) -> Any:
 
         return types.float64(types.float64), code
 
-    return typed
+    return give_signature
 
 
-root = intrinsic(_one("sqrt"))
+root = intrinsic(_unary("sqrt"))
 
 
 @intrinsic

@@ -51,7 +51,7 @@ SHARED = 3
 
 
 @dataclass
-class Level:
+class LoopLevel:
     """What is computed inside so many loops, before the next one.
 
     Attributes:
@@ -85,7 +85,7 @@ class KernelBody:
 
     program: Program
     nest: LoopNest
-    levels: list[Level]
+    levels: list[LoopLevel]
     before: list[str]
     scalars: list[int]
     tables: list[list[int]]
@@ -152,8 +152,8 @@ class _Placer:
         self.nest = nest
         self.depth = len(nest.outer)
         self.where: list[Placement] = placements(program, nest)
-        self.outside = self._outside(tabled)
-        self.levels = [Level() for _ in range(self.depth + 1)]
+        self.outside = self._find_outside(tabled)
+        self.levels = [LoopLevel() for _ in range(self.depth + 1)]
         self.local: list[set[int]] = [set() for _ in self.levels]
         self.loaded: set[str] = set()
         self.row_of: dict[int, int] = {}
@@ -167,7 +167,7 @@ class _Placer:
         )
         self.scalar_divisors = {divisor for _, divisor in self.divisions if not self.where[divisor].vector}
 
-    def _outside(self, tabled: frozenset[str]) -> list[int | None]:
+    def _find_outside(self, tabled: frozenset[str]) -> list[int | None]:
         """Per instruction -1 where its value is a scalar, k in a table of outer axis k, the depth in a column."""
         found: list[int | None] = []
         vector = tabled.issuperset(self.nest.vector)
@@ -186,7 +186,7 @@ class _Placer:
                 found.append(alone.get(mask))
         return found
 
-    def _needed(self) -> list[int]:
+    def _find_needed(self) -> list[int]:
         """Instructions that one inside the kernel, or the end, reads."""
         found = set(self.program.outputs.values())
         for position, (operation, *operands) in enumerate(self.program.instructions):
@@ -197,10 +197,10 @@ class _Placer:
     def body(self, block: int | None) -> KernelBody:
         program, depth = self.program, self.depth
         by_place: dict[int | None, list[int]] = {}
-        for position in self._needed():
+        for position in self._find_needed():
             by_place.setdefault(self.outside[position], []).append(position)
         scalars, columns = by_place.get(-1, []), by_place.get(depth, [])
-        for position in (*columns, *self._leaving()):
+        for position in (*columns, *self._find_leaving()):
             self.row_of.setdefault(position, len(self.row_of))
         results = {name: len(self.row_of) + k for k, name in enumerate(program.outputs)}
         rows = len(self.row_of) + len(results)
@@ -211,13 +211,13 @@ class _Placer:
             self.text.append(repr(float(operands[0])) if operation == "constant" else f"v{position}")
             outside = self.outside[position]
             if operation != "constant" and outside is None:
-                self._statement(position)
+                self._add_statement(position)
             if position in self.scalar_divisors:
                 shared = f"y{position} = divide(1.0, {self.text[position]})"
                 level = self.where[position].level
                 (self.levels[level].scalars if level else before).append(shared)
         for name, position in program.outputs.items():
-            value = self._read(position, depth)
+            value = self._text_of(position, depth)
             self.levels[-1].vectors.append(f"store(b, {results[name] * self.stride}, j{depth}, {value})")
         return KernelBody(
             program,
@@ -234,7 +234,7 @@ class _Placer:
             block,
         )
 
-    def _statement(self, position: int) -> None:
+    def _add_statement(self, position: int) -> None:
         """Add the statement of an instruction to its level."""
         operation, *operands = self.program.instructions[position]
         if operation not in TABLE:
@@ -245,7 +245,7 @@ class _Placer:
         if not place.vector:
             shown = [self.text[operand] for operand in operands]
         else:
-            shown = [self._read(operand, place.level) for operand in operands]
+            shown = [self._text_of(operand, place.level) for operand in operands]
             if operation in BY_RECIPROCAL:
                 shared = self._reciprocal(operands[1], place.level)
                 if shared:
@@ -260,7 +260,7 @@ class _Placer:
         if position in self.row_of:
             level.vectors.append(f"store(b, {self.row_of[position] * self.stride}, j{place.level}, v{position})")
 
-    def _read(self, position: int, level: int) -> str:
+    def _text_of(self, position: int, level: int) -> str:
         """The text of a value inside a vector loop, loaded first if another loop computed it."""
         if not self.where[position].vector or position in self.local[level]:
             return self.text[position]
@@ -279,10 +279,10 @@ class _Placer:
         name = f"y{level}_{divisor}"
         if name not in self.loaded:
             self.loaded.add(name)
-            self.levels[level].vectors.append(f"{name} = divide(1.0, {self._read(divisor, level)})")
+            self.levels[level].vectors.append(f"{name} = divide(1.0, {self._text_of(divisor, level)})")
         return name
 
-    def _leaving(self) -> list[int]:
+    def _find_leaving(self) -> list[int]:
         """Vector instructions of the kernel that an inner loop, or the end, reads: these need a row."""
         kept: set[int] = set()
         for position, (operation, *operands) in enumerate(self.program.instructions):

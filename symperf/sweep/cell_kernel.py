@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..codegen.builder import Builder
     from ..codegen.program import Program
-    from ..codegen.reduce import Points, TopK
+    from ..codegen.reduce import BestPoints, TopK
     from .axes import Axis
     from .cells import Cell
 
@@ -127,7 +127,7 @@ class CellKernel:
                 found[name][window] = value.reshape(lie)
         return found
 
-    def best(self, at: Sequence[Array]) -> Iterator[tuple[list[Array], Points]]:
+    def best(self, at: Sequence[Array]) -> Iterator[tuple[list[Array], BestPoints]]:
         """The points that the reduction keeps, with their positions; a zipped axis may come in several parts."""
         for window in self._windows([p.size for p in at]):
             part = [p[cut] for p, cut in zip(at, window, strict=True)]

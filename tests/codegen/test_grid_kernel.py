@@ -11,8 +11,9 @@ from support.kernels import exact_values, random_program, values_of
 
 from symperf.codegen.kernel import GridKernel, Interrupted, best_tier
 from symperf.codegen.loop_nest import LoopNest, choose_loop_nest, placements, schedule
+from symperf.codegen.passes import strength_reduce
 from symperf.codegen.program import Program
-from symperf.codegen.reassociate import reassociate, strength_reduce
+from symperf.codegen.reassociate import reassociate
 from symperf.codegen.reduce import TopK
 from symperf.codegen.store import Store
 

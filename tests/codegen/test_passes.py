@@ -18,9 +18,8 @@ from support.strategies import LEAVES, float_points, programs
 from symperf.codegen.builder import FREE, Builder, eliminate_dead_code
 from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
-from symperf.codegen.passes import choose_order, fold, masks, prune, specialise
+from symperf.codegen.passes import choose_order, fold, masks, prune, specialise, strength_reduce
 from symperf.codegen.program import JUMPS
-from symperf.codegen.reassociate import strength_reduce
 from symperf.formulas.language.atoms import Max, Min, ceil_div, present
 
 if TYPE_CHECKING:

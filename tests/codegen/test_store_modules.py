@@ -19,7 +19,7 @@ from support.paths import ROOT
 
 from symperf.cli import main
 from symperf.codegen import modules
-from symperf.codegen.store import Entry, Store, digest
+from symperf.codegen.store import Store, StoreEntry, digest
 
 TEXT = "VALUE = 41 + 1\n\n\ndef double(x):\n    return 2 * x\n"
 NUMBA = """import numba
@@ -172,7 +172,7 @@ def test_entries_and_clear(store: Store) -> None:
     os.utime(store.folder / f"{digest('a')}.json", (1e9, 1e9))
     found = store.entries()
     assert [entry.kind for entry in found] == ["module", "artefact"]
-    assert isinstance(found[0], Entry)
+    assert isinstance(found[0], StoreEntry)
     assert found[0].bytes >= len(TEXT)
     assert {entry.key for entry in store.clear()} == {entry.key for entry in found}
     assert store.entries() == []
