@@ -63,10 +63,12 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
 
 def _share(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
     """Formulas in terms of new symbols, and what the symbols stand for."""
+    # 1. What jumps, whole and with all that it reads, becomes a symbol: sharing inside it could round its operands
+    #    differently, and a `ceil_div` would then be off by one.
     jumps: dict[Any, Any] = {}
     seen = set()
     stack = formulas[::-1]
-    while stack:  # SymPy's own traversal visits the arguments of a maximum in the order of their hashes
+    while stack:  # SymPy's own traversal visits the arguments of a maximum in the order of their hashes, which vary
         node = stack.pop()
         if node in seen:
             continue
@@ -75,9 +77,12 @@ def _share(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
             jumps[node] = sympy.Symbol(f"%jump{len(jumps)}")
         else:
             stack.extend(reversed(node.args))
+    # 2. SymPy finds the common factors and terms of the rest.
     smooth = [formula.xreplace(jumps) for formula in formulas]
     parts, smooth = sympy.cse(smooth, symbols=sympy.numbered_symbols("%part"), order="none")
     shared = {symbol: atom for atom, symbol in jumps.items()}
+    # 3. With a shared 1/x, a/x would be a product, and not exact where x divides a. Such parts are written back where
+    #    they are used, so that each product finds all its divisors and divides once.
     divisors: dict[Any, Any] = {}
     for symbol, part in parts:
         whole = part.xreplace(divisors)
@@ -101,6 +106,7 @@ class _Builder:
         self.done[symbol] = position
 
     def visit(self, expr: Any, where: str) -> int:
+        """The position of an expression, its parts first; by a stack, as trees are too deep for recursion."""
         expr = sympy.sympify(expr, strict=True)
         stack = [expr]
         while stack:

@@ -99,6 +99,8 @@ def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """
     if len(sizes) > MAX_AXES:
         raise ValueError(f"choose_order: at most {MAX_AXES} axes, not {len(sizes)}")
+    # `held` counts the operations that depend on just these axes, and below on these or fewer; see `loop_nest` for
+    # the same search with costs.
     axes = sorted(sizes, key=lambda axis: -sizes[axis])
     points = [max(1, sizes[axis]) for axis in axes]
     held = [0] * (1 << len(axes))

@@ -147,6 +147,13 @@ def place_instructions(
 
 
 class _Placer:
+    """Gives the instructions of a program their places.
+
+    Each is computed in one of these places: before the kernel, where it depends on no axis, on one outer axis or on the
+    vector alone (`outside`); inside some outer loops, once; or there for every point of a block. A value for every
+    point has a row of the scratch array if another loop reads it, and else lives in a register.
+    """
+
     def __init__(self, program: Program, nest: LoopNest, tabled: frozenset[str]) -> None:
         self.program = program
         self.nest = nest
@@ -155,11 +162,15 @@ class _Placer:
         self.outside = self._find_outside(tabled)
         self.levels = [LoopLevel() for _ in range(self.depth + 1)]
         self.local: list[set[int]] = [set() for _ in self.levels]
+        """The values that the vector loop of each level computes itself."""
         self.loaded: set[str] = set()
+        """Names of values that a vector loop has read from their row, or of reciprocals that it has computed."""
         self.row_of: dict[int, int] = {}
         self.stride = 0
         self.text: list[str] = []
+        """What stands for the value of each instruction where it was computed."""
         self.functions = {"load", "store", "divide"}
+        # A reciprocal is shared by the divisions by one divisor in one loop; that of a scalar costs one division.
         self.divisions = Counter(
             (place.level, instruction[2])
             for place, instruction, outside in zip(self.where, program.instructions, self.outside, strict=True)
@@ -195,17 +206,21 @@ class _Placer:
         return sorted(found)
 
     def body(self, block: int | None) -> KernelBody:
+        """The statements of all levels, and where the kernel's values lie."""
         program, depth = self.program, self.depth
+        # 1. What the kernel is given, by where it comes from.
         by_place: dict[int | None, list[int]] = {}
         for position in self._find_needed():
             by_place.setdefault(self.outside[position], []).append(position)
         scalars, columns = by_place.get(-1, []), by_place.get(depth, [])
+        # 2. Rows of the scratch array: columns first, then what one loop leaves to another, then the results.
         for position in (*columns, *self._find_leaving()):
             self.row_of.setdefault(position, len(self.row_of))
         results = {name: len(self.row_of) + k for k, name in enumerate(program.outputs)}
         rows = len(self.row_of) + len(results)
         block = block or choose_block(rows)
         self.stride = block + LANES
+        # 3. The statements, each at its level, in the order of the program.
         before = [f"v{position} = load(s, 0, {k})" for k, position in enumerate(scalars)]
         for position, (operation, *operands) in enumerate(program.instructions):
             self.text.append(repr(float(operands[0])) if operation == "constant" else f"v{position}")
