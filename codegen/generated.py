@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .printers.numba import KernelBody
     from .store import Store
-    from .workers import Box, Progress
+    from .workers import Box
 
     Array = np.ndarray[Any, Any]
 
@@ -94,7 +94,6 @@ class GeneratedNest:
         strides: Array,
         offsets: Array,
         states: Sequence[Any],
-        progress: Progress | None,
     ) -> None:
         """Run the function over all boxes of the grid, in as many threads as there are states.
 
@@ -104,7 +103,6 @@ class GeneratedNest:
             strides: of the flat index along them.
             offsets: of the flat index along the vector.
             states: for each thread the arrays that its calls change.
-            progress: told how far it is.
         """
         uniform, tables, rows = outside
         scratch = [np.empty(self.body.rows * self.body.stride) for _ in states]
@@ -124,7 +122,7 @@ class GeneratedNest:
         pieces = 1 if len(states) == 1 else 8 * len(states)
         most = max(1, min(TASK, -(-total // pieces)))
         grains = [1] * (len(sizes) - 1) + [self.body.block]
-        run_boxes(boxes(sizes, grains, most), work, len(states), total, progress)
+        run_boxes(boxes(sizes, grains, most), work, len(states))
         if not self.has_run:
             _run.add((self.store.folder, self.key))
             self.store.save(self.key, {"rows": self.body.rows})

@@ -21,7 +21,7 @@ from .passes import choose_order, fold, prune, strength_reduce
 from .printers.numba import place_instructions, render
 from .reassociate import reassociate
 from .reduce import BestPoints
-from .workers import Interrupted, boxes, default_threads, run_boxes
+from .workers import boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from .program import Program
     from .reduce import TopK
     from .store import Store
-    from .workers import Box, Progress
+    from .workers import Box
 
     Array = np.ndarray[Any, Any]
-
-__all__ = ["GridKernel", "Interrupted", "best_tier"]
 
 SMALL = 2_000_000
 """Points up to which loading machine code takes longer than NumPy."""
@@ -142,7 +140,6 @@ class GridKernel:
         scalars: Mapping[str, float],
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
         tier: str | None = None,
         nest: LoopNest | None = None,
         block: int | None = None,
@@ -153,7 +150,6 @@ class GridKernel:
             axes: points by axis.
             scalars: the other inputs.
             threads: how many; by default one for each processor.
-            progress: called with the points done and their total, several times a second.
             tier: "numpy" or "numba"; by default what is likely to be faster.
             nest: the loops; by default those of least estimated cost.
             block: points of the vector computed together.
@@ -165,18 +161,17 @@ class GridKernel:
 
         Raises:
             ValueError: an axis or scalar that is missing or not known, or an empty axis.
-            Interrupted: a KeyboardInterrupt, with the result so far (`None` without a reduction).
         """
         columns, values = self._read_inputs(axes, scalars)
         sizes = {name: len(column) for name, column in columns.items()}
         nest = nest or self.choose_nest(sizes)
         points = prod(sizes.values())
         if tier == "numpy" or (tier is None and points <= LOADED):
-            return self._run_on_numpy(columns, values, progress)
+            return self._run_on_numpy(columns, values)
         generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
         if tier is None and self._choose_tier(points, generated) == "numpy":
-            return self._run_on_numpy(columns, values, progress)
-        return self._run_on_numba(generated, columns, values, threads or default_threads(points), progress)
+            return self._run_on_numpy(columns, values)
+        return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
     def _read_inputs(
         self, axes: Mapping[str, Any], scalars: Mapping[str, float]
@@ -225,7 +220,6 @@ class GridKernel:
         columns: Mapping[str, Array],
         scalars: Mapping[str, Any],
         threads: int,
-        progress: Progress | None,
     ) -> Any:
         nest = generated.body.nest
         sizes = {name: len(column) for name, column in columns.items()}
@@ -240,17 +234,13 @@ class GridKernel:
         states: list[Any] = [(filled.ravel(), reason)] * threads
         if self.reduce is not None:
             states = [self.reduce.start(len(self.constraints)) for _ in range(threads)]
-        try:
-            generated.run(
-                generated.compute_outside(columns, scalars),
-                [*(sizes[axis] for axis in nest.outer), offsets.size],
-                np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
-                offsets.ravel(),
-                states,
-                progress,
-            )
-        except KeyboardInterrupt:
-            raise Interrupted(self._points(states, columns, scalars)) from None
+        generated.run(
+            generated.compute_outside(columns, scalars),
+            [*(sizes[axis] for axis in nest.outer), offsets.size],
+            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
+            offsets.ravel(),
+            states,
+        )
         if self.reduce is not None:
             return self._points(states, columns, scalars)
         shape = [sizes[axis] for axis in order]
@@ -258,7 +248,7 @@ class GridKernel:
         found = {name: filled[k].reshape(shape).transpose(turn) for k, name in enumerate(self._reads)}
         return _add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
 
-    def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any], progress: Progress | None) -> Any:
+    def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Any:
         sizes = {name: len(column) for name, column in columns.items()}
         order = choose_order(self.loop_program, sizes)
         shape = tuple(sizes.values())
@@ -294,10 +284,7 @@ class GridKernel:
             state = self.reduce.absorb(state, value, reason.ravel(), flat.ravel())
 
         todo = boxes([sizes[axis] for axis in order], [1] * len(order), NUMPY_BLOCK)
-        try:
-            run_boxes(todo, work, 1, prod(shape), progress)
-        except KeyboardInterrupt:
-            raise Interrupted(self._points([state], columns, scalars)) from None
+        run_boxes(todo, work, 1)
         if self.reduce is not None:
             return self._points([state], columns, scalars)
         return _add_reason(found, whole if self.constraints else None)
@@ -310,12 +297,9 @@ class GridKernel:
                 reason[~np.broadcast_to(values[self.constraints[k - 1]] >= 0, shape)] = k
         return reason
 
-    def _points(
-        self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]
-    ) -> BestPoints | None:
-        """The points found, from the states of all threads; None without a reduction."""
-        if self.reduce is None:
-            return None
+    def _points(self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> BestPoints:
+        """The points found, from the states of all threads."""
+        assert self.reduce is not None
         _, flat, _, counts = self.reduce.merge(states)
         shape = tuple(len(columns[axis]) for axis in self.axes)
         indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))

@@ -54,7 +54,7 @@ class _Loader(SourceFileLoader):
 
 
 def load_module(store: Store, text: str) -> ModuleType:
-    """What `Store.module` promises."""
+    """The imported module of a generated text, as `Store.module` says."""
     key = digest("module", text)
     with _lock:
         at = (store.folder, key)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.kernels import exact_values, random_program, values_of
 
-from symperf.codegen.kernel import GridKernel, Interrupted, best_tier
+from symperf.codegen.kernel import GridKernel, best_tier
 from symperf.codegen.loop_nest import LoopNest, choose_loop_nest, placements, schedule
 from symperf.codegen.passes import strength_reduce
 from symperf.codegen.program import Program
@@ -133,36 +133,6 @@ def test_bad_kernels(store: Store) -> None:
         GridKernel(program, ["a", "a"], ["y"], store=store)
     with pytest.raises(ValueError, match="an axis at least"):
         GridKernel(program, [], ["y"], store=store)
-
-
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_interruption_keeps_the_best_so_far(store: Store, tier: str) -> None:
-    """Ctrl-C ends the sweep between two boxes; what had been found is in the exception."""
-    program = random_program(3)
-    axes = {"a": np.arange(1.0, 301.0), "b": np.arange(1.0, 101.0), "c": np.arange(1.0, 201.0)}
-
-    def stop(done: int, total: int) -> None:
-        assert total == 6_000_000
-        if done:
-            raise KeyboardInterrupt
-
-    best = GridKernel(program, tuple(axes), ["y"], constraints=["room"], reduce=TopK("y", 1), store=store)
-    with pytest.raises(Interrupted) as caught:
-        best.run(axes, SCALARS, tier=tier, progress=stop)
-    found = caught.value.partial
-    assert 0 < found.feasible + sum(found.rejected.values()) <= 6_000_000
-    assert len(found) == min(1, found.feasible)
-    every = GridKernel(program, tuple(axes), ["y"], store=store)
-    with pytest.raises(Interrupted) as caught:
-        every.run(axes, SCALARS, tier=tier, progress=stop)
-    assert caught.value.partial is None
-
-
-def test_progress_reaches_the_end(store: Store) -> None:
-    seen: list[tuple[int, int]] = []
-    kernel = GridKernel(random_program(3), tuple(AXES), ["y"], store=store)
-    kernel.run(AXES, SCALARS, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (308, 308)
 
 
 def test_passes_keep_values() -> None:

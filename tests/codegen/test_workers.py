@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ def test_boxes_cover_the_grid_once(sizes: Any, grains: Any, most: int, threads: 
         assert all(start % grain == 0 for (start, _), grain in zip(box, grains, strict=True))
         count[tuple(slice(*part) for part in box)] += 1
 
-    run_boxes(boxes(sizes, grains, most), work, threads, count.size, None)
+    run_boxes(boxes(sizes, grains, most), work, threads)
     assert (count == 1).all()
 
 
@@ -36,4 +37,22 @@ def test_a_failure_in_any_thread_is_raised(failing: int) -> None:
             raise OSError(f"box {box}")
 
     with pytest.raises(OSError, match="box"):
-        run_boxes(boxes([10_000], [1], 10), work, 3, 10_000, None)
+        run_boxes(boxes([10_000], [1], 10), work, 3)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_interrupt_ends_all(threads: int) -> None:
+    """What is in progress is done, no box is begun after it."""
+    done = []
+    before = threading.active_count()
+
+    def work(thread: int, box: Any) -> None:
+        if thread == 0 and len(done) > 5:
+            raise KeyboardInterrupt
+        time.sleep(0.001)
+        done.append(box)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_boxes(boxes([10_000], [1], 1), work, threads)
+    assert len(done) < 10_000
+    assert threading.active_count() == before
