@@ -1,6 +1,6 @@
 """Kernels over a training step with the outputs time and memory, side by side: what `README.md` here explains.
 
-python benchmarks/bench_kernels.py [--json FILE] [--repeat 5] [--only grid,table,top,start] [--mix 0,3]
+python benchmarks/bench_kernels.py [--json FILE] [--repeat 5] [--only grid,top,start] [--mix 0,3]
 
 Throughputs are the best of several runs, in million points a second on all processors unless it says a core. The
 points are those of GPT-3 175B on A100s; each mix of axes has 100 points an axis, so 10^8 in all.
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symperf import Model, Plan, System
-from symperf.codegen.evaluate import evaluate, outputs_at
-from symperf.codegen.kernel import FlatKernel, GridKernel
+from symperf.codegen.evaluate import evaluate
+from symperf.codegen.kernel import GridKernel
 from symperf.codegen.passes import choose_order, prune
 from symperf.codegen.program import Program
-from symperf.codegen.reduce import ArgMin
+from symperf.codegen.reduce import TopK
 from symperf.codegen.store import Store
 from symperf.codegen.workers import default_threads
 from symperf.runs.training_run import Run
@@ -47,9 +47,8 @@ MIXES = (
     ("tp", "dp", "sequence", "matrix_efficiency"),
     ("sequence", "micro_batch", "scale_up_bandwidth", "memory_capacity"),
 )
-EIGHT = ("tp", "pp", "dp", "micro_batch", "sequence", "hidden_size", "matrix_rate", "memory_bandwidth")
-FLATTENED, MESHED = 1 << 21, 1 << 18
-"""Points of the same axes as a table, and as dense arrays."""
+MESHED = 1 << 18
+"""Points of the same axes as dense arrays."""
 COUNTED = ("tp", "pp", "dp", "vpp", "micro_batch")
 GCC = ["gcc", "-O3", "-march=native", "-ffast-math", "-fno-reciprocal-math", "-fopenmp", "-shared", "-fPIC"]
 SOURCE = Path(__file__).with_name("step_grid.c")
@@ -57,10 +56,10 @@ STARTED = """
 import time; begin = time.time()
 import numpy as np
 from bench_kernels import kernel, points, step, store
-from symperf.codegen.reduce import ArgMin
+from symperf.codegen.reduce import TopK
 mix = ("tp", "micro_batch", "hidden_size", "memory_bandwidth")
 _, values = step()
-found = kernel(mix, ArgMin("time")).run({name: points(name, 20, values) for name in mix}, values, tier=TIER)
+found = kernel(mix, TopK("time", 1)).run({name: points(name, 20, values) for name in mix}, values, tier=TIER)
 assert len(found) == 1
 print(time.time() - begin)
 """
@@ -74,7 +73,7 @@ _, values = step()
 best = kernel(mix, TopK("time", 100))
 axes = {name: points(name, SIZE, values) for name in mix}
 short = {name: axis[:2] for name, axis in axes.items()}
-best.run(short, values, tier="numba", plan=best.plan(dict.fromkeys(mix, SIZE)))
+best.run(short, values, tier="numba", nest=best.choose_nest(dict.fromkeys(mix, SIZE)))
 times = []
 for _ in range(REPEAT):
     begin = time.perf_counter()
@@ -127,12 +126,11 @@ def best_of(repeat: int, work: Callable[[], Any]) -> tuple[float, Any]:
     return least, result
 
 
-def compiled_c(order: Sequence[str], folder: Path, without: str = "") -> Any:
-    """The library of the hand-written kernels with these axes, outermost first, without one of the flags."""
-    library = folder / f"{'_'.join(order)}{without}.so"
+def compiled_c(order: Sequence[str], folder: Path) -> Any:
+    """The library of the hand-written kernels with these axes, outermost first."""
+    library = folder / f"{'_'.join(order)}.so"
     axes = [f"-DAXIS{k}={axis}" for k, axis in enumerate(order)]
-    flags = [flag for flag in GCC if flag != without]
-    subprocess.run([*flags, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
+    subprocess.run([*GCC, *axes, str(SOURCE), "-o", str(library), "-lm"], check=True)
     return ctypes.CDLL(str(library))
 
 
@@ -167,29 +165,25 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
     program, values = step()
     axes = {name: points(name, 100, values) for name in mix}
     sizes = dict.fromkeys(mix, 100)
-    best = kernel(mix, ArgMin("time"))
-    plan = best.plan(sizes)
+    best = kernel(mix, TopK("time", 1))
+    nest = best.choose_nest(sizes)
     short = {name: axis[:2] for name, axis in axes.items()}
-    compiling, _ = best_of(1, lambda: best.run(short, values, tier="numba", plan=plan))
+    compiling, _ = best_of(1, lambda: best.run(short, values, tier="numba", nest=nest))
     found = best.run(axes, values, tier="numba")
 
     small = prune(program, ["time", "slack"])
     rng = np.random.default_rng(0)
-    columns = {name: rng.choice(axis, FLATTENED) for name, axis in axes.items()}
-    flat = FlatKernel(program, mix, ["time"], constraints=["slack"], reduce=ArgMin("time"), store=store())
-    flat.run({n: c[:9] for n, c in columns.items()}, values, tier="numba")
     few = {name: axis[::4] for name, axis in axes.items()}
-    dense = {**values, **{name: column[:MESHED] for name, column in columns.items()}}
+    dense = {**values, **{name: rng.choice(axis, MESHED) for name, axis in axes.items()}}
     wanted = set(small.outputs.values())
     works: dict[str, Callable[[], Any]] = {
         "grid": lambda: best.run(axes, values, tier="numba"),
-        "flattened": lambda: flat.run(columns, values, tier="numba"),
         "numpy_open": lambda: best.run(few, values, tier="numpy"),
         "numpy_mesh": lambda: evaluate(small, dense, wanted),
     }
-    counts = {"flattened": FLATTENED, "numpy_open": 25**4, "numpy_mesh": MESHED}
+    counts = {"numpy_open": 25**4, "numpy_mesh": MESHED}
     if shutil.which("gcc"):
-        for order in {(*plan.outer, *plan.vector), choose_order(small, sizes)}:
+        for order in {(*nest.outer, *nest.vector), choose_order(small, sizes)}:
             by_hand = partial(call_c, compiled_c(order, folder).best, [axes[a] for a in order], values)
             least, _ = by_hand()
             if not np.isclose(least, found.values["time"][0], rtol=1e-12):
@@ -197,55 +191,9 @@ def bench_grid(mix: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
             works[f"c {', '.join(order)}"] = by_hand
     rates = {name: counts.get(name, 10**8) / 1e6 / s for name, s in in_turn(repeat, works).items()}
     in_c = max((rates.pop(name) for name in list(rates) if name.startswith("c ")), default=float("nan"))
-    row: dict[str, Any] = {"axes": list(mix), "loops": [*plan.outer, *plan.vector], "vector": list(plan.vector)}
+    row: dict[str, Any] = {"axes": list(mix), "loops": [*nest.outer, *nest.vector], "vector": list(nest.vector)}
     row |= {"compile_s": compiling, **rates, "c": in_c}
-    return row | {f"to_{name}": rates["grid"] / row[name] for name in ("flattened", "numpy_mesh", "c")}
-
-
-def scattered_c(given: dict[str, Any], count: int, library: Any) -> Any:
-    """The hand-written kernel over rows, every input a column, and where it puts the times."""
-    columns = [np.ascontiguousarray(np.broadcast_to(given[name], count), np.float64) for name in inputs_of_c()]
-    pointers = (ctypes.c_void_p * len(columns))(*[column.ctypes.data for column in columns])
-    seconds, slack = np.empty(count), np.empty(count)
-    where = [ctypes.c_void_p(array.ctypes.data) for array in (seconds, slack)]
-
-    def work(_: Any = columns) -> Any:
-        library.scattered(pointers, ctypes.c_long(count), *where)
-        return seconds
-
-    return work
-
-
-def bench_table(names: Sequence[str], repeat: int, folder: Path) -> dict[str, Any]:
-    """Scattered points on one core: from cache, and a million from memory; and what they differ from NumPy by.
-
-    Beside it where all inputs vary: C by hand, and with reciprocals, which give wrong quotients.
-    """
-    program, values = step()
-    names = [name for name in names if name in prune(program, ["time", "memory"]).inputs]
-    rng = np.random.default_rng(0)
-    kernel = FlatKernel(program, names, ["time", "memory"], store=store())
-    row: dict[str, Any] = {"columns": len(names)}
-    libraries = {}
-    if len(names) > len(EIGHT) and shutil.which("gcc"):
-        libraries = {"c": compiled_c(MIXES[0], folder), "c_wrong": compiled_c(MIXES[0], folder, GCC[4])}
-    for label, count in (("burst", 1 << 16), ("million", 1 << 20)):
-        columns = {}
-        for name in names:
-            whole = rng.integers(1, 65, count).astype(float)
-            scaled = (values[name] or 0.5) * rng.uniform(0.5, 2.0, count)
-            columns[name] = whole if name in COUNTED else np.ceil(scaled) if values[name] >= 16 else scaled
-        for name in {"overlap_tp", "overlap_dp"} & set(names):
-            columns[name] = rng.uniform(0.0, 1.0, count)
-        kernel.run({n: c[:9] for n, c in columns.items()}, values, tier="numba", threads=1)
-        works = {"": partial(kernel.run, columns, values, tier="numba", threads=1)}
-        works |= {f"_{name}": scattered_c({**values, **columns}, count, each) for name, each in libraries.items()}
-        seconds = in_turn(5 * repeat, works)
-        row |= {f"{label}{name}": count / 1e6 / least for name, least in seconds.items()}
-    found = works[""]()
-    known = outputs_at(prune(program, ["time", "memory"]), {**values, **columns}, count)
-    row["difference"] = max(float(np.max(np.abs(found[n] / known[n] - 1))) for n in known)
-    return row
+    return row | {f"to_{name}": rates["grid"] / row[name] for name in ("numpy_mesh", "c")}
 
 
 def child(text: str, **names: Any) -> str:
@@ -291,7 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", default="grid,table,top,start")
+    parser.add_argument("--only", default="grid,top,start")
     parser.add_argument("--mix", default=",".join(map(str, range(len(MIXES)))))
     args = parser.parse_args()
     parts = args.only.split(",")
@@ -303,11 +251,6 @@ def main() -> None:
             for k in map(int, args.mix.split(",")):
                 found["grid"].append(bench_grid(MIXES[k], args.repeat, Path(folder)))
                 show("million points a second", found["grid"][-1:])
-        if "table" in parts:
-            found["table"] = [
-                bench_table(names, args.repeat, Path(folder)) for names in (EIGHT, tuple(step()[0].inputs))
-            ]
-            show("scattered points, one core", found["table"])
         if "top" in parts:
             child(TOPPED, SIZE=4, REPEAT=1)
             found["top"] = [

@@ -1,4 +1,4 @@
-"""One point: lowering a training step, and evaluating it and its derivatives, back end beside back end.
+"""One point: lowering a training step, and evaluating it and its derivatives.
 
 Run: python benchmarks/bench_point.py [--json FILE]
 
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from symperf import Model, Plan, Run, System
 from symperf.codegen.interpret import adjoints, floats, run
 from symperf.codegen.passes import prune
-from symperf.codegen.point import GradientKernel, PointKernel
 from symperf.train.build import build
 
 if TYPE_CHECKING:
@@ -42,13 +41,10 @@ def main() -> None:
     inputs = {name: value for name, (value, _) in answer.bound.items()}
     program = prune(answer.compiled.program, ["time", "memory"])
     values = run(program, inputs, floats())
-    point, slope = PointKernel(program, ["time", "memory"]), GradientKernel(program, "time")
     figures = {
         "build, share and lower the step": best(lambda: build(answer.structure), 3),
         "interpreter, time and memory": best(lambda: run(program, inputs, floats()), 50),
-        "generated Python, time and memory": best(lambda: point(inputs), 50),
         "interpreter, all elasticities": best(lambda: adjoints(program, values, program.outputs["time"], floats()), 50),
-        "generated Python, all elasticities": best(lambda: slope.elasticities(inputs), 50),
     }
     base = figures["interpreter, time and memory"]
     print(f"{len(program)} instructions")

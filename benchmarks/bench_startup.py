@@ -32,8 +32,9 @@ plan = Plan(tp=8, pp=8, vpp=3, recompute="selective", sequence_parallel=True)
 structure = structure_of(Model.load("gpt3-175b"), System.load("a100-80gb-sxm"), plan)
 import sympy
 start = time.process_time()
-from symperf.train import build
-build.step_time(structure)
+from symperf.operations.schedule import closed_form
+from symperf.train.build import step_tree
+closed_form(step_tree(structure))
 print(time.process_time() - start)
 """
 

@@ -44,15 +44,19 @@ def gradient(program: Program, output: str, inputs: Sequence[str]) -> Program:
         raise KeyError(missing[0])
     if output in {PREFIX + name for name in inputs}:
         raise ValueError(f"the output {output!r} has the name of a partial derivative")
+    # 1. The program itself: slopes read its values. Positions stay, as the builder has nothing to share in it.
     builder = Builder()
     smaller = prune(program, [output])
     for operation, *operands in smaller.instructions:
         builder.emit(operation, *operands)
+    # 2. From the output, whose slope by itself is 1, backwards: when an instruction's turn comes, all that read it have
+    #    passed their slopes on, so its own is complete. Only what depends on one of the inputs has any.
     slopes = _Slopes(builder, [mask != 0 for mask in masks(smaller, inputs)])
     seed = smaller.outputs[output]
     slopes.add(seed, builder.emit("constant", 1.0))
     for position in range(seed, -1, -1):
         slopes.pass_on(position)
+    # 3. The slopes of the inputs are the partials; products with 1 and sums with 0 are folded away.
     result = builder.program
     result.outputs[output] = seed
     for name in inputs:
@@ -100,18 +104,21 @@ class _Slopes:
                 self.times(args[0], slope, args[1])
                 self.times(args[1], slope, args[0])
             case "divide" | "ceil_div":
+                # d(a/b) = da / b - (a/b) db / b
                 quotient = position if operation == "divide" else emit("divide", *args)
                 part = emit("divide", slope, args[1])
                 self.add(args[0], part)
                 if self.wanted[args[1]]:
                     self.take(args[1], emit("multiply", part, quotient))
             case "max" | "min":
+                # 1 for the operand that wins, 0 for the other, as a product: no back end needs a branch.
                 first = emit("at_least", *(args if operation == "max" else reversed(args)))
                 won = emit("multiply", slope, first)
                 self.add(args[0], won)
                 if self.wanted[args[1]]:
                     self.add(args[1], emit("subtract", slope, won))
             case "power":
+                # d(a^b) = b a^b / a da + a^b ln(a) db
                 partial = emit("divide", emit("multiply", args[1], position), args[0])
                 self.times(args[0], slope, partial)
                 if self.wanted[args[1]]:
@@ -119,6 +126,7 @@ class _Slopes:
                     grown = emit("multiply", emit("log2", base), emit("constant", math.log(2.0)))
                     self.times(args[1], slope, emit("multiply", position, grown))
             case "sqrt":
+                # d sqrt(a) = sqrt(a) / (2 a) da: of a = 0 it is 0, not infinite
                 half = emit("multiply", emit("constant", 0.5), position)
                 self.times(args[0], slope, emit("divide", half, emit("max", args[0], emit("constant", SMALLEST))))
             case "log2":

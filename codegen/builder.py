@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    Rewrite = Callable[["Builder", str, Sequence[Any], int], int]
+    Rule = Callable[["Builder", str, Sequence[Any], int], int]
+    """From a builder, an operation, its operands there and its position in the old program to a new position."""
 
 FREE = frozenset({"input", "constant", "let"})
 """Operations that cost no arithmetic."""
@@ -58,13 +59,19 @@ def operands_of(program: Program, position: int) -> Sequence[int]:
     return () if operation in ("input", "constant") else operands
 
 
-def unchanged(builder: Builder, operation: str, operands: Sequence[Any], _: int) -> int:
-    """The rewrite that changes nothing but shares what has become equal."""
+def copy(builder: Builder, operation: str, operands: Sequence[Any], _: int) -> int:
+    """The rule that changes nothing but shares what has become equal."""
     return builder.emit(operation, *operands)
 
 
-def rewritten(program: Program, rewrite: Rewrite, *, keep_lets: bool = True) -> Program:
-    """Every instruction but lets through `rewrite(builder, operation, new operands, old position)`; dead code out."""
+def rewrite(program: Program, rule: Rule, *, keep_lets: bool = True) -> Program:
+    """Every instruction but lets through a rule; what is needed no more goes.
+
+    Args:
+        program: the program.
+        rule: gives the new position of an instruction.
+        keep_lets: keep each needed `let` as an instruction; otherwise its name is given to the value it stands for.
+    """
     builder = Builder()
     at: list[int] = []
     for position, (operation, *operands) in enumerate(program.instructions):
@@ -72,14 +79,24 @@ def rewritten(program: Program, rewrite: Rewrite, *, keep_lets: bool = True) -> 
         if operation == "let":
             at.append(builder.let(moved[0]) if keep_lets else moved[0])
         else:
-            at.append(rewrite(builder, operation, moved, position))
+            at.append(rule(builder, operation, moved, position))
     builder.program.outputs = {name: at[position] for name, position in program.outputs.items()}
     builder.program.lets = {name: at[position] for name, position in program.lets.items()}
-    return live(builder.program, [*builder.program.outputs.values(), *builder.program.lets.values()])
+    return eliminate_dead_code(builder.program)
 
 
-def live(program: Program, roots: Iterable[int]) -> Program:
-    """Without the instructions, and their names, that no root needs; inputs keep their order."""
+def eliminate_dead_code(program: Program, outputs: Mapping[str, int] | None = None) -> Program:
+    """Without the instructions, and their names, that no output needs; inputs keep their order.
+
+    Args:
+        program: the program.
+        outputs: position by name; by default those that it has, and then what its lets need stays too.
+    """
+    if outputs is None:
+        outputs = program.outputs
+        roots = [*outputs.values(), *program.lets.values()]
+    else:
+        roots = [*outputs.values()]
     needed = [False] * len(program)
     for root in roots:
         needed[root] = True
@@ -94,5 +111,5 @@ def live(program: Program, roots: Iterable[int]) -> Program:
             at[position] = len(at)
             moved = operands if operation in ("input", "constant") else [at[operand] for operand in operands]
             instructions.append((operation, *moved))
-    names = (program.inputs, program.lets, program.outputs)
+    names = (program.inputs, program.lets, outputs)
     return Program(instructions, *({name: at[p] for name, p in named.items() if p in at} for named in names))

@@ -1,49 +1,60 @@
-"""Kernels: a program swept over a grid or a table of points, stored or reduced.
+"""A program swept over a grid of points, stored or reduced to the best of them.
 
-Each kernel prepares its program once (pruned, regrouped, reciprocals), plans its loops for the sizes it is run with,
-and runs them on NumPy where there are few points, or as a generated Numba module kept in a `Store`. Both compute the
-same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left).
+A kernel prepares its program once (pruned, reassociated, with reciprocals), chooses its loops for the sizes it is run
+with, and runs them on NumPy where there are few points, or as a generated Numba module kept in a `Store`. Both compute
+the same bits at each point, whatever the order of loops, the blocks and the threads (where no `power` is left).
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .evaluate import evaluate
-from .flat import FlatKernel
-from .grid import Plan, choose_plan
-from .kernel_base import LOADED, Kernel, best_tier
-from .passes import choose_order
-from .printers.numba import layout
-from .steps import Stages, kernel_of
-from .workers import Interrupted, boxes, default_threads, run_boxes
+from .bytecode import Bytecode, bytecode_machine
+from .evaluate import evaluate, outputs_at
+from .generated import GeneratedNest
+from .loop_nest import LoopNest, choose_loop_nest, schedule
+from .passes import choose_order, fold, prune, strength_reduce
+from .printers.numba import place_instructions, render
+from .reassociate import reassociate
+from .reduce import BestPoints
+from .workers import boxes, default_threads, run_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .printers.numba import Layout
     from .program import Program
-    from .workers import Box, Progress
+    from .reduce import TopK
+    from .store import Store
+    from .workers import Box
 
     Array = np.ndarray[Any, Any]
 
-__all__ = ["FlatKernel", "GridKernel", "Interrupted", "best_tier"]
-
+SMALL = 2_000_000
+"""Points up to which loading machine code takes longer than NumPy."""
+MODERATE = 50_000_000
+"""Points up to which generating it does."""
+LOADED = 20_000
+"""Points up to which NumPy is as fast where machine code is loaded already."""
 TABLE_SIZE = 20_000
 """Points of an axis, or of the vector, up to which what depends on it alone is computed before all loops."""
 NUMPY_BLOCK = 1 << 15
 """Points that NumPy computes at once: their intermediate values stay in a cache."""
+FEW = 4096
+"""Points found up to which machine code for all programs computes what is shown of them."""
+CONSTRAINTS = 254
+"""At most so many: the reason of a point is a byte."""
 
 
-def _along(column: Array, dimension: int, dimensions: int) -> Array:
-    """A view of a column with one point in every dimension but one, so that it broadcasts."""
-    return column.reshape([-1 if k == dimension else 1 for k in range(dimensions)])
+def best_tier(points: int, cached: bool) -> str:
+    """The fastest back end, "numpy" or "numba", given whether the machine code is there already."""
+    return "numba" if points > (SMALL if cached else MODERATE) else "numpy"
 
 
-class GridKernel(Kernel):
+class GridKernel:
     """A program over every combination of the points of some axes.
 
     Args:
@@ -51,24 +62,77 @@ class GridKernel(Kernel):
         axes: names of the inputs that vary, in the order in which results are indexed.
         outputs: names of the outputs to return.
         constraints: names of outputs that are at least zero where a point is feasible. They are computed without
-            regrouping, so that a value of exactly zero is one here too.
-        reduce: what to keep of the points; by default all are returned.
-        count: also count, in the same pass, the feasible points and those that each constraint is the first to reject.
-            `reduce` has to be one to points (`TopK`, `ArgMin`, `ArgMax`, `Pareto`).
+            reassociation, so that a value of exactly zero is one here too.
+        reduce: the points to keep; by default all are returned.
         store: where generated modules are kept.
 
     Raises:
-        ValueError: an output that the program lacks, an axis given twice, or none; `count` without such a reduction.
+        ValueError: an output that the program lacks, an axis given twice, or none.
     """
 
-    together = False
+    def __init__(
+        self,
+        program: Program,
+        axes: Sequence[str],
+        outputs: Sequence[str],
+        *,
+        constraints: Sequence[str] = (),
+        reduce: TopK | None = None,
+        store: Store,
+    ) -> None:
+        self.program = program
+        self.axes = tuple(axes)
+        self.outputs = tuple(outputs)
+        self.constraints = tuple(constraints)
+        self.reduce = reduce
+        self.store = store
+        self._reads = self.outputs if reduce is None else (reduce.output,)
+        self._check()
+        self._nests: dict[Any, LoopNest] = {}
+        self._generated: dict[Any, GeneratedNest] = {}
+        self._point_code: Bytecode | None = None
 
-    def plan(self, sizes: Mapping[str, int]) -> Plan:
-        """The loops for axes of these sizes."""
+    def _check(self) -> None:
+        if not self.axes:
+            raise ValueError("a kernel needs an axis at least")
+        if len(set(self.axes)) != len(self.axes):
+            raise ValueError(f"an axis is given twice: {', '.join(self.axes)}")
+        unknown = [n for n in (*self.outputs, *self.constraints, *self._reads) if n not in self.program.outputs]
+        if unknown:
+            raise ValueError(f"the program has no output {', '.join(map(repr, unknown))}")
+        if len(self.constraints) > CONSTRAINTS:
+            raise ValueError(f"at most {CONSTRAINTS} constraints, not {len(self.constraints)}")
+        if self.reduce is None and {"feasible", "reason"} & set(self.outputs) and self.constraints:
+            raise ValueError("outputs may not be called 'feasible' or 'reason' where there are constraints")
+
+    @cached_property
+    def loop_program(self) -> Program:
+        """The program of the outputs that are looked at, grouped by axes."""
+        return self._prepare(nonnegative=False)
+
+    @cached_property
+    def loop_program_nonnegative(self) -> Program:
+        """The same to the bit where no input is negative, with fewer operations."""
+        return self._prepare(nonnegative=True)
+
+    def _prepare(self, *, nonnegative: bool) -> Program:
+        names = tuple(dict.fromkeys((*self._reads, *self.constraints)))
+        found = fold(prune(self.program, names))
+        found = fold(reassociate(found, self.axes, exact=self.constraints, nonnegative=nonnegative))
+        found = strength_reduce(found, self.axes, exact=self.constraints)
+        return schedule(fold(found))
+
+    @cached_property
+    def _point_program(self) -> Program:
+        """The program of the outputs that the points found show, as it was given."""
+        return prune(self.program, self.outputs)
+
+    def choose_nest(self, sizes: Mapping[str, int]) -> LoopNest:
+        """The loops of least estimated cost for axes of these sizes."""
         key = tuple(sizes.items())
-        if key not in self._plans:
-            self._plans[key] = choose_plan(self.prepared_nonnegative, sizes)
-        return self._plans[key]
+        if key not in self._nests:
+            self._nests[key] = choose_loop_nest(self.loop_program_nonnegative, sizes)
+        return self._nests[key]
 
     def run(
         self,
@@ -76,9 +140,8 @@ class GridKernel(Kernel):
         scalars: Mapping[str, float],
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
         tier: str | None = None,
-        plan: Plan | None = None,
+        nest: LoopNest | None = None,
         block: int | None = None,
     ) -> Any:
         """Compute the grid.
@@ -87,128 +150,111 @@ class GridKernel(Kernel):
             axes: points by axis.
             scalars: the other inputs.
             threads: how many; by default one for each processor.
-            progress: called with the points done and their total, several times a second.
             tier: "numpy" or "numba"; by default what is likely to be faster.
-            plan: the loops; by default those of least estimated cost.
+            nest: the loops; by default those of least estimated cost.
             block: points of the vector computed together.
 
         Returns:
-            The result of the reduction (`reduce.Points`, with a count `reduce.CountedPoints`, `reduce.Counts`,
-            `reduce.Bins`). Without one a dictionary
-            with an array for each output, with a dimension for each axis in the order of the kernel's `axes`, and, if
-            there are constraints, "feasible" and "reason" (0, or one more than the position in `constraints` of the
-            first that fails). Arrays may not be contiguous.
+            With a reduction `reduce.BestPoints`. Without one a dictionary with an array for each output, a dimension
+            for each axis in the order of the kernel's `axes`, and, if there are constraints, "feasible" and "reason"
+            (0, or one more than the position in `constraints` of the first that fails). Arrays may not be contiguous.
 
         Raises:
             ValueError: an axis or scalar that is missing or not known, or an empty axis.
-            Interrupted: a KeyboardInterrupt, with the result so far (`None` without a reduction).
         """
-        columns, values = self._given(axes, scalars)
+        columns, values = self._read_inputs(axes, scalars)
         sizes = {name: len(column) for name, column in columns.items()}
-        plan = plan or self.plan(sizes)
-        if tier is None:
-            points = prod(sizes.values())
-            tier = "numpy"
-            if points > LOADED:
-                tier = self._tier(points, self._layout(self._program(columns, values), sizes, plan, block)[2])
-        if tier == "numpy":
-            return self._on_numpy(columns, values, progress)
-        generated = self._layout(self._program(columns, values), sizes, plan, block)
-        return self._on_numba(generated, columns, values, threads or default_threads(prod(sizes.values())), progress)
+        nest = nest or self.choose_nest(sizes)
+        points = prod(sizes.values())
+        if tier == "numpy" or (tier is None and points <= LOADED):
+            return self._run_on_numpy(columns, values)
+        generated = self._generate(self._choose_program(columns, values), nest, sizes, block)
+        if tier is None and self._choose_tier(points, generated) == "numpy":
+            return self._run_on_numpy(columns, values)
+        return self._run_on_numba(generated, columns, values, threads or default_threads(points))
 
-    def _layout(
-        self, program: Program, sizes: Mapping[str, int], plan: Plan, block: int | None
-    ) -> tuple[Layout, str, str]:
-        tabled = {axis for axis in plan.outer if sizes[axis] <= TABLE_SIZE}
-        if prod(sizes[axis] for axis in plan.vector) <= TABLE_SIZE:
-            tabled.update(plan.vector)
-        key = (plan, block, frozenset(tabled), program is self.prepared_nonnegative)
-        if key not in self._layouts:
-            placed = layout(program, plan, block=block, tabled=key[2])
-            self._layouts[key] = (placed, *self._module(placed))
-        return self._layouts[key]
+    def _read_inputs(
+        self, axes: Mapping[str, Any], scalars: Mapping[str, float]
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Axes as float64 arrays in the caller's order, and the scalars that the program reads."""
+        if set(axes) != set(self.axes):
+            raise ValueError(f"found axes {', '.join(axes)}; expected {', '.join(self.axes)}")
+        columns = {}
+        for name in self.axes:
+            column = np.ascontiguousarray(axes[name], dtype=np.float64)
+            if column.ndim != 1 or not column.size:
+                raise ValueError(f"axis {name}: expected one dimension and one point at least, found {column.shape}")
+            columns[name] = column
+        missing = [n for n in self.program.inputs if n not in columns and n not in scalars]
+        needed = [n for n in missing if n in self.loop_program.inputs] or (missing if self.reduce is not None else [])
+        if needed:
+            raise ValueError(f"no value for {', '.join(needed)}")
+        return columns, {n: float(v) for n, v in scalars.items() if n in self.program.inputs and n not in columns}
 
-    def _strides(self, sizes: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
-        """How far apart neighbours along each axis are where `order` is the order of the axes."""
-        return {axis: prod(sizes[other] for other in order[k + 1 :]) for k, axis in enumerate(order)}
+    def _choose_program(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Program:
+        """What to generate code from, given the inputs."""
+        if self.loop_program.instructions == self.loop_program_nonnegative.instructions:
+            return self.loop_program
+        signed = any(v < 0 for v in scalars.values()) or any(c.min() < 0 for c in columns.values())
+        return self.loop_program if signed else self.loop_program_nonnegative
 
-    def _on_numba(
+    def _choose_tier(self, points: int, generated: GeneratedNest) -> str:
+        if points > LOADED and generated.has_run:
+            return "numba"
+        return best_tier(points, points > SMALL and generated.is_cached())
+
+    def _generate(self, program: Program, nest: LoopNest, sizes: Mapping[str, int], block: int | None) -> GeneratedNest:
+        tabled = {axis for axis in nest.outer if sizes[axis] <= TABLE_SIZE}
+        if prod(sizes[axis] for axis in nest.vector) <= TABLE_SIZE:
+            tabled.update(nest.vector)
+        key = (nest, block, frozenset(tabled), program is self.loop_program_nonnegative)
+        if key not in self._generated:
+            body = place_instructions(program, nest, block=block, tabled=key[2])
+            text = render(body, self._reads, self.constraints, self.reduce)
+            self._generated[key] = GeneratedNest(body, text, self.store)
+        return self._generated[key]
+
+    def _run_on_numba(
         self,
-        generated: tuple[Layout, str, str],
+        generated: GeneratedNest,
         columns: Mapping[str, Array],
         scalars: Mapping[str, Any],
         threads: int,
-        progress: Any,
     ) -> Any:
-        placed, plan = generated[0], generated[0].plan
+        nest = generated.body.nest
         sizes = {name: len(column) for name, column in columns.items()}
-        order = (*plan.outer, *plan.vector)
-        uniform, tables, rows = self._outside(placed, columns, scalars)
-        steps = self._strides(sizes, order if self.reduce is None else self.axes)
-        offsets = np.zeros([sizes[axis] for axis in plan.vector], np.int64)
-        for k, axis in enumerate(plan.vector):
-            offsets += _along(np.arange(sizes[axis]) * steps[axis], k, len(plan.vector))
-        vector = offsets.size
-        states: list[Any]
-        if self.reduce is None:
-            total = prod(sizes.values())
-            filled = np.empty((len(self._reads), total))
-            reason = np.empty(total if self.constraints else 0, np.uint8)
-            states = [(filled.ravel(), reason)] * threads
-        else:
-            states = [self.reduce.state(len(self.constraints)) for _ in range(threads)]
-        try:
-            self._numba(
-                generated,
-                tables,
-                rows,
-                [*(sizes[axis] for axis in plan.outer), vector],
-                [*(steps[axis] for axis in plan.outer), 0],
-                offsets.ravel(),
-                uniform,
-                states,
-                progress,
-            )
-        except KeyboardInterrupt:
-            raise Interrupted(self._reduced(states, columns, scalars) if self.reduce is not None else None) from None
+        order = (*nest.outer, *nest.vector)
+        steps = _strides(sizes, order if self.reduce is None else self.axes)
+        offsets = np.zeros([sizes[axis] for axis in nest.vector], np.int64)
+        for k, axis in enumerate(nest.vector):
+            offsets += _along(np.arange(sizes[axis]) * steps[axis], k, len(nest.vector))
+        total = prod(sizes.values())
+        filled = np.empty((len(self._reads), total if self.reduce is None else 0))
+        reason = np.empty(total if self.reduce is None and self.constraints else 0, np.uint8)
+        states: list[Any] = [(filled.ravel(), reason)] * threads
         if self.reduce is not None:
-            return self._reduced(states, columns, scalars)
+            states = [self.reduce.start(len(self.constraints)) for _ in range(threads)]
+        generated.run(
+            generated.compute_outside(columns, scalars),
+            [*(sizes[axis] for axis in nest.outer), offsets.size],
+            np.array([*(steps[axis] for axis in nest.outer), 0], dtype=np.int64),
+            offsets.ravel(),
+            states,
+        )
+        if self.reduce is not None:
+            return self._points(states, columns, scalars)
         shape = [sizes[axis] for axis in order]
         turn = [order.index(axis) for axis in self.axes]
         found = {name: filled[k].reshape(shape).transpose(turn) for k, name in enumerate(self._reads)}
-        return self._with_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
+        return _add_reason(found, reason.reshape(shape).transpose(turn) if self.constraints else None)
 
-    def _outside(
-        self, placed: Layout, columns: Mapping[str, Array], scalars: Mapping[str, Any]
-    ) -> tuple[Array, list[Array], Array]:
-        """What is computed before the loops: scalars, a table for each outer axis, and rows of the vector's length."""
-        plan, program = placed.plan, placed.program
-        order = (*plan.outer, *plan.vector)
-        stages = self._stages.get(id(placed))
-        if stages is None:
-            wanted = {*placed.scalars, *(p for rows in placed.tables for p in rows), *placed.columns}
-            stages = self._stages[id(placed)] = Stages(program, order, wanted)
-        values = stages.run(kernel_of(self.store), columns, scalars)
-        uniform = np.array([values[p] for p in placed.scalars], dtype=np.float64)
-        tables = [np.stack([values[p] for p in rows], axis=1).ravel() for rows in placed.tables if rows]
-        shape = [len(columns[axis]) for axis in plan.vector]
-        rows = np.empty((len(placed.columns), *shape))
-        depth = len(plan.outer)
-        for k, position in enumerate(placed.columns):
-            value, inside = values[position], stages.depends[position] >> depth
-            if value.ndim < len(shape):
-                sizes = iter(value.shape)
-                value = value.reshape([next(sizes) if inside >> d & 1 else 1 for d in range(len(shape))])
-            rows[k] = value
-        return uniform, tables, rows.ravel()
-
-    def _on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any], progress: Any) -> Any:
+    def _run_on_numpy(self, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> Any:
         sizes = {name: len(column) for name, column in columns.items()}
-        order = choose_order(self.prepared, sizes)
+        order = choose_order(self.loop_program, sizes)
         shape = tuple(sizes.values())
-        wanted = set(self.prepared.outputs.values())
-        steps = self._strides(sizes, self.axes)
-        state: Any = None if self.reduce is None else self.reduce.state(len(self.constraints))
+        wanted = set(self.loop_program.outputs.values())
+        steps = _strides(sizes, self.axes)
+        state: Any = None if self.reduce is None else self.reduce.start(len(self.constraints))
         found: dict[str, Array] = {}
         if self.reduce is None:
             found = {name: np.empty(shape) for name in self._reads}
@@ -222,8 +268,8 @@ class GridKernel(Kernel):
             given = dict(scalars)
             for k, axis in enumerate(self.axes):
                 given[axis] = _along(columns[axis][window[k]], k, len(cut))
-            by_position = evaluate(self.prepared, given, wanted)
-            values = {name: by_position[position] for name, position in self.prepared.outputs.items()}
+            by_position = evaluate(self.loop_program, given, wanted)
+            values = {name: by_position[position] for name, position in self.loop_program.outputs.items()}
             reason = self._reason(values, cut)
             if self.reduce is None:
                 for name in self._reads:
@@ -234,21 +280,54 @@ class GridKernel(Kernel):
             flat = np.zeros(cut, np.int64)
             for k, axis in enumerate(self.axes):
                 flat += _along(np.arange(*part[axis]) * steps[axis], k, len(cut))
-            full = [np.broadcast_to(values[name], cut).ravel() for name in self.reduce.reads]
-            state = self.reduce.absorb(state, full, reason.ravel(), flat.ravel())
+            value = np.broadcast_to(values[self.reduce.output], cut).ravel()
+            state = self.reduce.absorb(state, value, reason.ravel(), flat.ravel())
 
         todo = boxes([sizes[axis] for axis in order], [1] * len(order), NUMPY_BLOCK)
-        try:
-            run_boxes(todo, work, 1, prod(shape), progress)
-        except KeyboardInterrupt:
-            raise Interrupted(self._reduced([state], columns, scalars) if self.reduce is not None else None) from None
+        run_boxes(todo, work, 1)
         if self.reduce is not None:
-            return self._reduced([state], columns, scalars)
-        return self._with_reason(found, whole if self.constraints else None)
+            return self._points([state], columns, scalars)
+        return _add_reason(found, whole if self.constraints else None)
 
-    def _with_reason(self, found: dict[str, Array], reason: Array | None) -> dict[str, Array]:
-        return found if reason is None else {**found, "feasible": reason == 0, "reason": reason}
+    def _reason(self, values: Mapping[str, Any], shape: tuple[int, ...]) -> Array:
+        """Per point 0 where feasible, else one more than the position of the first constraint that fails."""
+        reason = np.zeros(shape, np.uint8)
+        with np.errstate(invalid="ignore"):
+            for k in range(len(self.constraints), 0, -1):
+                reason[~np.broadcast_to(values[self.constraints[k - 1]] >= 0, shape)] = k
+        return reason
 
-    def _indices(self, flat: Array, columns: Mapping[str, Array]) -> dict[str, Array]:
+    def _points(self, states: Sequence[Any], columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> BestPoints:
+        """The points found, from the states of all threads."""
+        assert self.reduce is not None
+        _, flat, _, counts = self.reduce.merge(states)
         shape = tuple(len(columns[axis]) for axis in self.axes)
-        return dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
+        indices = dict(zip(self.axes, np.unravel_index(flat, shape), strict=True))
+        at = {name: columns[name][indices[name]] for name in self.axes}
+        feasible, *rejected = (int(n) for n in counts)
+        return BestPoints(
+            flat, indices, self._values_at({**scalars, **at}, len(flat)), feasible, dict(enumerate(rejected))
+        )
+
+    def _values_at(self, inputs: Mapping[str, Any], count: int) -> dict[str, Array]:
+        """The outputs to show at scattered points, as the reference interpreter computes them."""
+        if not any(each.is_loaded for each in self._generated.values()) or not 0 < count <= FEW:
+            return outputs_at(self._point_program, inputs, count)
+        names = list(self._point_program.outputs)
+        if self._point_code is None:
+            self._point_code = Bytecode(self._point_program, list(self._point_program.outputs.values()))
+        return dict(zip(names, self._point_code.run(bytecode_machine(self.store), (count,), inputs), strict=True))
+
+
+def _along(column: Array, dimension: int, dimensions: int) -> Array:
+    """A view of a column with one point in every dimension but one, so that it broadcasts."""
+    return column.reshape([-1 if k == dimension else 1 for k in range(dimensions)])
+
+
+def _strides(sizes: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
+    """How far apart neighbours along each axis are where `order` is the order of the axes."""
+    return {axis: prod(sizes[other] for other in order[k + 1 :]) for k, axis in enumerate(order)}
+
+
+def _add_reason(found: dict[str, Array], reason: Array | None) -> dict[str, Array]:
+    return found if reason is None else {**found, "feasible": reason == 0, "reason": reason}

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .program import OPERATIONS, Program
+from .program import JUMPS, OPERATIONS, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-JUMPS = frozenset({"ceil_div", "present"})
-"""Operations that a rounding of what they read can change by a whole step."""
 
 
 class LoweringError(TypeError):
@@ -57,7 +53,7 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
     formulas += [sympy.sympify(expr, strict=True) for expr in outputs.values()]
     builder = _Builder()
     if share:
-        builder.shared, formulas = _shared(formulas)
+        builder.shared, formulas = _share(formulas)
     for symbol, expr in zip(symbols, formulas, strict=False):
         builder.define(symbol, expr)
     for name, expr in zip(outputs, formulas[len(symbols) :], strict=True):
@@ -65,12 +61,14 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
     return builder.program
 
 
-def _shared(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
+def _share(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
     """Formulas in terms of new symbols, and what the symbols stand for."""
+    # 1. What jumps, whole and with all that it reads, becomes a symbol: sharing inside it could round its operands
+    #    differently, and a `ceil_div` would then be off by one.
     jumps: dict[Any, Any] = {}
     seen = set()
     stack = formulas[::-1]
-    while stack:  # SymPy's own traversal visits the arguments of a maximum in the order of their hashes
+    while stack:  # SymPy's own traversal visits the arguments of a maximum in the order of their hashes, which vary
         node = stack.pop()
         if node in seen:
             continue
@@ -79,9 +77,12 @@ def _shared(formulas: list[Any]) -> tuple[dict[Any, Any], list[Any]]:
             jumps[node] = sympy.Symbol(f"%jump{len(jumps)}")
         else:
             stack.extend(reversed(node.args))
+    # 2. SymPy finds the common factors and terms of the rest.
     smooth = [formula.xreplace(jumps) for formula in formulas]
     parts, smooth = sympy.cse(smooth, symbols=sympy.numbered_symbols("%part"), order="none")
     shared = {symbol: atom for atom, symbol in jumps.items()}
+    # 3. With a shared 1/x, a/x would be a product, and not exact where x divides a. Such parts are written back where
+    #    they are used, so that each product finds all its divisors and divides once.
     divisors: dict[Any, Any] = {}
     for symbol, part in parts:
         whole = part.xreplace(divisors)
@@ -105,6 +106,7 @@ class _Builder:
         self.done[symbol] = position
 
     def visit(self, expr: Any, where: str) -> int:
+        """The position of an expression, its parts first; by a stack, as trees are too deep for recursion."""
         expr = sympy.sympify(expr, strict=True)
         stack = [expr]
         while stack:

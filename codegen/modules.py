@@ -22,11 +22,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .store import Store, digest, private, write_whole
+from .store import Store, digest, is_private, write_whole
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+SOURCE = "kernel.py"
 SEALS = "seals.json"
 _STAMP = 1_000_000_000.0
 """Every source is of this time: Numba compares it, and two processes that write the same text must not disagree."""
@@ -52,21 +53,19 @@ class _Loader(SourceFileLoader):
         """Keep no bytecode."""
 
 
-def module(store: Store, text: str, suffix: str = "") -> ModuleType:
-    """What `Store.module` promises."""
-    if suffix and not suffix.isidentifier():
-        raise ValueError(f"suffix {suffix!r} is not a plain name")
-    key = digest("module", text, suffix)
+def load_module(store: Store, text: str) -> ModuleType:
+    """The imported module of a generated text, as `Store.module` says."""
+    key = digest("module", text)
     with _lock:
         at = (store.folder, key)
         if at not in _loaded:
-            path = source(store, text, f"kernel_{suffix}.py" if suffix else "kernel.py", key)
-            _loaded[at] = _imported(f"generated_{key}", path, text.encode())
+            path = write_source(store, text, key)
+            _loaded[at] = _import_bytes(f"generated_{key}", path, text.encode())
             _at_exit()
         return _loaded[at]
 
 
-def source(store: Store, text: str, name: str, key: str | None = None) -> Path:
+def write_source(store: Store, text: str, key: str) -> Path:
     """The file of a generated text in a folder of its own, where a compiler may put what it makes of it.
 
     The folder's other files are those that match their checksums.
@@ -74,21 +73,19 @@ def source(store: Store, text: str, name: str, key: str | None = None) -> Path:
     Args:
         store: where it is kept, if its folder can be used.
         text: the content.
-        name: of the file.
-        key: of the folder; by default the hash of text and name.
+        key: of the folder.
     """
-    key = key or digest("source", text, name)
     data = text.encode()
     for folder in [store.folder] * _TRIES + [_temporary()]:
         entry = folder / key
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not private(folder):
+            if not is_private(folder):
                 continue
             entry.mkdir(exist_ok=True, mode=0o700)
-            if not private(entry):
+            if not is_private(entry):
                 continue
-            path = entry / name
+            path = entry / SOURCE
             if _read(path) != data:
                 _forget_objects(entry)
                 write_whole(path, data, _STAMP)
@@ -96,19 +93,18 @@ def source(store: Store, text: str, name: str, key: str | None = None) -> Path:
             else:
                 os.utime(path, (_STAMP, _STAMP))
                 os.utime(entry)
-            seal(entry, name, check=True)
+            seal(entry, check=True)
             return path
         except OSError:  # removed by another process meanwhile, or not writable
             continue
     raise OSError(f"no folder for generated modules: tried {store.folder} and a temporary one")
 
 
-def seal(entry: Path, name: str, *, check: bool) -> None:
-    """Write down the checksum of every object file of an entry.
+def seal(entry: Path, *, check: bool) -> None:
+    """Write down the checksum of every object file of an entry; the source needs none.
 
     Args:
         entry: the folder.
-        name: of the source, which needs none.
         check: remove the files that no longer match what was written down, and those cut short.
     """
     try:
@@ -119,7 +115,7 @@ def seal(entry: Path, name: str, *, check: bool) -> None:
     found = {}
     for path in sorted(entry.rglob("*")):
         label = path.relative_to(entry).as_posix()
-        if label in (name, SEALS) or path.name.endswith(".part") or ".tmp." in path.name or path.is_dir():
+        if label in (SOURCE, SEALS) or path.name.endswith(".part") or ".tmp." in path.name or path.is_dir():
             continue
         data = _read(path)
         if data is None:
@@ -140,10 +136,10 @@ def seal_all() -> None:
         path = Path(str(loaded.__file__))
         with contextlib.suppress(OSError):
             if path.exists():
-                seal(path.parent, path.name, check=False)
+                seal(path.parent, check=False)
 
 
-def _imported(name: str, path: Path, data: bytes) -> ModuleType:
+def _import_bytes(name: str, path: Path, data: bytes) -> ModuleType:
     spec = spec_from_file_location(name, path, loader=_Loader(name, str(path), data))
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")

@@ -28,6 +28,9 @@ named identity that common-subexpression sharing never merges, so that its adjoi
 where its operand is above 1, `at_least` where the first operand is not below the second, and both are 0 elsewhere;
 `held` is its operand, and has no derivative."""
 
+JUMPS = frozenset({"ceil_div", "present", "at_least"})
+"""Operations whose value jumps: a rounding of what they read can change it by a whole step."""
+
 Instruction = tuple[Any, ...]
 """(operation, operand, ...): operands are positions of earlier instructions."""
 
@@ -87,7 +90,21 @@ class Program:
             raise ValueError("a name points outside the program")
 
     def text(self) -> str:
-        """The program, one readable line an instruction; `text.from_text` reads it back."""
-        from .text import to_text
+        """The program, one readable line an instruction; after a semicolon the names of its value.
 
-        return to_text(self)
+        >>> print(Program([("input", "x"), ("sqrt", 0)], {"x": 0}, {}, {"root": 1}).text())
+        %0 = input x
+        %1 = sqrt %0  ; root
+        """
+        names: dict[int, list[str]] = {}
+        for name, position in self.outputs.items():
+            names.setdefault(position, []).append(name)
+        for name, position in self.lets.items():
+            names.setdefault(position, []).append(f"let {name}")
+        lines = []
+        for position, (operation, *operands) in enumerate(self.instructions):
+            leaf = operation in ("input", "constant")
+            shown = str(operands[0]) if leaf else " ".join(f"%{operand}" for operand in operands)
+            after = f"  ; {', '.join(names[position])}" if position in names else ""
+            lines.append(f"%{position} = {operation} {shown}{after}")
+        return "\n".join(lines)

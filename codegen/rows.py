@@ -31,7 +31,7 @@ WIDE = 4
 """Rows to a distinct combination from which on computing the combinations alone pays for looking them up."""
 
 
-class Rows:
+class PointTable:
     """A table of scattered points, which knows the distinct combinations of any of its columns.
 
     Args:
@@ -59,7 +59,7 @@ class Rows:
             code, size = np.zeros(self.length, np.int64), 1
             for k, (column, values) in enumerate(self._codes):
                 if mask >> k & 1:
-                    code, size = _renumbered(code * values + column, size * values)
+                    code, size = _renumber(code * values + column, size * values)
             first = np.empty(size, np.int64)
             first[code[::-1]] = np.arange(self.length - 1, -1, -1)
             self._sets[mask] = code, first
@@ -73,7 +73,7 @@ class Rows:
         return self._links[key]
 
 
-def _renumbered(code: Array, size: int) -> tuple[Array, int]:
+def _renumber(code: Array, size: int) -> tuple[Array, int]:
     """Codes below `size` as codes without gaps, in the same order, and how many there are."""
     if size > 8 * len(code) + DENSE:
         values, small = np.unique(code, return_inverse=True)
@@ -98,7 +98,7 @@ class RowProgram:
         self.depends = masks(program, self.columns)
         self._live: dict[tuple[str, ...], list[int]] = {}
 
-    def needed(self, outputs: tuple[str, ...]) -> list[int]:
+    def positions_of(self, outputs: tuple[str, ...]) -> list[int]:
         """The positions that some outputs need, in order."""
         if outputs not in self._live:
             wanted = {self.program.outputs[name] for name in outputs}
@@ -109,7 +109,7 @@ class RowProgram:
         return self._live[outputs]
 
     def run(
-        self, table: Rows, scalars: Mapping[str, float], outputs: Sequence[str], rows: Array | None = None
+        self, table: PointTable, scalars: Mapping[str, float], outputs: Sequence[str], rows: Array | None = None
     ) -> Iterator[tuple[Array, Array]]:
         """Compute some outputs at some rows, a block of rows after another.
 
@@ -127,7 +127,7 @@ class RowProgram:
         """
         if table.names != self.columns:
             raise ValueError(f"found columns {', '.join(table.names)}; expected {', '.join(self.columns)}")
-        needed = self.needed(tuple(outputs))
+        needed = self.positions_of(tuple(outputs))
         narrow = {0: True}
         for mask in {self.depends[position] for position in needed} - {0}:
             narrow[mask] = len(table.distinct(mask)[1]) * WIDE <= table.length
@@ -139,7 +139,7 @@ class RowProgram:
                 block = chosen[start : start + BLOCK]
                 yield block, self._block(table, held, code, outputs, block)
 
-    def _narrow(self, table: Rows, scalars: Mapping[str, float], positions: Sequence[int]) -> dict[int, Any]:
+    def _narrow(self, table: PointTable, scalars: Mapping[str, float], positions: Sequence[int]) -> dict[int, Any]:
         """Values by position, one for each distinct combination of the columns that the position depends on."""
         arithmetic = arrays()
         forward = {**arithmetic.forward, "log2": log2}
@@ -188,7 +188,7 @@ class RowProgram:
 
     def _block(
         self,
-        table: Rows,
+        table: PointTable,
         held: Mapping[int, Any],
         code: Sequence[tuple[int, str, list[Any], list[int]]],
         outputs: Sequence[str],

@@ -45,7 +45,7 @@ def digest(*parts: str) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """One thing kept.
 
     Attributes:
@@ -78,7 +78,7 @@ class Store:
         """The artefact, or None where it is absent, damaged, or kept where others may write."""
         path = self.folder / f"{key}.json"
         try:
-            if not private(self.folder):
+            if not is_private(self.folder):
                 return None
             checksum, _, body = path.read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -98,7 +98,7 @@ class Store:
         """
         body = json.dumps(data, separators=(",", ":")).encode()
         try:
-            if not self.prepared():
+            if not self.prepare():
                 return False
             write_whole(self.folder / f"{key}.json", hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
         except OSError:
@@ -106,7 +106,7 @@ class Store:
         self.evict(keep=key)
         return True
 
-    def module(self, text: str, suffix: str = "") -> ModuleType:
+    def module(self, text: str) -> ModuleType:
         """The imported module of a generated text, kept under the hash of the text.
 
         Numba's `cache=True` keeps object code beside it. Where the folder cannot be used, a private temporary one of
@@ -114,43 +114,42 @@ class Store:
 
         Args:
             text: the source of the module; made by a printer, never by a user.
-            suffix: letters that end the name of its file, for the reader of a traceback.
         """
-        from .modules import module
+        from .modules import load_module
 
-        return module(self, text, suffix)
+        return load_module(self, text)
 
-    def prepared(self) -> bool:
+    def prepare(self) -> bool:
         """Make the folder if need be; whether it is the user's own and no one else may write to it.
 
         Raises:
             OSError: it cannot be made.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return private(self.folder)
+        return is_private(self.folder)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StoreEntry]:
         """What is kept, the most recently used first; other files of the folder are not listed."""
         found = []
         try:
-            paths = sorted(self.folder.iterdir()) if private(self.folder) else []
+            paths = sorted(self.folder.iterdir()) if is_private(self.folder) else []
         except OSError:
             paths = []
         for path in paths:
             with contextlib.suppress(OSError):
                 if path.suffix == ".json" and KEY.fullmatch(path.stem):
                     status = path.stat()
-                    found.append(Entry(path.stem, "artefact", status.st_size, status.st_mtime))
+                    found.append(StoreEntry(path.stem, "artefact", status.st_size, status.st_mtime))
                 elif KEY.fullmatch(path.name) and path.is_dir():
-                    found.append(Entry(path.name, "module", _size(path), path.stat().st_mtime))
+                    found.append(StoreEntry(path.name, "module", _size(path), path.stat().st_mtime))
         return sorted(found, key=lambda entry: (-entry.used, entry.key))
 
-    def clear(self) -> list[Entry]:
+    def clear(self) -> list[StoreEntry]:
         """Remove every entry and return what was removed; other files of the folder are left alone."""
         self._sweep(0.0)
         return [entry for entry in self.entries() if self.remove(entry)]
 
-    def evict(self, keep: str = "") -> list[Entry]:
+    def evict(self, keep: str = "") -> list[StoreEntry]:
         """Remove the least recently used entries until the rest is within the limit; never the one to `keep`."""
         entries = self.entries()
         total = sum(entry.bytes for entry in entries)
@@ -165,7 +164,7 @@ class Store:
                 total -= entry.bytes
         return removed
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: StoreEntry) -> bool:
         """Remove one entry; whether it is gone."""
         path = self.folder / (entry.key if entry.kind == "module" else f"{entry.key}.json")
         try:
@@ -213,7 +212,7 @@ def write_whole(path: Path, data: bytes, mtime: float | None = None) -> None:
         raise
 
 
-def private(folder: Path) -> bool:
+def is_private(folder: Path) -> bool:
     """Whether the folder is the user's own and no one else may write to it (where the system knows owners).
 
     Raises:

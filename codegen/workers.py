@@ -1,36 +1,22 @@
-"""Cuts a grid into boxes and runs them in threads, so that a sweep can be watched and stopped."""
+"""Cuts a grid into boxes and runs them in threads, so that a sweep can be stopped."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     Box = tuple[tuple[int, int], ...]
-    Progress = Callable[[int, int], None]
 
 ALONE = 100_000
 """Points that are computed before another thread has started."""
 TICK = 0.1
-"""Seconds between two looks at the progress."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """A sweep was stopped.
-
-    Attributes:
-        partial: the result over the points seen before.
-    """
-
-    def __init__(self, partial: Any) -> None:
-        super().__init__("the sweep was stopped")
-        self.partial = partial
+"""Seconds between two looks for an interrupt."""
 
 
 def default_threads(points: int | None = None) -> int:
@@ -61,53 +47,39 @@ def boxes(sizes: Sequence[int], grains: Sequence[int], most: int) -> Iterator[Bo
     return product(*cuts)
 
 
-def run_boxes(
-    todo: Iterator[Box], work: Callable[[int, Box], None], threads: int, total: int, progress: Progress | None
-) -> None:
+def run_boxes(todo: Iterator[Box], work: Callable[[int, Box], None], threads: int) -> None:
     """Call `work(number of the thread, box)` for each box. The calling thread is one of them, number 0.
 
     Raises:
-        BaseException: what `work`, `progress` or a signal raised, after the boxes in progress are done.
+        BaseException: what `work` or a signal raised, after the boxes in progress are done.
     """
-    done = 0
     lock = threading.Lock()
     stopped = threading.Event()
     failures: list[BaseException] = []
 
-    def several(thread: int) -> None:
-        nonlocal done
-        shown = time.monotonic()
+    def take_boxes(thread: int) -> None:
         while not stopped.is_set():
             with lock:
                 box = next(todo, None)
             if box is None:
                 return
             work(thread, box)
-            with lock:
-                done += prod(stop - start for start, stop in box)
-            if not thread and progress is not None and time.monotonic() > shown + TICK:
-                progress(done, total)
-                shown = time.monotonic()
 
-    def safely(thread: int) -> None:
+    def take_safely(thread: int) -> None:
         try:
-            several(thread)
+            take_boxes(thread)
         except BaseException as failure:
             failures.append(failure)
             stopped.set()
 
-    others = [threading.Thread(target=safely, args=(thread,)) for thread in range(1, threads)]
+    others = [threading.Thread(target=take_safely, args=(thread,)) for thread in range(1, threads)]
     try:
         for other in others:
             other.start()
-        several(0)
+        take_boxes(0)
         for other in others:
             while other.is_alive():
-                other.join(TICK)
-                if progress is not None and other.is_alive():
-                    progress(done, total)
-        if progress is not None and not failures:
-            progress(done, total)
+                other.join(TICK)  # a join without end would not see Ctrl-C
     finally:
         stopped.set()
         for other in others:

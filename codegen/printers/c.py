@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..passes import strengthen
-from .nest import nest_order, place
 from .table import statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from ..program import Program
-    from .nest import Depth, Segment
 
 TABLE: dict[str, str] = {
     "let": "{0}",
@@ -39,8 +35,6 @@ TABLE: dict[str, str] = {
     "at_least": "{0} >= {1} ? 1.0 : 0.0",
 }
 FORM = "const double {} = {};"
-USUAL_SIZE = 64
-"""Points of an axis whose size is not known when its loop is placed."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./ -]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS = (
@@ -49,8 +43,8 @@ _WORDS = (
     "for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private "
     "protected public register reinterpret_cast requires restrict return short signed sizeof static static_assert "
     "static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union "
-    "unsigned using virtual void volatile wchar_t while xor xor_eq size_t ptrdiff_t NULL main inputs outputs count "
-    "columns results axes sizes INFINITY NAN best at own own_at point row low flat lane base "
+    "unsigned using virtual void volatile wchar_t while xor xor_eq size_t ptrdiff_t NULL main inputs outputs "
+    "INFINITY NAN "
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor "
     "fma fmax fmin fmod frexp gamma hypot ilogb j0 j1 jn ldexp lgamma log log10 log1p log2 logb lrint lround modf "
     "nan nearbyint nextafter pow remainder remquo rint round scalbn sin sinh sqrt tan tanh tgamma trunc y0 y1 yn "
@@ -60,57 +54,6 @@ _WORDS = (
 )
 _RESERVED = frozenset(_WORDS.split())
 """Words of C and C++, common functions of their library, and what generated code calls its own variables."""
-
-
-@dataclass(frozen=True)
-class Vector:
-    """A loop over a block of points.
-
-    Attributes:
-        statements: in the order in which they are to run.
-        stores: names of arrays and the text of the value that goes to each.
-        calls: names of arrays and the text that then replaces each element.
-    """
-
-    statements: tuple[str, ...]
-    stores: tuple[tuple[str, str], ...]
-    calls: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Level:
-    """What is done inside a loop and outside the next.
-
-    Attributes:
-        axis: position of the loop's axis in the caller's order.
-        statements: scalars, in the order in which they are to run.
-        vectors: loops over a block of the innermost axis.
-    """
-
-    axis: int
-    statements: tuple[str, ...]
-    vectors: tuple[Vector, ...]
-
-
-@dataclass(frozen=True)
-class Nest:
-    """Scalars before all loops; a loop over blocks of the innermost axis; in it the levels, the first not a loop.
-
-    Attributes:
-        before: statements that no loop changes.
-        levels: the first is the loop over blocks itself, the others are loops from the outermost.
-        last: the last vector loop: the outputs' values are known in it.
-        values: the text of each output's value.
-        reads: positions of the axes or columns that a statement reads.
-        arrays: how many arrays there are.
-    """
-
-    before: tuple[str, ...]
-    levels: tuple[Level, ...]
-    last: tuple[str, ...]
-    values: dict[str, str]
-    reads: frozenset[int]
-    arrays: int
 
 
 def number(value: float) -> str:
@@ -177,78 +120,3 @@ def straight(program: Program, inputs: Mapping[str, str]) -> tuple[list[str], di
     reads = {name: f"inputs[{place}]" for name, place in inputs.items()}
     texts, names = statements(program, TABLE, number, reads, FORM)
     return [text for text in texts if text], {name: names[p] for name, p in program.outputs.items()}
-
-
-def zipped(program: Program, columns: Sequence[str], inputs: Mapping[str, str]) -> Nest:
-    """One loop over points whose `columns` vary together; what no column changes is before it."""
-    varying = {name: (k, f"c{k}[j + i]") for k, name in enumerate(columns)}
-    return _nest(program, [], columns, inputs, varying, [0])
-
-
-def loops(
-    program: Program,
-    axes: Sequence[str],
-    inputs: Mapping[str, str],
-    *,
-    sizes: Mapping[str, int] | None = None,
-    exact: Iterable[str] = (),
-    stored: bool = False,
-) -> Nest:
-    """Loops over every point of a product of axes, each value computed as rarely as the order of loops allows.
-
-    Args:
-        program: what to compute: all its outputs.
-        axes: inputs that loops run over, in the caller's order.
-        inputs: the identifier of each input's position.
-        sizes: points by axis, to choose the order of the loops by.
-        exact: outputs in which no division may become a product with a reciprocal.
-        stored: whether every result is stored, in C order of the axes.
-    """
-    usual = {axis: (sizes or {}).get(axis, USUAL_SIZE) for axis in axes}
-    order = nest_order(program, usual, axes[-1] if stored else None)
-    program = strengthen(program, order, exact=[name for name in exact if name in program.outputs])
-    positions = [axes.index(axis) for axis in (order[-1], *order[:-1])]
-    indices = ["j + i"] + [f"i{at}" for at in positions[1:]]
-    varying = {axes[at]: (at, f"a{at}[{index}]") for at, index in zip(positions, indices, strict=True)}
-    return _nest(program, order[:-1], order[-1:], inputs, varying, positions)
-
-
-def _nest(
-    program: Program,
-    outer: Sequence[str],
-    inner: Sequence[str],
-    inputs: Mapping[str, str],
-    varying: Mapping[str, tuple[int, str]],
-    axes: Sequence[int],
-) -> Nest:
-    reads = {name: f"inputs[{place}]" for name, place in inputs.items()}
-    reads |= {name: text for name, (_, text) in varying.items()}
-    texts, names = statements(program, TABLE, number, reads, FORM)
-    depths = place(program, outer, inner)
-
-    def vector(segment: Segment) -> Vector:
-        lines = [FORM.format(names[p], f"t{p}[i]") if p in segment.loads else texts[p] for p in segment.computes]
-        stores = [(f"t{p}", names[p]) for p in segment.stores]
-        calls = []
-        for p in segment.calls:
-            operation, first, *more = program.instructions[p]
-            stores.append((f"t{p}", names[first]))
-            calls.append((f"t{p}", TABLE[operation].format(f"t{p}[i]", *[names[operand] for operand in more])))
-        return Vector(tuple(lines), tuple(stores), tuple(calls))
-
-    def scalars(depth: Depth) -> tuple[str, ...]:
-        return tuple(texts[p] for p in depth.scalars if texts[p])
-
-    last = depths[-1].segments[-1]
-    vectors = [[vector(segment) for segment in depth.segments if segment is not last] for depth in depths]
-    return Nest(
-        scalars(depths[0]),
-        tuple(
-            Level(axis, scalars(depth) if k else (), tuple(made))
-            for k, (axis, depth, made) in enumerate(zip(axes, depths, vectors, strict=True))
-        ),
-        vector(last).statements,
-        {name: names[position] for name, position in program.outputs.items()},
-        frozenset(at for name, (at, _) in varying.items() if name in program.inputs),
-        sum(len(each.stores) for made in vectors for each in made),
-    )

@@ -20,8 +20,8 @@ from numba.extending import intrinsic
 from ..evaluate import HALF_ROOT, LOG2_SERIES
 
 
-def _two(build: Any) -> Any:
-    def typed(_: Any, a: Any, b: Any) -> Any:
+def _binary(build: Any) -> Any:
+    def give_signature(_: Any, a: Any, b: Any) -> Any:
         del a, b
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -32,7 +32,7 @@ def _two(build: Any) -> Any:
 
         return types.float64(types.float64, types.float64), code
 
-    return typed
+    return give_signature
 
 
 def _call(builder: Any, name: str, *args: Any) -> Any:
@@ -43,11 +43,11 @@ def _call(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(function, args)
 
 
-def _picked(comparison: str) -> Any:
+def _pick(comparison: str) -> Any:
     return lambda builder, a, b: builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
 
 
-def _undefined_or(builder: Any, comparison: str, a: Any, b: Any) -> Any:
+def _pick_undefined_or(builder: Any, comparison: str, a: Any, b: Any) -> Any:
     """The first operand where the comparison holds or it is undefined, as NumPy picks."""
     undefined = builder.fcmp_unordered("uno", a, a)
     return builder.select(builder.or_(builder.fcmp_ordered(comparison, a, b), undefined), a, b)
@@ -57,18 +57,18 @@ def _indicator(comparison: str) -> Any:
     return lambda builder, a, b: builder.uitofp(builder.fcmp_ordered(comparison, a, b), ir.DoubleType())
 
 
-add = intrinsic(_two(lambda builder, a, b: builder.fadd(a, b)))
-subtract = intrinsic(_two(lambda builder, a, b: builder.fsub(a, b)))
-multiply = intrinsic(_two(lambda builder, a, b: builder.fmul(a, b)))
-divide = intrinsic(_two(lambda builder, a, b: builder.fdiv(a, b)))
-ceil_div = intrinsic(_two(lambda builder, a, b: _call(builder, "ceil", builder.fdiv(a, b))))
-maximum = intrinsic(_two(_picked(">")))
-minimum = intrinsic(_two(_picked("<")))
-largest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, ">=", a, b)))
-smallest = intrinsic(_two(lambda builder, a, b: _undefined_or(builder, "<=", a, b)))
-above = intrinsic(_two(_indicator(">")))
-at_least = intrinsic(_two(_indicator(">=")))
-power = intrinsic(_two(lambda builder, a, b: _call(builder, "pow", a, b)))
+add = intrinsic(_binary(lambda builder, a, b: builder.fadd(a, b)))
+subtract = intrinsic(_binary(lambda builder, a, b: builder.fsub(a, b)))
+multiply = intrinsic(_binary(lambda builder, a, b: builder.fmul(a, b)))
+divide = intrinsic(_binary(lambda builder, a, b: builder.fdiv(a, b)))
+ceil_div = intrinsic(_binary(lambda builder, a, b: _call(builder, "ceil", builder.fdiv(a, b))))
+maximum = intrinsic(_binary(_pick(">")))
+minimum = intrinsic(_binary(_pick("<")))
+largest = intrinsic(_binary(lambda builder, a, b: _pick_undefined_or(builder, ">=", a, b)))
+smallest = intrinsic(_binary(lambda builder, a, b: _pick_undefined_or(builder, "<=", a, b)))
+above = intrinsic(_binary(_indicator(">")))
+at_least = intrinsic(_binary(_indicator(">=")))
+power = intrinsic(_binary(lambda builder, a, b: _call(builder, "pow", a, b)))
 
 
 def _quotient(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
@@ -82,8 +82,8 @@ def _quotient(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
     return builder.select(builder.fcmp_ordered("==", second, second), second, first)
 
 
-def _three(build: Any) -> Any:
-    def typed(_: Any, a: Any, b: Any, reciprocal: Any) -> Any:
+def _ternary(build: Any) -> Any:
+    def give_signature(_: Any, a: Any, b: Any, reciprocal: Any) -> Any:
         del a, b, reciprocal
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -92,21 +92,21 @@ def _three(build: Any) -> Any:
 
         return types.float64(types.float64, types.float64, types.float64), code
 
-    return typed
+    return give_signature
 
 
-def _divided(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
+def _divide_given(builder: Any, a: Any, b: Any, reciprocal: Any) -> Any:
     return _quotient(builder, a, b, reciprocal) if FUSED else builder.fdiv(a, b)
 
 
 FUSED = platform.machine() in ("arm64", "aarch64") or bool(binding.get_host_cpu_features().get("fma"))
 """Whether the processor multiplies and adds in one instruction, rounding once."""
-divide_by = intrinsic(_three(_divided))
-ceil_div_by = intrinsic(_three(lambda builder, *args: _call(builder, "ceil", _divided(builder, *args))))
+divide_by = intrinsic(_ternary(_divide_given))
+ceil_div_by = intrinsic(_ternary(lambda builder, *args: _call(builder, "ceil", _divide_given(builder, *args))))
 
 
-def _one(name: str) -> Any:
-    def typed(_: Any, a: Any) -> Any:
+def _unary(name: str) -> Any:
+    def give_signature(_: Any, a: Any) -> Any:
         del a
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -115,10 +115,10 @@ def _one(name: str) -> Any:
 
         return types.float64(types.float64), code
 
-    return typed
+    return give_signature
 
 
-root = intrinsic(_one("sqrt"))
+root = intrinsic(_unary("sqrt"))
 
 
 @intrinsic
@@ -175,56 +175,11 @@ def load(_, array, offset, j):
 
 @intrinsic
 def store(_, array, offset, j, value):
-    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0.
-
-    It is never an element that `fetch` reads.
-    """
+    """`array[offset + j] = value` of a contiguous array of floats; both are at least 0."""
     del offset, j, value
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        stored = builder.store(args[3], _element(context, builder, signature, args))
-        stored.set_metadata("noalias", _columns(builder.module))
+        builder.store(args[3], _element(context, builder, signature, args))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, types.float64), code
-
-
-def _columns(module: Any) -> Any:
-    """The list of one alias scope, that of columns: LLVM need not check at run time whether stores overlap them."""
-    domain = module.add_metadata(["tables"])
-    return module.add_metadata([module.add_metadata(["columns", domain])])
-
-
-@intrinsic
-def fetch(_, address, j):
-    """The float `j` after the one at an address, of memory that `store` does not write to."""
-    del address, j
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        data = builder.inttoptr(args[0], ir.DoubleType().as_pointer())
-        value = builder.load(builder.gep(data, [args[1]], inbounds=True))
-        value.set_metadata("alias.scope", _columns(builder.module))
-        return value
-
-    return types.float64(types.int64, types.intp), code
-
-
-@intrinsic
-def prefetch(_, address, j):
-    """Ask for the line of the float `j` after the one at an address to be brought into the second cache.
-
-    It need not exist.
-    """
-    del address, j
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = builder.gep(builder.inttoptr(args[0], ir.DoubleType().as_pointer()), [args[1]])
-        kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(function, [builder.bitcast(data, byte), whole(0), whole(2), whole(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.intp), code

@@ -13,15 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..grid import LANES, Plan, choose_block, placements
+from ..loop_nest import LANES, LoopNest, choose_block, placements
 from ..passes import masks
 from ..store import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..grid import Placement
+    from ..loop_nest import Placement
     from ..program import Program
+    from ..reduce import TopK
 
 TABLE: dict[str, str] = {
     "add": "add({0}, {1})",
@@ -45,14 +46,12 @@ arithmetic of a hundred statements."""
 
 BY_RECIPROCAL = {"divide": "divide_by({0}, {1}, {2})", "ceil_div": "ceil_div_by({0}, {1}, {2})"}
 """The same quotients to the bit, given the reciprocal of the divisor."""
-AHEAD = 64
-"""Points ahead of those computed for which columns are asked for. Processors foresee a few streams, not fifty."""
 SHARED = 3
 """Divisions by one varying divisor from which its reciprocal pays."""
 
 
 @dataclass
-class Level:
+class LoopLevel:
     """What is computed inside so many loops, before the next one.
 
     Attributes:
@@ -65,20 +64,18 @@ class Level:
 
 
 @dataclass
-class Layout:
+class KernelBody:
     """A kernel's statements, and where its values come from and lie.
 
     Attributes:
         program: what it computes.
-        plan: its loops.
+        nest: its loops.
         levels: statements by number of loops around them.
         before: statements before all loops.
         scalars: instructions that depend on no axis; the kernel takes their values as `s`, in this order.
         tables: per outer axis the instructions of which it takes a table `t0`, `t1`, ..., a row for each point.
         columns: the instructions of which it takes a value for each point of the vector: the first rows of the
-            scratch array, unless they are separate.
-        separate: whether columns stay where they are, and the kernel takes their addresses.
-        before_loops: per instruction, whether it is one of these or leads to one.
+            scratch array.
         functions: names of `intrinsics` that the statements call.
         outputs: first element of the row of each output.
         rows: rows of the scratch array.
@@ -87,14 +84,12 @@ class Layout:
     """
 
     program: Program
-    plan: Plan
-    levels: list[Level]
+    nest: LoopNest
+    levels: list[LoopLevel]
     before: list[str]
     scalars: list[int]
     tables: list[list[int]]
     columns: list[int]
-    separate: bool
-    before_loops: list[bool]
     functions: list[str]
     outputs: dict[str, int]
     rows: int
@@ -109,7 +104,7 @@ class Layout:
 
     def indent(self, start: int) -> int:
         """Spaces before a line in the innermost loop."""
-        return start + 4 * len(self.plan.outer)
+        return start + 4 * len(self.nest.outer)
 
     def body(self, start: int) -> Iterator[str]:
         """The lines of the loops down to the innermost vector loop, the outermost after `start` spaces."""
@@ -126,64 +121,56 @@ class Layout:
                     yield f"{' ' * start}v{position} = load(t{k}, q{k}, {row})"
             for statement in level.scalars:
                 yield f"{' ' * start}{statement}"
-            if level.vectors and self.separate:
-                for row in range(len(self.columns)):
-                    yield f"{' ' * start}p{row} = c[{row}] + 8 * start"
-                yield f"{' ' * start}for line in range(0, m, {LANES}):"
-                start += 4
-                for row in range(len(self.columns)):
-                    yield f"{' ' * start}prefetch(p{row}, line + {AHEAD})"
-                yield f"{' ' * start}for lane in range({LANES}):"
-                yield f"{' ' * start}    j{depth} = line + lane"
-            elif level.vectors:
+            if level.vectors:
                 yield f"{' ' * start}for j{depth} in range(m):"
             for statement in level.vectors:
                 yield f"{' ' * start}    {statement}"
-            if level.vectors and self.separate:
-                start -= 4
-        yield f"{' ' * start}base = {f'f{len(self.plan.outer) - 1}' if self.plan.outer else '0'}"
+        yield f"{' ' * start}base = {f'f{len(self.nest.outer) - 1}' if self.nest.outer else '0'}"
 
 
-def layout(
-    program: Program,
-    plan: Plan,
-    *,
-    block: int | None = None,
-    tabled: frozenset[str] = frozenset(),
-    separate: bool = False,
-) -> Layout:
-    """Place every instruction.
+def place_instructions(
+    program: Program, nest: LoopNest, *, block: int | None = None, tabled: frozenset[str] = frozenset()
+) -> KernelBody:
+    """Give every instruction its place in the loops.
 
     Args:
         program: the program, scheduled; its outputs are what the kernel computes.
-        plan: its loops.
-        block: points of a block, a multiple of `grid.LANES`; by default what suits the number of rows.
+        nest: its loops.
+        block: points of a block, a multiple of `loop_nest.LANES`; by default what suits the number of rows.
         tabled: outer axes, and the names of all vector axes or none: what depends on one of these outer axes alone,
             or on the vector alone, is computed before and read from a table.
-        separate: the columns stay where they are and only their addresses come. The plan has no outer loop.
 
     Raises:
         ValueError: an operation that the table lacks.
     """
-    return _Placing(program, plan, tabled, separate=separate).layout(block)
+    return _Placer(program, nest, tabled).body(block)
 
 
-class _Placing:
-    def __init__(self, program: Program, plan: Plan, tabled: frozenset[str], *, separate: bool) -> None:
+class _Placer:
+    """Gives the instructions of a program their places.
+
+    Each is computed in one of these places: before the kernel, where it depends on no axis, on one outer axis or on the
+    vector alone (`outside`); inside some outer loops, once; or there for every point of a block. A value for every
+    point has a row of the scratch array if another loop reads it, and else lives in a register.
+    """
+
+    def __init__(self, program: Program, nest: LoopNest, tabled: frozenset[str]) -> None:
         self.program = program
-        self.plan = plan
-        self.separate = separate
-        self.column_of: dict[int, int] = {}
-        self.depth = len(plan.outer)
-        self.where: list[Placement] = placements(program, plan)
-        self.outside = self._outside(tabled)
-        self.levels = [Level() for _ in range(self.depth + 1)]
+        self.nest = nest
+        self.depth = len(nest.outer)
+        self.where: list[Placement] = placements(program, nest)
+        self.outside = self._find_outside(tabled)
+        self.levels = [LoopLevel() for _ in range(self.depth + 1)]
         self.local: list[set[int]] = [set() for _ in self.levels]
+        """The values that the vector loop of each level computes itself."""
         self.loaded: set[str] = set()
+        """Names of values that a vector loop has read from their row, or of reciprocals that it has computed."""
         self.row_of: dict[int, int] = {}
         self.stride = 0
         self.text: list[str] = []
+        """What stands for the value of each instruction where it was computed."""
         self.functions = {"load", "store", "divide"}
+        # A reciprocal is shared by the divisions by one divisor in one loop; that of a scalar costs one division.
         self.divisions = Counter(
             (place.level, instruction[2])
             for place, instruction, outside in zip(self.where, program.instructions, self.outside, strict=True)
@@ -191,12 +178,12 @@ class _Placing:
         )
         self.scalar_divisors = {divisor for _, divisor in self.divisions if not self.where[divisor].vector}
 
-    def _outside(self, tabled: frozenset[str]) -> list[int | None]:
+    def _find_outside(self, tabled: frozenset[str]) -> list[int | None]:
         """Per instruction -1 where its value is a scalar, k in a table of outer axis k, the depth in a column."""
         found: list[int | None] = []
-        vector = tabled.issuperset(self.plan.vector)
-        alone = {1 << k: k for k, axis in enumerate(self.plan.outer) if axis in tabled}
-        outer = masks(self.program, self.plan.outer)
+        vector = tabled.issuperset(self.nest.vector)
+        alone = {1 << k: k for k, axis in enumerate(self.nest.outer) if axis in tabled}
+        outer = masks(self.program, self.nest.outer)
         for (operation, *_), mask, place in zip(self.program.instructions, outer, self.where, strict=True):
             if operation == "constant":
                 found.append(None)
@@ -210,7 +197,7 @@ class _Placing:
                 found.append(alone.get(mask))
         return found
 
-    def _needed(self) -> list[int]:
+    def _find_needed(self) -> list[int]:
         """Instructions that one inside the kernel, or the end, reads."""
         found = set(self.program.outputs.values())
         for position, (operation, *operands) in enumerate(self.program.instructions):
@@ -218,44 +205,43 @@ class _Placing:
                 found.update(operands)
         return sorted(found)
 
-    def layout(self, block: int | None) -> Layout:
+    def body(self, block: int | None) -> KernelBody:
+        """The statements of all levels, and where the kernel's values lie."""
         program, depth = self.program, self.depth
+        # 1. What the kernel is given, by where it comes from.
         by_place: dict[int | None, list[int]] = {}
-        for position in self._needed():
+        for position in self._find_needed():
             by_place.setdefault(self.outside[position], []).append(position)
         scalars, columns = by_place.get(-1, []), by_place.get(depth, [])
-        if self.separate:
-            self.column_of = {position: k for k, position in enumerate(columns)}
-            self.functions |= {"fetch", "prefetch"}
-        for position in (*([] if self.separate else columns), *self._leaving()):
+        # 2. Rows of the scratch array: columns first, then what one loop leaves to another, then the results.
+        for position in (*columns, *self._find_leaving()):
             self.row_of.setdefault(position, len(self.row_of))
         results = {name: len(self.row_of) + k for k, name in enumerate(program.outputs)}
         rows = len(self.row_of) + len(results)
         block = block or choose_block(rows)
         self.stride = block + LANES
+        # 3. The statements, each at its level, in the order of the program.
         before = [f"v{position} = load(s, 0, {k})" for k, position in enumerate(scalars)]
         for position, (operation, *operands) in enumerate(program.instructions):
             self.text.append(repr(float(operands[0])) if operation == "constant" else f"v{position}")
             outside = self.outside[position]
             if operation != "constant" and outside is None:
-                self._statement(position)
+                self._add_statement(position)
             if position in self.scalar_divisors:
                 shared = f"y{position} = divide(1.0, {self.text[position]})"
                 level = self.where[position].level
                 (self.levels[level].scalars if level else before).append(shared)
         for name, position in program.outputs.items():
-            value = self._read(position, depth)
+            value = self._text_of(position, depth)
             self.levels[-1].vectors.append(f"store(b, {results[name] * self.stride}, j{depth}, {value})")
-        return Layout(
+        return KernelBody(
             program,
-            self.plan,
+            self.nest,
             self.levels,
             before,
             scalars,
             [by_place.get(k, []) for k in range(depth)],
             columns,
-            self.separate,
-            [o is not None or i[0] == "constant" for i, o in zip(program.instructions, self.outside, strict=True)],
             sorted(self.functions),
             {name: row * self.stride for name, row in results.items()},
             rows,
@@ -263,7 +249,7 @@ class _Placing:
             block,
         )
 
-    def _statement(self, position: int) -> None:
+    def _add_statement(self, position: int) -> None:
         """Add the statement of an instruction to its level."""
         operation, *operands = self.program.instructions[position]
         if operation not in TABLE:
@@ -274,7 +260,7 @@ class _Placing:
         if not place.vector:
             shown = [self.text[operand] for operand in operands]
         else:
-            shown = [self._read(operand, place.level) for operand in operands]
+            shown = [self._text_of(operand, place.level) for operand in operands]
             if operation in BY_RECIPROCAL:
                 shared = self._reciprocal(operands[1], place.level)
                 if shared:
@@ -289,18 +275,14 @@ class _Placing:
         if position in self.row_of:
             level.vectors.append(f"store(b, {self.row_of[position] * self.stride}, j{place.level}, v{position})")
 
-    def _read(self, position: int, level: int) -> str:
+    def _text_of(self, position: int, level: int) -> str:
         """The text of a value inside a vector loop, loaded first if another loop computed it."""
         if not self.where[position].vector or position in self.local[level]:
             return self.text[position]
         name = f"r{level}_{position}"
         if name not in self.loaded:
             self.loaded.add(name)
-            if position in self.column_of:
-                text = f"fetch(p{self.column_of[position]}, j{level})"
-            else:
-                text = f"load(b, {self.row_of[position] * self.stride}, j{level})"
-            self.levels[level].vectors.append(f"{name} = {text}")
+            self.levels[level].vectors.append(f"{name} = load(b, {self.row_of[position] * self.stride}, j{level})")
         return name
 
     def _reciprocal(self, divisor: int, level: int) -> str:
@@ -312,10 +294,10 @@ class _Placing:
         name = f"y{level}_{divisor}"
         if name not in self.loaded:
             self.loaded.add(name)
-            self.levels[level].vectors.append(f"{name} = divide(1.0, {self._read(divisor, level)})")
+            self.levels[level].vectors.append(f"{name} = divide(1.0, {self._text_of(divisor, level)})")
         return name
 
-    def _leaving(self) -> list[int]:
+    def _find_leaving(self) -> list[int]:
         """Vector instructions of the kernel that an inner loop, or the end, reads: these need a row."""
         kept: set[int] = set()
         for position, (operation, *operands) in enumerate(self.program.instructions):
@@ -325,25 +307,28 @@ class _Placing:
         return sorted(p for p in kept if self.where[p].vector and self.outside[p] is None)
 
 
-def render(placed: Layout, kind: str, *, constraints: Sequence[str], **more: Any) -> str:
+def render(body: KernelBody, outputs: Sequence[str], constraints: Sequence[str], top: TopK | None) -> str:
     """The text of a kernel's module.
 
     Args:
-        placed: its statements.
-        kind: of reduction: that of the template `numba_<kind>.j2`.
+        body: its statements.
+        outputs: what it stores of every point.
         constraints: outputs that are at least zero where a point counts.
-        more: what the template asks for.
+        top: the points to keep; without it all are stored.
     """
-    rows = [placed.outputs[name] for name in constraints]
-    template = _environment().get_template(f"numba_{kind}.j2")
+    more: dict[str, Any] = {"keys": [body.outputs[name] for name in outputs]}
+    if top is not None:
+        more = {"key": body.outputs[top.output], "sign": "-" if top.largest else ""}
+    template = _environment().get_template("numba_fill.j2" if top is None else "numba_top.j2")
+    rows = [body.outputs[name] for name in constraints]
     known = {"package": __package__, "version": _version(), "lanes": LANES}
-    return str(template.render(layout=placed, constraints=rows, **known, **more))
+    return str(template.render(body=body, constraints=rows, **known, **more))
 
 
 @cache
-def steps_module(forms: tuple[str, ...], chunk: int) -> str:
-    """The text of the module of `steps.py`: texts of operations in the order of their numbers."""
-    template = _environment().get_template("numba_steps.j2")
+def bytecode_module(forms: tuple[str, ...], chunk: int) -> str:
+    """The text of the module of `bytecode.py`: texts of operations in the order of their numbers."""
+    template = _environment().get_template("numba_bytecode.j2")
     shown = [form.format("load(x, a, j)", "load(x, b, j)") for form in forms]
     functions = sorted(form.partition("(")[0] for form in forms)
     return str(template.render(package=__package__, version=_version(), forms=shown, functions=functions, chunk=chunk))

@@ -15,13 +15,12 @@ import sympy
 from ..codegen.interpret import floats, run
 from ..formulas.language.symbols import SYMBOLS
 from .forms import FormError
-from .subject import Subject, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..evaluation.base_run import BaseRun
     from .regimes import Crossover
+    from .subject import Subject
 
 Powers = dict[Fraction, Any]
 """Coefficients by exponent of the symbol."""
@@ -33,17 +32,6 @@ MOST_OPERATIONS = 4000
 def symbol_of(name: str) -> Any:
     """The symbol of the vocabulary, or a positive one of that name."""
     return SYMBOLS[name].symbol if name in SYMBOLS else sympy.Symbol(name, positive=True)
-
-
-def inside(of_run: BaseRun, name: str) -> Any:
-    """An output or a term of a run, with the branches that are active at its values, as one SymPy expression.
-
-    Raises:
-        InputError: an unknown output or term, or free symbols.
-    """
-    subject = subject_of(of_run, name, "closed form")
-    values = run(subject.program, subject.values, floats())
-    return _in_symbols(powers(subject, "", sides_at(subject, values))[subject.position], symbol_of(""))
 
 
 def sides_at(subject: Subject, values: list[float]) -> dict[int, int]:
@@ -212,10 +200,6 @@ def _sum(a: Powers, b: Powers, sign: int) -> Powers:
     for exponent, c in b.items():
         found[exponent] = found.get(exponent, sympy.S.Zero) + sign * c
     return {exponent: c for exponent, c in found.items() if c != 0}
-
-
-def _in_symbols(total: Powers, symbol: Any) -> Any:
-    return sympy.Add(*(c * symbol ** sympy.Rational(e.numerator, e.denominator) for e, c in total.items()))
 
 
 def _power(base: Any, degree: Fraction) -> Any:

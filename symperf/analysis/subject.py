@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.builder import live, operands_of, rewritten
+from ..codegen.builder import eliminate_dead_code, operands_of, rewrite
 from ..codegen.passes import masks
-from ..codegen.program import Program
 from ..common.errors import InputError, nearest, shown
 from .forms import Form, monomial
 from .line import Line
@@ -17,6 +16,7 @@ from .line import Line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..codegen.program import Program
     from ..evaluation.base_run import BaseRun
 
 
@@ -86,7 +86,7 @@ class Subject:
             return self
         ratios: dict[int, Any] = {}
 
-        def rewrite(builder: Any, operation: str, operands: Any, position: int) -> int:
+        def rule(builder: Any, operation: str, operands: Any, position: int) -> int:
             if operation == "ceil_div" and depends[position]:
                 one = builder.emit("constant", 1)
                 found = int(builder.emit("max", one, builder.emit("divide", *operands)))
@@ -100,20 +100,20 @@ class Subject:
                     return int(builder.emit("divide", left[0], below))
             return int(builder.emit(operation, *operands))
 
-        return dataclasses.replace(self, program=rewritten(self.program, rewrite))
+        return dataclasses.replace(self, program=rewrite(self.program, rule))
 
     def led(self, symbol: str, ratios: Mapping[str, float]) -> Subject:
         """The same with inputs that follow another one, each at a fixed ratio to it."""
         if symbol not in self.program.inputs or not any(name in self.program.inputs for name in ratios):
             return self
 
-        def rewrite(builder: Any, operation: str, operands: Any, _: int) -> int:
+        def rule(builder: Any, operation: str, operands: Any, _: int) -> int:
             if operation != "input" or operands[0] not in ratios:
                 return int(builder.emit(operation, *operands))
             leader, ratio = builder.emit("input", symbol), ratios[operands[0]]
             return int(leader if ratio == 1 else builder.emit("multiply", builder.emit("constant", ratio), leader))
 
-        return dataclasses.replace(self, program=rewritten(self.program, rewrite))
+        return dataclasses.replace(self, program=rewrite(self.program, rule))
 
     @cached_property
     def owners(self) -> dict[int, tuple[str, ...]]:
@@ -150,7 +150,7 @@ def subject_of(run: BaseRun, of: str, where: str) -> Subject:
         raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(of, dict.fromkeys(known))}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
-    alone = live(Program(program.instructions, program.inputs, program.lets, {key: position}), [position])
+    alone = eliminate_dead_code(program, {key: position})
     values = {name: float(run.bound[name][0]) for name in alone.inputs}
     resources = {name: resource for name, resource in run.compiled.resources.items() if name in alone.inputs}
     return Subject(alone, key, values, resources)

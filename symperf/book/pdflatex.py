@@ -25,11 +25,6 @@ class Pdf:
     content: bytes
     log: str
 
-    @property
-    def complaints(self) -> list[str]:
-        """What LaTeX warns of: boxes that overflow or lack text, unknown references, fonts that are not there."""
-        return re.findall(r"^(?:Overfull|Underfull|.*Warning:).*$", self.log, re.MULTILINE)
-
 
 def pdf(document: str) -> Pdf:
     """Compile a LaTeX document.

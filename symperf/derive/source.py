@@ -80,7 +80,7 @@ def c_text(derivation: Derivation) -> str:
     """A C99 source that needs no header of its own: `NAME(inputs, outputs)` and the order of both."""
     program, output = program_of(derivation)
     name = function_name(derivation)
-    header, source = c_source(program, [output], name, columns=())
+    header, source = c_source(program, [output], name)
     rest = source.replace(f'#include "{name}.h"\n', "")
     return f"/* {comment(_title(derivation))} */\n{header}\n{rest}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 Mixer = Literal["attention", "local_attention", "latent_attention", "ssm", "ssm1", "linear_attention", "none"]
 """What moves information between tokens: softmax attention over all keys, over a window, or through latent keys
@@ -11,7 +11,6 @@ and values (MLA); Mamba-2; Mamba-1; a gated delta rule; or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
-MIXERS: tuple[str, ...] = get_args(Mixer)
 RECURRENT = ("ssm", "ssm1", "linear_attention")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.rows import Rows
+from ..codegen.rows import PointTable
 from .bounds import ideal_time, lower_bounds, waits
 from .family import energy_program_of, families, program_of, structures_of
 
@@ -68,9 +68,9 @@ class Work:
         self.families = families(space.members)
 
     @cached_property
-    def rows(self) -> list[Rows | None]:
+    def rows(self) -> list[PointTable | None]:
         """The tables that have rows."""
-        return [Rows(made.columns) if made.length else None for made in self.space.tables]
+        return [PointTable(made.columns) if made.length else None for made in self.space.tables]
 
     def tasks(self, family: int, *, cut: bool) -> list[Task]:
         """The tasks of a family: one, or where it may be cut as many as there are shares in it."""
@@ -121,7 +121,7 @@ class _Evaluation:
         program: RowProgram,
         structures: Sequence[Any],
         part: Part,
-        rows: Rows,
+        rows: PointTable,
     ) -> None:
         self.space, self.tally, self.program, self.part, self.rows = space, tally, program, part, rows
         place = {structure: k for k, structure in enumerate(structures)}

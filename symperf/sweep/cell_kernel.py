@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.builder import rewritten
+from ..codegen.builder import rewrite
 from ..codegen.kernel import GridKernel
 from ..codegen.store import Store
 from ..common.artefacts import cache_folder
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..codegen.builder import Builder
     from ..codegen.program import Program
-    from ..codegen.reduce import CountedPoints, Reduction
+    from ..codegen.reduce import BestPoints, TopK
     from .axes import Axis
     from .cells import Cell
 
@@ -78,7 +78,7 @@ class CellKernel:
         made: Cell,
         sizes: Sequence[int],
         outputs: Sequence[str],
-        reduce: Reduction | None = None,
+        reduce: TopK | None = None,
     ) -> None:
         assert made.program is not None
         self.made, self.axes = made, axes
@@ -95,14 +95,13 @@ class CellKernel:
                 self.zipped[k] = min(size, SLOTS)
         program = made.program
         for k, slots in self.zipped.items():
-            program = _looked_up(program, self.label[k], self.read[k], slots)
+            program = _add_lookup(program, self.label[k], self.read[k], slots)
         self.kernel = GridKernel(
             program,
             list(self.label.values()),
             [name for name in outputs if name in made.program.outputs],
             constraints=made.constraints,
             reduce=reduce,
-            count=reduce is not None,
             store=Store(cache_folder()),
         )
         usual = block_shape([min(n, LONGEST) for n in sizes], AT_ONCE)
@@ -112,10 +111,10 @@ class CellKernel:
         """The outputs, and `reason` as the kernel has it, at every combination of some positions of each axis."""
         shape = tuple(p.size for p in at)
         found: dict[str, Array] = {}
-        plan = self.kernel.plan(self.usual)  # one for all blocks: each plan is compiled
+        nest = self.kernel.choose_nest(self.usual)  # one for all blocks: each nest is compiled
         for window in self._windows(shape):
             part = [p[cut] for p, cut in zip(at, window, strict=True)]
-            values = self.kernel.run(*self._given(part), threads=1, tier="numba", plan=plan)
+            values = self.kernel.run(*self._given(part), threads=1, tier="numba", nest=nest)
             lie = [p.size if k in self.label else 1 for k, p in enumerate(part)]
             for name, value in values.items():
                 if name == "feasible":
@@ -128,7 +127,7 @@ class CellKernel:
                 found[name][window] = value.reshape(lie)
         return found
 
-    def best(self, at: Sequence[Array]) -> Iterator[tuple[list[Array], CountedPoints]]:
+    def best(self, at: Sequence[Array]) -> Iterator[tuple[list[Array], BestPoints]]:
         """The points that the reduction keeps, with their positions; a zipped axis may come in several parts."""
         for window in self._windows([p.size for p in at]):
             part = [p[cut] for p, cut in zip(at, window, strict=True)]
@@ -168,14 +167,14 @@ def _slot(name: str, slot: int) -> str:
     return f"{name} at {slot}"
 
 
-def _looked_up(program: Program, axis: str, names: Sequence[str], slots: int) -> Program:
+def _add_lookup(program: Program, axis: str, names: Sequence[str], slots: int) -> Program:
     """The program in which some inputs are looked up by the position along an axis.
 
     Exact: of the products of a value and 0 or 1 the largest is taken, and values are not negative. None of it is
     inside a loop, since it depends on one axis.
     """
 
-    def rewrite(builder: Builder, operation: str, operands: Sequence[Any], _: int) -> int:
+    def look_up(builder: Builder, operation: str, operands: Sequence[Any], _: int) -> int:
         if operation != "input" or operands[0] not in names:
             return builder.emit(operation, *operands)
         place = builder.emit("input", axis)
@@ -188,4 +187,4 @@ def _looked_up(program: Program, axis: str, names: Sequence[str], slots: int) ->
             found = builder.emit("max", found, value)
         return found
 
-    return rewritten(program, rewrite)
+    return rewrite(program, look_up)

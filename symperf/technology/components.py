@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "technology"
 NETWORKS: Final = CATALOGUE / "networks.toml"
 LAW: Final = ("voltage", "threshold", "margin")
-KINDS: Final = ("scale_up", "scale_out")
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,6 @@ def network_of(name: str, kind: str, own: Mapping[str, Any], where: str) -> Comp
         raise InputError(f"{kind}: found {shown(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")
     needed = ("frequency", "energy", "area", "density") if name in own else ("rate", "lanes", "energy")
     return _read(name, tables[name], NETWORK, needed, where if name in own else NETWORKS.name)
-
-
-def network_names(kind: str) -> list[str]:
-    """The networks of a kind in the catalogue.
-
-    >>> network_names("scale_out")
-    ['hdr', 'ndr', 'xdr']
-    """
-    return [name for name, table in parse_file(NETWORKS, NETWORKS.name).items() if table["kind"] == kind]
 
 
 def _read(name: str, table: Any, known: Mapping[str, Any], needed: tuple[str, ...], where: str) -> Component:

@@ -23,7 +23,7 @@ from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
 from ..operations.groups import replicas
-from ..operations.schedule import Idle, Op, closed_form, executions, terms, time_of
+from ..operations.schedule import Idle, Op, executions, terms, time_of
 from .memory import multi_token_counts
 from .memory.footprint import footprint
 from .step.step import TrainingStep
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 def step_tree(structure: Structure) -> Node:
     """The schedule tree of a structure's training step."""
     return TrainingStep(structure).tree()
-
-
-@lru_cache(maxsize=16)
-def step_time(structure: Structure) -> Any:
-    """The closed form of a structure's step time, in the vocabulary's symbols."""
-    return closed_form(step_tree(structure))
 
 
 def totals(structure: Structure) -> dict[str, Any]:

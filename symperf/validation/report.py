@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .score import Report, Summary
 
 HEADS = ("family", "rows", "mean", "median", "bias", "worst", "rank", "coverage", "left out")
-WIDEST = 96
-"""Characters of a case in a table."""
 
 
 def as_json(report: Report) -> dict[str, Any]:

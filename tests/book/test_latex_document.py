@@ -37,9 +37,14 @@ def book(document: str) -> Pdf:
     return pdf(document)
 
 
+def complaints(made: Pdf) -> list[str]:
+    """What LaTeX warns of: boxes that overflow or lack text, unknown references, fonts that are not there."""
+    return re.findall(r"^(?:Overfull|Underfull|.*Warning:).*$", made.log, re.MULTILINE)
+
+
 def test_it_compiles_without_a_warning(book: Pdf) -> None:
     """No box overflows or lacks text, every reference is known, every glyph has a font."""
-    assert book.complaints == []
+    assert complaints(book) == []
     assert book.content.startswith(b"%PDF-")
 
 
@@ -95,7 +100,7 @@ def test_equations_on_one_line_compile() -> None:
     tool("pdflatex")
     boxes = "\n".join(rf"\setbox0\hbox{{$\displaystyle {latex_line(formula)}$}}" for formula in FORMULAS.values())
     made = pdf(f"\\documentclass{{article}}\\usepackage{{amsmath}}\\begin{{document}}\n{boxes}\nx\\end{{document}}")
-    assert made.complaints == []
+    assert complaints(made) == []
 
 
 def test_a_book_of_one_formula() -> None:
@@ -103,7 +108,7 @@ def test_a_book_of_one_formula() -> None:
     assert made.count(r"\formulatitle{") == 1
     assert made.count(r"\bibitem") == 1
     tool("pdflatex")
-    assert make_pdf(made).complaints == []
+    assert complaints(make_pdf(made)) == []
 
 
 DOCUMENT = r"\documentclass{{article}}\usepackage{{amsmath}}\begin{{document}}{}\end{{document}}"
@@ -120,7 +125,7 @@ DOCUMENT = r"\documentclass{{article}}\usepackage{{amsmath}}\begin{{document}}{}
 def test_complaints_are_seen(body: str, complaint: str) -> None:
     """The test above can fail: LaTeX's warnings are found in its log."""
     tool("pdflatex")
-    assert any(complaint in line for line in pdf(DOCUMENT.format(body)).complaints)
+    assert any(complaint in line for line in complaints(pdf(DOCUMENT.format(body))))
 
 
 def test_an_error_of_latex_is_one_line() -> None:

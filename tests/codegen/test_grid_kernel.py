@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from support.kernels import exact_values, random_program, values_of
 
-from symperf.codegen.grid import Plan, choose_plan, placements, scheduled
-from symperf.codegen.kernel import GridKernel, Interrupted, best_tier
+from symperf.codegen.kernel import GridKernel, best_tier
+from symperf.codegen.loop_nest import LoopNest, choose_loop_nest, placements, schedule
+from symperf.codegen.passes import strength_reduce
 from symperf.codegen.program import Program
-from symperf.codegen.reassociate import reciprocals, regroup
-from symperf.codegen.reduce import ArgMin, Count
+from symperf.codegen.reassociate import reassociate
+from symperf.codegen.reduce import TopK
 from symperf.codegen.store import Store
 
 if TYPE_CHECKING:
@@ -53,24 +54,24 @@ def test_grid_is_the_interpreter(store: Store, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "block", "threads"),
+    ("nest", "block", "threads"),
     [
-        (Plan(("a", "b"), ("c",)), 8, 1),
-        (Plan(("c", "b"), ("a",)), 64, 3),
-        (Plan(("b",), ("a", "c")), 16, 2),
-        (Plan(("a",), ("c", "b")), 128, 2),
-        (Plan((), ("c", "b", "a")), 32, 2),
+        (LoopNest(("a", "b"), ("c",)), 8, 1),
+        (LoopNest(("c", "b"), ("a",)), 64, 3),
+        (LoopNest(("b",), ("a", "c")), 16, 2),
+        (LoopNest(("a",), ("c", "b")), 128, 2),
+        (LoopNest((), ("c", "b", "a")), 32, 2),
     ],
 )
-def test_every_plan_gives_the_same_bits(store: Store, plan: Plan, block: int, threads: int) -> None:
+def test_every_nest_gives_the_same_bits(store: Store, nest: LoopNest, block: int, threads: int) -> None:
     program = random_program(7)
     kernel = GridKernel(program, tuple(AXES), ["y", "z"], store=store)
     expected = kernel.run(AXES, SCALARS, tier="numpy")
-    found = kernel.run(AXES, SCALARS, tier="numba", plan=plan, block=block, threads=threads)
+    found = kernel.run(AXES, SCALARS, tier="numba", nest=nest, block=block, threads=threads)
     for name in ("y", "z"):
         np.testing.assert_array_equal(found[name], expected[name])
-    best = GridKernel(program, tuple(AXES), ["y"], reduce=ArgMin("y"), store=store)
-    points = best.run(AXES, SCALARS, tier="numba", plan=plan, block=block, threads=threads)
+    best = GridKernel(program, tuple(AXES), ["y"], reduce=TopK("y", 1), store=store)
+    points = best.run(AXES, SCALARS, tier="numba", nest=nest, block=block, threads=threads)
     assert points.flat[0] == expected["y"].argmin()
 
 
@@ -134,48 +135,20 @@ def test_bad_kernels(store: Store) -> None:
         GridKernel(program, [], ["y"], store=store)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_interruption_keeps_the_best_so_far(store: Store, tier: str) -> None:
-    """Ctrl-C ends the sweep between two boxes; what had been found is in the exception."""
-    program = random_program(3)
-    axes = {"a": np.arange(1.0, 301.0), "b": np.arange(1.0, 101.0), "c": np.arange(1.0, 201.0)}
-
-    def stop(done: int, total: int) -> None:
-        assert total == 6_000_000
-        if done:
-            raise KeyboardInterrupt
-
-    count = GridKernel(program, tuple(axes), [], constraints=["room"], reduce=Count(), store=store)
-    with pytest.raises(Interrupted) as caught:
-        count.run(axes, SCALARS, tier=tier, progress=stop)
-    assert 0 < caught.value.partial.points <= 6_000_000
-    best = GridKernel(program, tuple(axes), ["y"], reduce=ArgMin("y"), store=store)
-    with pytest.raises(Interrupted) as caught:
-        best.run(axes, SCALARS, tier=tier, progress=stop)
-    assert len(caught.value.partial) == 1
-
-
-def test_progress_reaches_the_end(store: Store) -> None:
-    seen: list[tuple[int, int]] = []
-    kernel = GridKernel(random_program(3), tuple(AXES), ["y"], store=store)
-    kernel.run(AXES, SCALARS, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (308, 308)
-
-
 def test_passes_keep_values() -> None:
-    """Regrouped, with reciprocals and in another schedule: the same within 1e-13, for any set of axes."""
+    """Reassociated, with reciprocals and in another schedule: the same within 1e-13, for any set of axes."""
     for seed in range(40):
         program = random_program(seed)
         axes = tuple("abcde")[: 1 + seed % 5]
-        changed = scheduled(reciprocals(regroup(program, axes), axes))
+        changed = schedule(strength_reduce(reassociate(program, axes), axes))
         changed.check()
         points = dict(zip("abcde", np.random.default_rng(seed).integers(1, 999, (5, 64)).astype(float), strict=True))
         before = values_of(program, ["y", "z"], points)
         after = values_of(changed, ["y", "z"], points)
-        signed = values_of(regroup(program, axes, nonnegative=True), ["y", "z"], points)
+        signed = values_of(reassociate(program, axes, nonnegative=True), ["y", "z"], points)
         for name, value in before.items():
             np.testing.assert_allclose(after[name], value, rtol=1e-13)
-            np.testing.assert_array_equal(signed[name], values_of(regroup(program, axes), [name], points)[name])
+            np.testing.assert_array_equal(signed[name], values_of(reassociate(program, axes), [name], points)[name])
 
 
 def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store) -> None:
@@ -187,7 +160,7 @@ def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store)
         {"y": 5},
     )
     axes = {"a": np.linspace(0.1, 1.0, 9), "b": np.linspace(0.2, 0.7, 7), "w": np.array([0.3, 0.7])}
-    count = [len(regroup(program, ["a", "b", "w"], nonnegative=sign)) for sign in (True, False)]
+    count = [len(reassociate(program, ["a", "b", "w"], nonnegative=sign)) for sign in (True, False)]
     assert count == [5, 6]
     kernel = GridKernel(program, tuple(axes), ["y"], store=store)
     for sign in (1, -1):
@@ -196,32 +169,32 @@ def test_a_factor_leaves_a_maximum_only_where_no_input_is_negative(store: Store)
         np.testing.assert_array_equal(kernel.run(signed, {}, tier="numba")["y"], expected["y"])
 
 
-def test_regrouped_sum_leaves_one_addition_innermost() -> None:
+def test_a_reassociated_sum_leaves_one_addition_innermost() -> None:
     """Of eight terms two of which depend on the axis, six are added outside its loop."""
     names = [f"x{k}" for k in range(8)]
     program = Program([("input", name) for name in names], {name: k for k, name in enumerate(names)})
     program.instructions.append(("add", 0, 1))
     program.instructions += [("add", 6 + k, k) for k in range(2, 8)]
     program.outputs = {"y": len(program) - 1}
-    grouped = regroup(program, ["x0", "x5"])
-    plan = Plan((), ("x0", "x5"))
+    grouped = reassociate(program, ["x0", "x5"])
+    nest = LoopNest((), ("x0", "x5"))
     vector = [
         place
-        for place, (op, *_) in zip(placements(grouped, plan), grouped.instructions, strict=True)
+        for place, (op, *_) in zip(placements(grouped, nest), grouped.instructions, strict=True)
         if place.vector and op == "add"
     ]
     assert len(vector) == 2
 
 
-def test_plan_is_the_best_of_all() -> None:
+def test_the_loops_chosen() -> None:
     """A cheap axis goes innermost, and an axis that nothing reads is never a loop around what is costly."""
     program = random_program(5)
     sizes = {"a": 100, "b": 50, "c": 20}
-    plan = choose_plan(program, sizes)
-    assert sorted((*plan.outer, *plan.vector)) == ["a", "b", "c"]
-    assert any(plan.outer == order[: len(plan.outer)] for order in permutations("abc"))
+    nest = choose_loop_nest(program, sizes)
+    assert sorted((*nest.outer, *nest.vector)) == ["a", "b", "c"]
+    assert any(nest.outer == order[: len(nest.outer)] for order in permutations("abc"))
     with pytest.raises(ValueError, match="1 to 12 axes"):
-        choose_plan(program, {})
+        choose_loop_nest(program, {})
 
 
 def test_tiers() -> None:

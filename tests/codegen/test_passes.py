@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from itertools import permutations
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,11 @@ from hypothesis import strategies as st
 from support.programs import lowered, operations, step, values
 from support.strategies import LEAVES, float_points, programs
 
-from symperf.codegen.builder import Builder
+from symperf.codegen.builder import FREE, Builder, eliminate_dead_code
 from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
-from symperf.codegen.passes import (
-    choose_order,
-    dependencies,
-    depths,
-    fold,
-    masks,
-    order_cost,
-    prune,
-    specialise,
-    split,
-    strengthen,
-)
+from symperf.codegen.passes import choose_order, fold, masks, prune, specialise, strength_reduce
+from symperf.codegen.program import JUMPS
 from symperf.formulas.language.atoms import Max, Min, ceil_div, present
 
 if TYPE_CHECKING:
@@ -68,14 +59,14 @@ def _inputs_of(program: Program, position: int) -> set[str]:
 # --- prune
 
 
-@given(programs, float_points, st.data(), st.booleans())
+@given(programs, float_points, st.data())
 def test_prune_keeps_the_values_of_what_it_keeps(
-    program: Program, point: dict[str, float], data: st.DataObject, keep_lets: bool
+    program: Program, point: dict[str, float], data: st.DataObject
 ) -> None:
     """Any selection of outputs, in any order, bit for bit; what is left is needed; the argument is as before."""
     names = data.draw(st.lists(st.sampled_from(list(program.outputs)), min_size=1, unique=True))
     before = copy.deepcopy(program)
-    smaller = prune(program, names, keep_lets=keep_lets)
+    smaller = prune(program, names)
     assert program == before
     smaller.check()
     assert list(smaller.outputs) == names
@@ -83,9 +74,7 @@ def test_prune_keeps_the_values_of_what_it_keeps(
     needed = set().union(*(_needs(smaller, at) for at in smaller.outputs.values()))
     assert needed == set(range(len(smaller)))
     assert set(smaller.inputs.values()) <= needed
-    kinds = {instruction[0] for instruction in smaller.instructions}
-    assert keep_lets or "let" not in kinds
-    assert all(smaller.instructions[at][0] == "let" for at in smaller.lets.values()) or not keep_lets
+    assert "let" not in {instruction[0] for instruction in smaller.instructions}
     expected = run(program, point, floats())
     found = run(smaller, point, floats())
     assert all(found[at] == expected[program.lets[name]] for name, at in smaller.lets.items())
@@ -96,7 +85,7 @@ def test_without_lets_equal_values_are_shared() -> None:
     one, two = sympy.symbols("one two")
     program = lower([(one, x * y), (two, x * y)], {"a": one + z, "b": two + z, "c": z + two})
     assert operations(prune(program, ["a", "b", "c"])) == 2
-    assert operations(prune(program, ["a", "b", "c"], keep_lets=True)) == 3
+    assert operations(eliminate_dead_code(program, program.outputs)) == 3
 
 
 def test_prune_of_an_unknown_output() -> None:
@@ -203,15 +192,12 @@ def test_commuted_operands_are_one_instruction_but_not_of_a_maximum() -> None:
 
 
 @given(programs, axis_orders)
-def test_masks_and_depths(program: Program, order: list[str]) -> None:
-    """Both against a walk through the operands."""
-    every, some, levels = dependencies(program), masks(program, order), depths(program, order)
-    inputs = list(program.inputs)
+def test_masks(program: Program, order: list[str]) -> None:
+    """Against a walk through the operands."""
+    some = masks(program, order)
     for position in range(len(program)):
         found = _inputs_of(program, position)
-        assert {name for k, name in enumerate(inputs) if every[position] >> k & 1} == found
         assert {name for k, name in enumerate(order) if some[position] >> k & 1} == found & set(order)
-        assert levels[position] == max((order.index(name) + 1 for name in found if name in order), default=0)
 
 
 # --- the order of loops
@@ -234,7 +220,6 @@ def test_the_order_chosen_is_the_best(program: Program, sizes: dict[str, int]) -
     assert sorted(order) == sorted(sizes)
     costs = {each: _brute_cost(program, each, sizes) for each in permutations(sizes)}
     assert costs[order] == min(costs.values())
-    assert all(order_cost(program, each, sizes) == cost for each, cost in costs.items())
 
 
 @pytest.mark.parametrize("counts", [(100, 100, 50, 200, 3, 7), (2, 3, 4, 5, 6, 7), (10, 10, 10, 10, 10, 10)])
@@ -242,8 +227,15 @@ def test_the_order_of_six_axes_of_the_step(counts: tuple[int, ...]) -> None:
     """All 720 orders of the real step."""
     program = prune(step()[0], ["time", "memory"])
     sizes = dict(zip(STEP_AXES, counts, strict=True))
-    best = min(order_cost(program, order, sizes) for order in permutations(sizes))
-    assert order_cost(program, choose_order(program, sizes), sizes) == best
+    level = masks(program, list(sizes))
+    count = Counter(m for m, (operation, *_) in zip(level, program.instructions, strict=True) if operation not in FREE)
+
+    def cost(order: tuple[str, ...]) -> int:
+        rank = [order.index(name) + 1 for name in sizes]
+        depth = {mask: max((r for k, r in enumerate(rank) if mask >> k & 1), default=0) for mask in count}
+        return sum(n * prod(sizes[name] for name in order[: depth[mask]]) for mask, n in count.items())
+
+    assert cost(choose_order(program, sizes)) == min(cost(order) for order in permutations(sizes))
 
 
 def test_an_axis_of_no_importance_goes_innermost() -> None:
@@ -263,28 +255,27 @@ def test_too_many_axes() -> None:
 # --- divisions
 
 
-@given(programs, float_points, axis_orders, st.booleans())
-def test_strengthen_keeps_values(program: Program, point: dict[str, float], order: list[str], any_order: bool) -> None:
-    """Up to rounding (which a difference in the program may magnify)."""
-    strong = strengthen(program, order, any_order=any_order)
-    strong.check()
-    _close(values(strong, point), values(program, point), 1e-13)
-    if any_order:
-        assert strong == strengthen(program, order[::-1], any_order=True)
+@given(programs, float_points, axis_orders)
+def test_strength_reduction_keeps_values(program: Program, point: dict[str, float], axes: list[str]) -> None:
+    """Up to rounding (which a difference in the program may magnify), whatever the order of the axes."""
+    program = prune(program, list(program.outputs))
+    reduced = strength_reduce(program, axes)
+    reduced.check()
+    _close(values(reduced, point), values(program, point), 1e-13)
+    assert reduced == strength_reduce(program, axes[::-1])
 
 
-@pytest.mark.parametrize("order", [STEP_AXES, STEP_AXES[::-1]])
-def test_strengthen_of_the_step(order: tuple[str, ...]) -> None:
-    """Every division by something known further out is gone, except those that a jump reads."""
+def test_strength_reduction_of_the_step() -> None:
+    """Every division by something that depends on fewer axes is gone, except those that a jump reads."""
     program, inputs = step()
     program = prune(program, ["time", "memory", "mfu"])
-    strong = strengthen(program, order)
-    _close(values(strong, inputs), values(program, inputs), 1e-15)
-    jumps = [at for at, (operation, *_) in enumerate(strong.instructions) if operation in ("ceil_div", "present")]
-    protected = set().union(*(_needs(strong, at) for at in jumps)) - set(jumps)
-    level = depths(strong, order)
-    for position, (operation, *operands) in enumerate(strong.instructions):
-        if operation == "divide" and level[operands[1]] < level[position]:
+    reduced = strength_reduce(program, STEP_AXES)
+    _close(values(reduced, inputs), values(program, inputs), 1e-14)
+    jumps = [at for at, (operation, *_) in enumerate(reduced.instructions) if operation in JUMPS]
+    protected = set().union(*(_needs(reduced, at) for at in jumps)) - set(jumps)
+    depends = masks(reduced, STEP_AXES)
+    for position, (operation, *operands) in enumerate(reduced.instructions):
+        if operation == "divide" and depends[operands[1]] != depends[position]:
             assert position in protected
 
 
@@ -304,11 +295,8 @@ def test_a_quotient_that_feeds_a_jump_stays(kind: str) -> None:
     """At exact multiples of every divisor below 300, 525 and 75 among them, and not a bit changes."""
     program = lowered(tiles=_tiles(kind))
     assert any(operation == "divide" for operation, *_ in program.instructions)
-    assert strengthen(program, ["y", "z", "x"]) == program
-    assert strengthen(program, ["y", "z", "x"], any_order=True) == program
-    other = strengthen(
-        lower([(sympy.Symbol("q"), x / y)], {"t": ceil_div(sympy.Symbol("q"), 1), "c": z / y}), ["y", "x", "z"]
-    )
+    assert strength_reduce(program, ["y", "z", "x"]) == program
+    other = strength_reduce(lower([], {"t": ceil_div(x / y, 1), "c": z / y}), ["y", "x", "z"])
     for divisor in range(1, 300):
         for multiple in (*range(1, 20), 997):
             point = {"x": multiple * divisor, "y": divisor, "z": 1}
@@ -321,37 +309,10 @@ def test_a_quotient_that_feeds_a_jump_stays(kind: str) -> None:
 def test_the_exact_outputs_stay() -> None:
     """What is compared with zero is not changed by a bit."""
     program = lowered(slack=x / y - 1, cost=x / z)
-    strong = strengthen(program, ["y", "z", "x"], exact=["slack"])
+    strong = strength_reduce(program, ["y", "z", "x"], exact=["slack"])
     for divisor in range(1, 300):
         assert values(strong, {"x": divisor, "y": divisor, "z": 3})["slack"] == 0
     assert ("divide", strong.inputs["x"], strong.inputs["z"]) not in strong.instructions
-
-
-# --- splitting
-
-
-@given(programs, float_points, st.integers(1, 30))
-def test_split_covers_every_output(program: Program, point: dict[str, float], limit: int) -> None:
-    """Each once, of the same value; a program above the limit holds one output, or outputs that share most."""
-    parts = split(program, limit)
-    assert sorted(name for part in parts for name in part.outputs) == sorted(program.outputs)
-    together = {name: value for part in parts for name, value in values(part, point).items()}
-    assert together == values(program, point)
-    for part in parts:
-        alone = [operations(prune(part, [name], keep_lets=True)) for name in part.outputs]
-        assert operations(part) <= limit or max(alone) > limit
-
-
-def test_split_of_the_step() -> None:
-    """Outputs that need the step's time stay together; the others go by the limit."""
-    program, inputs = step()
-    assert split(program, len(program)) == [program]
-    parts = split(program, 300)
-    assert len(parts) > 1
-    together = {name: value for part in parts for name, value in values(part, inputs).items()}
-    assert together == values(program, inputs)
-    assert sum(operations(part) > 300 for part in parts) == 1
-    assert sum(operations(part) for part in parts) < 1.5 * operations(program)
 
 
 # --- the real step

@@ -26,10 +26,11 @@ def test_json_round_trip(expr: Any) -> None:
     assert len(again) == len(program)
 
 
-def test_text_names_outputs() -> None:
-    """One line an instruction, and the outputs are marked."""
-    lines = lower([], {"z": x - y}).text().splitlines()
-    assert lines == ["%0 = input x", "%1 = input y", "%2 = subtract %0 %1  ; z"]
+def test_text_names_values() -> None:
+    """One line an instruction, with the names of its value."""
+    half = sympy.Symbol("half")
+    lines = lower([(half, x / 2)], {"z": half, "y": half, "a": x}).text().splitlines()
+    assert lines == ["%0 = input x  ; a", "%1 = constant 2", "%2 = divide %0 %1", "%3 = let %2  ; z, y, let half"]
 
 
 GOOD: dict[str, Any] = {

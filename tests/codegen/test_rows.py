@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from symperf.codegen.evaluate import outputs_at
 from symperf.codegen.lower import lower
 from symperf.codegen.passes import prune
-from symperf.codegen.rows import BLOCK, RowProgram, Rows
+from symperf.codegen.rows import BLOCK, PointTable, RowProgram
 from symperf.formulas.language.atoms import Max, bubble, ceil_div, log2, present
 
 A, B, C, S = sympy.symbols("a b c s", positive=True)
@@ -37,7 +37,7 @@ def test_every_row_is_what_the_reference_computes(seed: int, rows: int, kinds: i
     columns = table(seed, rows, kinds)
     expected = outputs_at(PROGRAM, {**columns, "s": 1.5}, rows)
     program = RowProgram(PROGRAM, list(columns))
-    for block, found in program.run(Rows(columns), {"s": 1.5}, list(FORMS)):
+    for block, found in program.run(PointTable(columns), {"s": 1.5}, list(FORMS)):
         for name, values in zip(FORMS, found, strict=True):
             assert np.array_equal(values, expected[name][block]), name
 
@@ -48,7 +48,7 @@ def test_some_rows_in_blocks() -> None:
     expected = outputs_at(PROGRAM, {**columns, "s": 2.0}, 3 * BLOCK)
     chosen = np.arange(5, 3 * BLOCK, 2)
     names = ["three", "one"]
-    parts = list(RowProgram(PROGRAM, list(columns)).run(Rows(columns), {"s": 2.0}, names, chosen))
+    parts = list(RowProgram(PROGRAM, list(columns)).run(PointTable(columns), {"s": 2.0}, names, chosen))
     assert len(parts) == 2
     assert np.array_equal(np.concatenate([block for block, _ in parts]), chosen)
     for k, name in enumerate(names):
@@ -58,7 +58,7 @@ def test_some_rows_in_blocks() -> None:
 def test_distinct_combinations() -> None:
     """Of some columns: which combination each row has, and its first row; no gaps, whatever the values."""
     columns = {"a": [1e9, 1, 1e9, 1], "b": [2, 2, 3, 2], "c": [0.5, 7, 7, 7]}
-    rows = Rows(columns)
+    rows = PointTable(columns)
     code, first = rows.distinct(0b011)
     assert code.tolist() == [1, 0, 2, 0]
     assert first.tolist() == [1, 0, 2]
@@ -67,6 +67,6 @@ def test_distinct_combinations() -> None:
 
 def test_tables_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="lengths 1, 2"):
-        Rows({"a": [1.0], "b": [1.0, 2.0]})
+        PointTable({"a": [1.0], "b": [1.0, 2.0]})
     with pytest.raises(ValueError, match="found columns a; expected a, b, c"):
-        next(RowProgram(PROGRAM, ["a", "b", "c"]).run(Rows({"a": [1.0]}), {"s": 1.0}, ["one"]))
+        next(RowProgram(PROGRAM, ["a", "b", "c"]).run(PointTable({"a": [1.0]}), {"s": 1.0}, ["one"]))

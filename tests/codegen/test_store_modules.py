@@ -19,7 +19,7 @@ from support.paths import ROOT
 
 from symperf.cli import main
 from symperf.codegen import modules
-from symperf.codegen.store import Entry, Store, digest
+from symperf.codegen.store import Store, StoreEntry, digest
 
 TEXT = "VALUE = 41 + 1\n\n\ndef double(x):\n    return 2 * x\n"
 NUMBA = """import numba
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _file(store: Store, text: str = TEXT) -> Path:
-    return store.folder / digest("module", text, "") / "kernel.py"
+    return store.folder / digest("module", text) / "kernel.py"
 
 
 def _forget() -> None:
@@ -55,13 +55,6 @@ def test_a_module_is_imported_from_its_file(store: Store) -> None:
     assert _file(store).read_text() == TEXT
     assert store.module(TEXT) is found
     assert store.module(TEXT + "# another\n") is not found
-
-
-def test_a_suffix_is_in_the_name_of_the_file(store: Store) -> None:
-    """It says what the module is, and is a plain name."""
-    assert Path(str(store.module(TEXT, "grid").__file__)).name == "kernel_grid.py"
-    with pytest.raises(ValueError, match="suffix"):
-        store.module(TEXT, "../up")
 
 
 @posix
@@ -179,7 +172,7 @@ def test_entries_and_clear(store: Store) -> None:
     os.utime(store.folder / f"{digest('a')}.json", (1e9, 1e9))
     found = store.entries()
     assert [entry.kind for entry in found] == ["module", "artefact"]
-    assert isinstance(found[0], Entry)
+    assert isinstance(found[0], StoreEntry)
     assert found[0].bytes >= len(TEXT)
     assert {entry.key for entry in store.clear()} == {entry.key for entry in found}
     assert store.entries() == []

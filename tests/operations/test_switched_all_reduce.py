@@ -85,5 +85,5 @@ def test_the_share_needs_a_network() -> None:
         "memory_capacity": "80 GB",
         "switch_efficiency": 0.8,
     }
-    with pytest.raises(sf.errors.InputError, match="switch_efficiency: given without scale_up_bandwidth"):
+    with pytest.raises(sf.InputError, match="switch_efficiency: given without scale_up_bandwidth"):
         sf.System.from_table(table, "x")

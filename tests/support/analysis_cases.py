@@ -11,10 +11,9 @@ import numpy as np
 from support.points import STRUCTURES, points
 from support.run_cases import RUNS
 from symperf.analysis.subject import Subject
-from symperf.codegen.builder import live
+from symperf.codegen.builder import eliminate_dead_code
 from symperf.codegen.interpret import adjoints, arrays, run
 from symperf.codegen.lower import lower
-from symperf.codegen.program import Program
 from symperf.formulas.language.symbols import strip_units
 from symperf.train.compile import compile_step
 
@@ -54,9 +53,7 @@ def subject_at(name: str, seed: int, regime: str = "even", of: str = "time") -> 
     whole = compile_step(structure)
     batch = points(seed, regime, size=1, interleaved=structure.schedule == "interleaved")
     position = whole.program.outputs[of]
-    alone = live(
-        Program(whole.program.instructions, whole.program.inputs, whole.program.lets, {of: position}), [position]
-    )
+    alone = eliminate_dead_code(whole.program, {of: position})
     values = {symbol: float(batch[symbol][0]) for symbol in alone.inputs}
     return Subject(alone, of, values, {n: r for n, r in whole.resources.items() if n in alone.inputs})
 

@@ -194,6 +194,7 @@ def directions(of: Structure) -> dict[str, int]:
     """What the fold proves of a structure's step time: the direction in each symbol."""
     from symperf.formulas.language.discipline import judge
     from symperf.formulas.language.symbols import strip_units
-    from symperf.train.build import step_time
+    from symperf.operations.schedule import closed_form
+    from symperf.train.build import step_tree
 
-    return {str(symbol): way for symbol, way in judge(strip_units(step_time(of))).directions.items()}
+    return {str(symbol): way for symbol, way in judge(strip_units(closed_form(step_tree(of)))).directions.items()}

@@ -9,7 +9,8 @@ from support.law_cases import each_structure, predict
 from support.points import STRUCTURES
 
 from symperf.formulas.language.symbols import strip_units
-from symperf.train.build import step_time
+from symperf.operations.schedule import closed_form
+from symperf.train.build import step_tree
 from symperf.train.compile import compile_step
 
 
@@ -20,9 +21,9 @@ def test_the_size_of_the_form_does_not_depend_on_sizes() -> None:
     assert small.structure == large.structure
     assert small.compiled is large.compiled
     assert small.time.expr == large.time.expr
-    assert step_time(small.structure) is step_time(large.structure)
+    assert step_tree(small.structure) is step_tree(large.structure)
     assert len(small.compiled.program) < 2000
-    assert sympy.count_ops(strip_units(step_time(small.structure))) < 32_000
+    assert sympy.count_ops(strip_units(closed_form(step_tree(small.structure)))) < 32_000
 
 
 @each_structure

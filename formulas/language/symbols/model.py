@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dimension import BYTE
-from .entry import POSITIVE, SYMBOLS, ZERO_UP, add
+from .entry import POSITIVE, ZERO_UP, add
 
 hidden_size = add("model", "hidden_size", "h", "Width of the residual stream.")
 num_layers = add("model", "num_layers", "L", "Transformer layers of the model.")
@@ -104,8 +104,3 @@ for _mixer, (_short, _words) in _MIXERS.items():
             add("model", f"num_{_name}_layers", f"L_{{{_glyph}}}", f"Layers of {_sentence}.")
 add("model", "num_encoder_layers", "L_{enc}", "Layers of the encoder.")
 add("model", "num_decoder_layers", "L_{dec}", "Layers of the decoder, where there is an encoder too.")
-
-
-def layer_count(name: str) -> object:
-    """The symbol that counts the layers of a kind."""
-    return SYMBOLS[name].symbol

@@ -198,7 +198,7 @@ def best_over(
         here = replaced(question, at)
         free = {name: column[group] for name, column in given.items() if name not in separate}
         _searched(here, free, group, result, threads, progress)
-    numbers, plans = result.numbered()
+    numbers, plans = result.number_plans()
     costs = (result.time, result.memory, numbers, result.feasible, result.legal)
     return BestOver(question, given, *costs, plans, result.evaluated)
 

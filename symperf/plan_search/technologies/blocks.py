@@ -3,7 +3,7 @@
 Each coordinate of a technology is turned so that more is slower. Times are homogeneous in latencies and reciprocal
 rates, so each technology is first scaled until the best plan known for it takes one second; plans keep their order. A
 block is a set of technologies with the corner that is best in every scaled coordinate. No plan takes less anywhere in
-the block than at that corner (`technologies_direction`), so a plan that takes more than a second there is nowhere the
+the block than at that corner (`direction`), so a plan that takes more than a second there is nowhere the
 best, and is left out. The rest goes with the two halves of the block. Blocks of few technologies or few plans are
 computed plan by plan.
 
@@ -169,13 +169,13 @@ def probe(points: Points, units: Sequence[Unit], level: Level, at: Array) -> Arr
             continue
         pairs = unit.pairs(EXACT, mask)
         for part, times in pairs.run(row, points.columns, at[block]):
-            _seen(np.where(pairs.among(mask[part]), times, np.inf), block[part], k, row[part], pairs, found, best)
+            _keep_least(np.where(pairs.among(mask[part]), times, np.inf), block[part], k, row[part], pairs, found, best)
     index, of = ranges(level.start, level.end - level.start)
-    tried(points, units, points.order[index], best[of])
+    try_plans(points, units, points.order[index], best[of])
     return best
 
 
-def tried(points: Points, units: Sequence[Unit], technology: Array, plans: Array) -> None:
+def try_plans(points: Points, units: Sequence[Unit], technology: Array, plans: Array) -> None:
     """Improve what is known of some technologies by one plan each (its unit, row and member; -1 for none)."""
     for k, unit in enumerate(units):
         mine = np.flatnonzero(plans[:, 0] == k)
@@ -192,7 +192,7 @@ def tried(points: Points, units: Sequence[Unit], technology: Array, plans: Array
             points.upper[where[part]] = np.minimum(points.upper[where[part]], least)
 
 
-def _seen(times: Array, block: Array, number: int, row: Array, pairs: Any, found: Array, best: Array) -> None:
+def _keep_least(times: Array, block: Array, number: int, row: Array, pairs: Any, found: Array, best: Array) -> None:
     """Bring the least of some times to `found` and where they are to `best`, by block."""
     place = times.argmin(axis=0)
     least = times[place, np.arange(times.shape[1])]
@@ -204,7 +204,7 @@ def _seen(times: Array, block: Array, number: int, row: Array, pairs: Any, found
     best[at, 0], best[at, 1], best[at, 2] = number, row[better], pairs.members[place[better]]
 
 
-def bounded(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls) -> tuple[Array, Array]:
+def bound_plans(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls) -> tuple[Array, Array]:
     """Leave out the plans of each block that are nowhere the best; a level is changed in place.
 
     Returns:
@@ -223,17 +223,18 @@ def bounded(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls) -
         if not len(block):
             level.block[k], level.row[k], level.mask[k], level.lower[k] = block, row, mask, np.empty(0)
             continue
+        # A plan stays where its bound is within the time that some plan is known to keep to all over the block.
         sure = points.fits[k][hulls.least_capacity[block], row]
         kept, lower = np.zeros(len(block), np.uint64), np.full(len(block), np.inf)
         pairs = unit.pairs(FAST, mask)
         for part, times in pairs.run(row, corner, block):
             held = pairs.among(mask[part]) & (times <= limit[block[part]])
-            kept[part] = pairs.joined(held)
+            kept[part] = pairs.join(held)
             np.copyto(times, np.inf, where=~held)
             lower[part] = times.min(axis=0)
             fits = np.where(pairs.among(sure[part]), times, np.inf).min(axis=0)
             np.minimum.at(everywhere, block[part], fits)
-            _seen(times, block[part], k, row[part], pairs, anywhere, first)
+            _keep_least(times, block[part], k, row[part], pairs, anywhere, first)
         some = kept != 0
         level.block[k], level.row[k], level.mask[k], level.lower[k] = block[some], row[some], kept[some], lower[some]
     with np.errstate(invalid="ignore"):
@@ -244,21 +245,29 @@ def bounded(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls) -
 def cut(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls, first: Array, capacity: Array) -> Level:
     """Each block in two, along the coordinate that most lowers the bound; all plans go with both.
 
+    A bound is the time at the best corner of a block. It is far from the times in the block where a coordinate to which
+    the plan is sensitive spans a wide range: cutting that range lifts the corner of the slower half most.
+
     Args:
         points: the technologies, which are put in the order of the halves.
         units: the plans.
         level: the blocks.
         hulls: theirs.
-        first: what `bounded` returned for them.
+        first: what `bound_plans` returned for them.
         capacity: likewise.
     """
+    # 1. The coordinate of each block to cut along; the one after the last stands for the capacity.
     gain = _gains(points, units, hulls, first, capacity)
     axis = gain.argmax(axis=1)
+    # 2. Where to cut: in the geometric middle, as coordinates span decades; capacities are numbers of their order, of
+    #    which the middle is the mean. Rounding must not put the middle at the upper end: the upper half would be empty.
     blocks = np.arange(len(level.start))
     low = np.column_stack([hulls.low, hulls.least_capacity])[blocks, axis]
     high = np.column_stack([hulls.high, hulls.most_capacity])[blocks, axis]
     middle = np.where((low > 0) & (axis < len(points.names)), np.sqrt(low * high), (low + high) / 2)
     middle = np.where((middle >= low) & (middle < high), middle, low)
+    # 3. The half of each technology: 2 b or 2 b + 1 for block b. A stable sort keeps the blocks where they are in the
+    #    order of technologies, and only moves the lower half of each before the upper.
     along = axis[hulls.block]
     value = hulls.scaled[np.arange(len(along)), np.minimum(along, len(points.names) - 1)]
     value = np.where(along < len(points.names), value, points.capacity_code[hulls.index])
@@ -267,6 +276,7 @@ def cut(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls, first
     order = np.argsort(child, kind="stable")
     where, _ = ranges(level.start, hulls.sizes)
     points.order[where] = hulls.index[order]
+    # 4. The halves as ranges of that order; the pairs of a block go to both, with the bound that they had in it.
     sizes = np.bincount(child, minlength=2 * len(blocks))
     start = np.empty(2 * len(blocks), np.int64)
     start[0::2] = level.start
@@ -287,6 +297,7 @@ def _gains(points: Points, units: Sequence[Unit], hulls: Hulls, first: Array, ca
 
     The last column is that of the capacity.
     """
+    # A plan may be insensitive to every coordinate at the corner: then the widest one is cut, so that blocks shrink.
     count = hulls.low.shape[1]
     spread = 1 - hulls.low / np.maximum(hulls.high, 1e-300)
     gain = np.column_stack([1e-3 * spread, np.where(hulls.least_capacity < hulls.most_capacity, capacity + 1e-9, -1.0)])
@@ -294,6 +305,8 @@ def _gains(points: Points, units: Sequence[Unit], hulls: Hulls, first: Array, ca
         mine = np.flatnonzero(first[:, 0] == k)
         if not len(mine):
             continue
+        # Of each block a point for each coordinate, the best corner with this one at its worst end, then the corner
+        # itself. Counted units come last; with them at the worst end the block has no other number of units.
         corners = np.repeat(hulls.low[mine][:, None], count + 1, axis=1)
         least, most = corners.copy(), np.repeat(hulls.high[mine][:, None], count + 1, axis=1)
         for axis in range(count):
@@ -309,5 +322,5 @@ def _gains(points: Points, units: Sequence[Unit], hulls: Hulls, first: Array, ca
             found[part] = times[place[part], np.arange(times.shape[1])]
         times = found.reshape(len(mine), count + 1)
         gain[mine, :count] += np.log(times[:, :count] / times[:, count:])
-    gain[:, :count] = np.where(hulls.low < hulls.high, gain[:, :count], -1.0)
+    gain[:, :count] = np.where(hulls.low < hulls.high, gain[:, :count], -1.0)  # what does not vary is never cut
     return gain

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.builder import rewritten
+from ...codegen.builder import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -240,7 +240,7 @@ def corner(program: Program, units: str) -> Program:
         units: the input that counts the units, which the result does not read.
     """
 
-    def bound(builder: Builder, operation: str, operands: Sequence[Any], position: int) -> int:
+    def bind(builder: Builder, operation: str, operands: Sequence[Any], position: int) -> int:
         before = program.instructions[position]
         if before == ("input", units):
             return builder.emit("input", LEAST_UNITS)
@@ -253,4 +253,4 @@ def corner(program: Program, units: str) -> Program:
             return builder.emit("ceil_div", more, operands[1])
         return builder.emit(operation, *operands)
 
-    return rewritten(program, bound)
+    return rewrite(program, bind)

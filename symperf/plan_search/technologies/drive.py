@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..tally import rounded
-from .blocks import PROBED, Hulls, bounded, cut, probe, ranges, root, tried
+from .blocks import PROBED, Hulls, bound_plans, cut, probe, ranges, root, try_plans
 from .unit import EXACT
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Result:
         self.done = 0
         self.lock = threading.Lock()
 
-    def numbered(self) -> tuple[Array, list[dict[str, Any]]]:
+    def number_plans(self) -> tuple[Array, list[dict[str, Any]]]:
         """The number of each technology's plan, and the plans."""
         places, number = np.unique(self.place, axis=0, return_inverse=True)
         known: dict[tuple[Any, ...], int] = {}
@@ -159,15 +159,15 @@ class Drive:
             plans.append((int(unit_number), int(row), int(member)))
         parts = np.array_split(np.arange(count), self._threads)
 
-        def several(part: Array) -> None:
+        def try_part(part: Array) -> None:
             for plan in dict.fromkeys(plans):
                 if self._failures:
                     return
-                tried(self.points, self.units, part, np.tile(plan, (len(part), 1)))
+                try_plans(self.points, self.units, part, np.tile(plan, (len(part), 1)))
 
         with ThreadPoolExecutor(self._threads) as pool:
             try:
-                list(pool.map(several, parts))
+                list(pool.map(try_part, parts))
             except BaseException as failure:
                 self._failures.append(failure)
                 raise
@@ -200,23 +200,28 @@ class Drive:
         points, units = self.points, self.units
         sizes = level.end - level.start
         evaluated = level.size
+        # 1. A good plan for the middle of each block that has shrunk much since it was probed: the bound of what has to
+        #    be beaten is that of the best plans known.
         again = sizes <= PROBED * level.probed
         if again.any():
             chosen = level.some(again)
             probe(points, units, chosen, points.order[(chosen.start + chosen.end) // 2])
             level.probed[again] = sizes[again]
             evaluated += int(sizes[again].sum())
+        # 2. What is nowhere the best in a block leaves it.
         hulls = Hulls(points, level)
-        first, capacity = bounded(points, units, level, hulls)
+        first, capacity = bound_plans(points, units, level, hulls)
+        # 3. Blocks of few technologies, of few plans or of one place are computed plan by plan.
         counts = level.counts()
         last = (sizes <= FEW_POINTS) | (counts <= FEW_PAIRS) | hulls.single
         evaluated += int((counts[last] * sizes[last]).sum())
-        self._computed(level.some(last))
+        self._compute(level.some(last))
         with self.result.lock:
             self.result.evaluated += evaluated
             self.result.done += int(sizes[last].sum())
         if last.all():
             return []
+        # 4. The others are cut, and dealt out in pieces of bounded size, at least one for each thread that waits.
         rest = level.some(~last)
         if last.any():
             hulls = Hulls(points, rest)
@@ -226,7 +231,7 @@ class Drive:
         piece = (total - 1) * pieces // total[-1]
         return [children.some(piece == k) for k in np.unique(piece)]
 
-    def _computed(self, level: Level) -> None:
+    def _compute(self, level: Level) -> None:
         """Compute the plans that are left of some blocks at each of their technologies."""
         near = self._near(level)
         if near is None:

@@ -1,6 +1,6 @@
-"""Plans the loops of a kernel: which axes are loops around, which are run over as vectors, and in what order.
+"""The loops of a kernel: which axes are loops around, which are run over as vectors, and in what order.
 
-A plan has outer loops and, innermost, a vector: the points of one axis, or of a few short axes together, in blocks.
+A nest has outer loops and, innermost, a vector: the points of one axis, or of a few short axes together, in blocks.
 An instruction is computed inside the outermost loop that decides its operands, once if it depends on no vector axis
 and for a block of points if it does, so that only what depends on every loop is left innermost.
 """
@@ -33,7 +33,7 @@ CACHE_BYTES = 192 * 1024
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoopNest:
     """The loops of a kernel.
 
     Attributes:
@@ -58,18 +58,18 @@ class Placement:
     vector: bool
 
 
-def placements(program: Program, plan: Plan) -> list[Placement]:
+def placements(program: Program, nest: LoopNest) -> list[Placement]:
     """Where each instruction is computed."""
-    order = (*plan.outer, *plan.vector)
-    inside = (1 << len(plan.outer)) - 1
+    order = (*nest.outer, *nest.vector)
+    inside = (1 << len(nest.outer)) - 1
     return [Placement((m & inside).bit_length(), bool(m & ~inside)) for m in masks(program, order)]
 
 
-def choose_plan(program: Program, sizes: Mapping[str, int], block: int = 512) -> Plan:
-    """The plan of least estimated cost.
+def choose_loop_nest(program: Program, sizes: Mapping[str, int], block: int = 512) -> LoopNest:
+    """The loops of least estimated cost.
 
     Args:
-        program: the program, grouped and pruned.
+        program: the program, reassociated and pruned.
         sizes: points by axis.
         block: points of the vector that are computed together.
 
@@ -78,6 +78,8 @@ def choose_plan(program: Program, sizes: Mapping[str, int], block: int = 512) ->
     """
     if not 1 <= len(sizes) <= MAX_AXES:
         raise ValueError(f"a grid has 1 to {MAX_AXES} axes, not {len(sizes)}")
+    # 1. What the instructions that depend on each set of axes cost together, at one point and at a line of lanes. A
+    #    function of the library is called once for each lane.
     axes = tuple(sizes)
     costs: dict[int, tuple[float, float]] = {}
     for (operation, *_), mask in zip(program.instructions, masks(program, axes), strict=True):
@@ -85,11 +87,12 @@ def choose_plan(program: Program, sizes: Mapping[str, int], block: int = 512) ->
         scalar = WEIGHTS.get(operation, 1.0) if calls is None else calls
         one, many = costs.get(mask, (0.0, 0.0))
         costs[mask] = (one + scalar, many + (scalar if calls is None else calls * LANES))
+    # 2. Every set of axes that might be the vector, with the best order of the others; of equals the first.
     found = [
         (*_best_order(costs, axes, sizes, vector, block), -k, vector) for k, vector in enumerate(_vectors(axes, sizes))
     ]
     _, outer, _, vector = min(found, key=lambda entry: (entry[0], -entry[2]))
-    return Plan(outer, vector)
+    return LoopNest(outer, vector)
 
 
 def _vectors(axes: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
@@ -112,12 +115,18 @@ def _best_order(
     vector: Sequence[str],
     block: int,
 ) -> tuple[float, tuple[str, ...]]:
-    """The least cost of the plans with this vector, and the order of its loops."""
+    """The least cost of the loop nests with this vector, and the order of its loops.
+
+    A loop runs as often as those around it, whatever their order: the cost of what is decided in the innermost loop of
+    a set depends on the set alone. So the best order of a set of axes is the best order of all but one of them with
+    that one inside, and sets are solved from the small to the large (as Held and Karp do for tours).
+    """
     points = prod(sizes[axis] for axis in vector)
     blocks = -(-points // block)
     chunks = -(-points // LANES)
     outer = sorted((axis for axis in axes if axis not in vector), key=lambda axis: -sizes[axis])
     bit = {axis: 1 << k for k, axis in enumerate(outer)}
+    # 1. What one pass costs of instructions that depend on just these outer axes; below, on these or fewer.
     held = [0.0] * (1 << len(outer))
     for mask, (one, many) in costs.items():
         inside = 0
@@ -127,12 +136,15 @@ def _best_order(
                 inside |= bit.get(axis, 0)
                 is_vector |= axis in vector
         held[inside] += many * chunks if is_vector else one * blocks
+    # 2. Sums over subsets, axis by axis, and how often the innermost of the loops over each set runs.
     volume = [1.0] * len(held)
     for k, axis in enumerate(outer):
         for chosen in range(len(held)):
             if chosen >> k & 1:
                 held[chosen] += held[chosen ^ 1 << k]
                 volume[chosen] *= sizes[axis]
+    # 3. The best order of each set: of all choices of its innermost axis, what that one newly decides, as often as the
+    #    whole set runs, besides the best order of the rest.
     best, last = [held[0]] + [0.0] * (len(held) - 1), [0] * len(held)
     for chosen in range(1, len(held)):
         options = []
@@ -141,6 +153,7 @@ def _best_order(
                 rest = chosen ^ 1 << k
                 options.append((best[rest] + volume[chosen] * (held[chosen] - held[rest] + LOOP * blocks), k))
         best[chosen], last[chosen] = min(options)
+    # 4. Back from the set of all axes, the innermost first.
     order: list[str] = []
     chosen = len(held) - 1
     while chosen:
@@ -157,17 +170,20 @@ def choose_block(rows: int) -> int:
     return BLOCKS[-1]
 
 
-def scheduled(program: Program) -> Program:
+def schedule(program: Program) -> Program:
     """The same program with each operand computed as late as can be, so that few values wait at any time.
 
     Operands that need more values at once are computed first, as in Sethi and Ullman's numbering.
     """
+    # 1. The values that wait at once while an instruction is computed: with the operand of greatest need first, the
+    #    k-th operand is computed while k results wait.
     need = [0] * len(program)
     for position, (operation, *operands) in enumerate(program.instructions):
         if operation in ("input", "constant"):
             continue
         inner = sorted((need[o] for o in dict.fromkeys(operands)), reverse=True)
         need[position] = max([1, *(n + k for k, n in enumerate(inner))])
+    # 2. A walk from the outputs to the inputs, depth first; the stack pops the operand of greatest need first.
     order: list[int] = []
     done = [False] * len(program)
     for root in sorted(program.outputs.values(), key=lambda p: -need[p]):
@@ -184,6 +200,7 @@ def scheduled(program: Program) -> Program:
             stack.append((position, True))
             if operation not in ("input", "constant"):
                 stack += [(o, False) for o in sorted(operands, key=lambda o: need[o])]
+    # 3. The instructions in that order, their operands renumbered.
     at = {position: k for k, position in enumerate(order)}
     instructions = []
     for position in order:

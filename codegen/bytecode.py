@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .passes import masks
-from .printers.numba import steps_module
+from .printers.numba import bytecode_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ CHUNK = 256
 NUMBERS = {operation: k for k, operation in enumerate(OPERATIONS)}
 
 
-class Steps:
+class Bytecode:
     """The instructions that some values need, in rows that are used again after the last use of what they hold.
 
     Args:
@@ -98,7 +98,7 @@ class Steps:
         """The values wanted.
 
         Args:
-            kernel: the compiled code, see `kernel_of`.
+            kernel: the compiled code, see `bytecode_machine`.
             shape: of each of them.
             inputs: numbers, or arrays that broadcast to the shape, by name.
             given: the same by position, of the values known.
@@ -121,7 +121,7 @@ class Steps:
         return x[self.results]
 
 
-class Stages:
+class LoopInvariants:
     """Values by the set of axes that they depend on: each set once, over its own points only.
 
     Args:
@@ -148,25 +148,25 @@ class Stages:
         by_mask: dict[int, list[int]] = {}
         for position in sorted(shared):
             by_mask.setdefault(self.depends[position], []).append(position)
-        self.stages = [
-            (mask, Steps(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
+        self.parts = [
+            (mask, Bytecode(program, by_mask[mask], {p for p in shared if self.depends[p] != mask}))
             for mask in sorted(by_mask, key=int.bit_count)
         ]
 
     def run(self, kernel: Any, columns: Mapping[str, Array], scalars: Mapping[str, Any]) -> dict[int, Array]:
         """By position the values wanted, with a dimension for each axis that they depend on, in the order given."""
         found: dict[int, Array] = {}
-        for mask, steps in self.stages:
+        for mask, steps in self.parts:
             names = [axis for k, axis in enumerate(self.axes) if mask >> k & 1]
             shape = tuple(len(columns[axis]) for axis in names)
             inputs = dict(scalars)
             for k, axis in enumerate(names):
                 inputs[axis] = columns[axis].reshape([-1 if k == other else 1 for other in range(len(names))])
-            given = {p: self._open(found[p], self.depends[p], mask) for _, p in steps.given}
+            given = {p: self._broadcast(found[p], self.depends[p], mask) for _, p in steps.given}
             found.update(zip(steps.wanted, steps.run(kernel, shape, inputs, given), strict=True))
         return found
 
-    def _open(self, value: Array, inside: int, mask: int) -> Array:
+    def _broadcast(self, value: Array, inside: int, mask: int) -> Array:
         """A view with a dimension for each axis of a larger set."""
         if not inside or inside == mask:
             return value
@@ -175,6 +175,6 @@ class Stages:
         return value.reshape([next(sizes) if inside >> k & 1 else 1 for k in each])
 
 
-def kernel_of(store: Store) -> Any:
+def bytecode_machine(store: Store) -> Any:
     """The compiled code, from a store."""
-    return store.module(steps_module(tuple(OPERATIONS.values()), CHUNK)).kernel
+    return store.module(bytecode_module(tuple(OPERATIONS.values()), CHUNK)).kernel
