@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_AXES = 12
 """The order of more axes than these is not searched: the search doubles with each."""
-STEPS = frozenset({"ceil_div", "present", "at_least"})
+STEPS = frozenset({"ceil_div", "above_one", "at_least"})
 """Operations whose value jumps: what they read must be exact at the jump."""
 _ARITHMETIC = floats()
 
@@ -152,7 +152,7 @@ def strengthen(
 ) -> Program:
     """Multiply by a reciprocal where the divisor is known in an outer loop.
 
-    A quotient that reaches a `ceil_div`, a `present` or a `at_least` stays a true division: 525 * (1/75) is above 7.
+    A quotient that reaches a `ceil_div`, a `above_one` or a `at_least` stays a true division: 525 * (1/75) is above 7.
 
     Args:
         program: the program.

@@ -56,7 +56,7 @@ def regroup(
     Args:
         program: the program, without lets (`prune` gives one).
         axes: names of the inputs that loops run over; their order is of no importance.
-        exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `present`
+        exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `above_one`
             or a `at_least` reads is never changed.
         together: the axes change together, as columns of one table.
         nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no
@@ -71,7 +71,7 @@ def regroup(
 def reciprocals(program: Program, axes: Sequence[str], *, exact: Iterable[str] = (), together: bool = False) -> Program:
     """Multiply by a reciprocal where the divisor depends on fewer axes than the quotient, or divides twice or more.
 
-    A quotient that a `ceil_div`, a `present`, a `at_least` or an exact output reads stays a true division: 525 *
+    A quotient that a `ceil_div`, a `above_one`, a `at_least` or an exact output reads stays a true division: 525 *
     (1/75) is above 7.
 
     Args:
@@ -244,7 +244,7 @@ class _Regrouping:
             elif operation == "max":
                 known = any(self.signs[o] for o in operands)
             else:
-                known = operation in ("present", "at_least") or (
+                known = operation in ("above_one", "at_least") or (
                     operation not in ("subtract", "log2") and all(self.signs[o] for o in operands)
                 )
             self.signs.append(known)

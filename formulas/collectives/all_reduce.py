@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, Min, less_one, log2, present, ring_share
+from ..language.atoms import Max, Min, above_one, less_one, log2, ring_share
 from ..language.dimension import BYTE, SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
@@ -55,9 +55,9 @@ def tree_all_reduce_time(
 
     >>> from sympy import symbols
     >>> tree_all_reduce_time(*symbols("n q BW alpha half"))
-    2*alpha*log2(q) + 2*(half + n)*present(q)/BW
+    2*alpha*log2(q) + 2*(half + n)*above_one(q)/BW
     """
-    return 2 * present(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * log2(ranks) * link_latency
+    return 2 * above_one(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * log2(ranks) * link_latency
 
 
 @formula(
@@ -254,15 +254,15 @@ def flat_ring_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
 
     >>> from sympy import symbols
     >>> flat_ring_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(less_one(q_o) + present(q_o)*present(q_u)) +
+    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(less_one(q_o) + above_one(q_o)*above_one(q_u)) +
     2*ring_share(q_o*q_u)*Max((n/q_u +
-    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
-    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency))
     """
     (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
-    inside = present(inner_ranks) * (message_bytes + up_half) / up
-    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
-    crossings = less_one(outer_ranks) + present(inner_ranks) * present(outer_ranks)
+    inside = above_one(inner_ranks) * (message_bytes + up_half) / up
+    between = above_one(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    crossings = less_one(outer_ranks) + above_one(inner_ranks) * above_one(outer_ranks)
     hops = outer_ranks * less_one(inner_ranks) * up_latency + crossings * out_latency
     return 2 * ring_share(inner_ranks * outer_ranks) * Max(inside, between) + 2 * hops
 
@@ -289,12 +289,12 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     >>> from sympy import symbols
     >>> flat_tree_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
     2*scale_out_latency*log2(q_o) + 2*scale_up_latency*log2(q_u) + 2*Max((n/q_u +
-    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
-    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency))
     """
     (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
-    inside = present(inner_ranks) * (message_bytes + up_half) / up
-    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    inside = above_one(inner_ranks) * (message_bytes + up_half) / up
+    between = above_one(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
     return 2 * (Max(inside, between) + log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency)
 
 

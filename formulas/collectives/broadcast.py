@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, Min, less_one, log2, present
+from ..language.atoms import Max, Min, above_one, less_one, log2
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS
@@ -28,9 +28,9 @@ def ring_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
 
     >>> from sympy import symbols
     >>> ring_broadcast_time(*symbols("n q BW alpha half"))
-    alpha*less_one(q) + (half + n)*present(q)/BW
+    alpha*less_one(q) + (half + n)*above_one(q)/BW
     """
-    return present(ranks) * (message_bytes + half_bytes) / link_bandwidth + less_one(ranks) * link_latency
+    return above_one(ranks) * (message_bytes + half_bytes) / link_bandwidth + less_one(ranks) * link_latency
 
 
 @formula(
@@ -50,9 +50,9 @@ def tree_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, lin
 
     >>> from sympy import symbols
     >>> tree_broadcast_time(*symbols("n q BW alpha half"))
-    alpha*log2(q) + (half + n)*present(q)/BW
+    alpha*log2(q) + (half + n)*above_one(q)/BW
     """
-    return present(ranks) * (message_bytes + half_bytes) / link_bandwidth + log2(ranks) * link_latency
+    return above_one(ranks) * (message_bytes + half_bytes) / link_bandwidth + log2(ranks) * link_latency
 
 
 @formula(
@@ -75,9 +75,9 @@ def simple_broadcast_time(
 
     >>> from sympy import symbols
     >>> simple_broadcast_time(*symbols("n q BW alpha half"))
-    Max((half + n)*present(q)/BW, alpha*log2(q) + n*present(q)/BW)
+    Max((half + n)*above_one(q)/BW, alpha*log2(q) + n*above_one(q)/BW)
     """
-    share = present(ranks) / link_bandwidth
+    share = above_one(ranks) / link_bandwidth
     return simple(share * (message_bytes + half_bytes), share * message_bytes, log2(ranks) * link_latency)
 
 
@@ -97,9 +97,9 @@ def low_latency_broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: A
 
     >>> from sympy import symbols
     >>> low_latency_broadcast_time(*symbols("n q BW alpha"))
-    alpha*log2(q) + 2*n*present(q)/BW
+    alpha*log2(q) + 2*n*above_one(q)/BW
     """
-    return low_latency(present(ranks) * message_bytes / link_bandwidth, log2(ranks) * link_latency)
+    return low_latency(above_one(ranks) * message_bytes / link_bandwidth, log2(ranks) * link_latency)
 
 
 @formula(
@@ -118,7 +118,7 @@ def broadcast_time(message_bytes: Any, ranks: Any, link_bandwidth: Any, link_lat
 
     >>> from sympy import symbols
     >>> broadcast_time(*symbols("n q BW alpha half"))  # doctest: +NORMALIZE_WHITESPACE
-    Min(alpha*log2(q) + 2*n*present(q)/BW, Max((half + n)*present(q)/BW, alpha*log2(q) + n*present(q)/BW))
+    Min(alpha*log2(q) + 2*n*above_one(q)/BW, Max((half + n)*above_one(q)/BW, alpha*log2(q) + n*above_one(q)/BW))
     """
     return Min(
         simple_broadcast_time(message_bytes, ranks, link_bandwidth, link_latency, half_bytes),
@@ -142,17 +142,17 @@ def scale_up_broadcast_time(message_bytes: Any, ranks: Any) -> Any:
 
     >>> from sympy import symbols
     >>> scale_up_broadcast_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
-    Min(2*n*present(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q), Max((n +
-    scale_up_half_bytes)*present(q)/(scale_up_bandwidth*scale_up_efficiency),
-    n*present(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q)))
+    Min(2*n*above_one(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q), Max((n +
+    scale_up_half_bytes)*above_one(q)/(scale_up_bandwidth*scale_up_efficiency),
+    n*above_one(q)/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency*log2(q)))
     """
     return broadcast_time(message_bytes, ranks, *SCALE_UP)
 
 
 def _streamed(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time of the slower tier, when both stream at once."""
-    inside = present(inner_ranks) * up_bytes / SCALE_UP[0]
-    return Max(inside, present(outer_ranks) * out_bytes / SCALE_OUT[0])
+    inside = above_one(inner_ranks) * up_bytes / SCALE_UP[0]
+    return Max(inside, above_one(outer_ranks) * out_bytes / SCALE_OUT[0])
 
 
 @formula(
@@ -180,12 +180,12 @@ def hierarchical_broadcast_time(message_bytes: Any, inner_ranks: Any, outer_rank
     >>> from sympy import symbols
     >>> hierarchical_broadcast_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
     Min(scale_out_latency*log2(q_o) + scale_up_latency*log2(q_u) +
-    2*Max(n*present(q_u)/(scale_up_bandwidth*scale_up_efficiency),
-    n*present(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency)), Max((n/q_u +
-    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
-    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency), scale_out_latency*log2(q_o) +
-    scale_up_latency*log2(q_u) + Max(n*present(q_u)/(scale_up_bandwidth*scale_up_efficiency),
-    n*present(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency))))
+    2*Max(n*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency),
+    n*above_one(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency)), Max((n/q_u +
+    scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency), scale_out_latency*log2(q_o) +
+    scale_up_latency*log2(q_u) + Max(n*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency),
+    n*above_one(q_o)/(q_u*scale_out_bandwidth*scale_out_efficiency))))
     """
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
     part = message_bytes / inner_ranks

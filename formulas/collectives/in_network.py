@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import present, ring_share
+from ..language.atoms import above_one, ring_share
 from ..language.dimension import BANDWIDTH, SECOND
 from ..language.formula import formula
 from ..sources import KLENK, NCCL_TESTS, SHARP
@@ -41,10 +41,10 @@ def in_network_all_reduce_time(
 
     >>> from sympy import symbols
     >>> in_network_all_reduce_time(*symbols("n q BW alpha half eta"))
-    (2*alpha + (half + n)/(BW*eta))*present(q)
+    (2*alpha + (half + n)/(BW*eta))*above_one(q)
     """
     moved = (message_bytes + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + 2 * link_latency)
+    return above_one(ranks) * (moved + 2 * link_latency)
 
 
 @formula(
@@ -78,7 +78,7 @@ def multimem_all_reduce_time(
     9*n/(8*BW)
     """
     moved = (message_bytes + message_bytes / ranks + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + 2 * link_latency)
+    return above_one(ranks) * (moved + 2 * link_latency)
 
 
 @formula(
@@ -126,10 +126,10 @@ def in_network_reduce_scatter_time(
 
     >>> from sympy import symbols
     >>> in_network_reduce_scatter_time(*symbols("n q BW alpha half eta"))
-    (alpha + (half + n)/(BW*eta))*present(q)
+    (alpha + (half + n)/(BW*eta))*above_one(q)
     """
     moved = (message_bytes + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + link_latency)
+    return above_one(ranks) * (moved + link_latency)
 
 
 @formula(

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from ..kernels.thin_matmul import kernel_start_time
-from ..language.atoms import Atom, Max, Min, ceil_div, held
+from ..language.atoms import Atom, Max, Min, ceil_div, stop_gradient
 from ..language.dimension import ONE, SECOND, Dimension, DimensionError, alike
 from ..language.formula import formula
 from ..language.symbols import compute_units, memory_bandwidth, memory_efficiency
@@ -52,7 +52,7 @@ class least_sum(Atom):  # noqa: N801
             Min(*(ceil_div(Max(0, high - low), Max(slope - other, FLAT)) for low, slope in first))
             for high, other in second
         ]
-        before = held(Max(0, Min(count, Max(*passed) - start)))
+        before = stop_gradient(Max(0, Min(count, Max(*passed) - start)))
         return max_sum(before, start, a, b, c, d) + max_sum(count - before, start + before, e, f, g, h)
 
     def dimension(self, parts: list[Dimension]) -> Dimension:

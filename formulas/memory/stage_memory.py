@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Min, ceil_div, complement, less_one, present
+from ..language.atoms import Min, above_one, ceil_div, complement, less_one
 from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import fragmentation
@@ -87,7 +87,7 @@ def is_first_stage(stage_number: Any) -> Any:
     >>> [is_first_stage(i) for i in (1, 2, 3)]
     [1, 0, 0]
     """
-    return complement(present(stage_number))
+    return complement(above_one(stage_number))
 
 
 @formula(
@@ -107,7 +107,7 @@ def is_last_stage(stage_number: Any, stages: Any) -> Any:
     >>> [is_last_stage(i, 3) for i in (1, 2, 3)], is_last_stage(1, 1)
     ([0, 0, 1], 1)
     """
-    return complement(present(stages / stage_number))
+    return complement(above_one(stages / stage_number))
 
 
 @formula(

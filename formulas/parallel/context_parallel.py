@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..collectives import hierarchical_all_gather_time, hierarchical_all_to_all_time, hierarchical_reduce_scatter_time
-from ..language.atoms import Max, complement, less_one, present, ring_share
+from ..language.atoms import Max, above_one, complement, less_one, ring_share
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import flop
@@ -88,7 +88,7 @@ def ring_attention_backward_bytes(key_value_bytes: Any, cp: Any) -> Any:
     >>> ring_attention_backward_bytes(symbols("n"), 4), ring_attention_backward_bytes(symbols("n"), 1)
     (7*n, 0)
     """
-    return less_one(cp) * key_value_bytes + present(cp) * cp * key_value_bytes
+    return less_one(cp) * key_value_bytes + above_one(cp) * cp * key_value_bytes
 
 
 @formula(
@@ -158,8 +158,8 @@ def ring_attention_backward_time(
     9
     """
     step = causal_share * block_time
-    alone = complement(present(cp)) * step
-    ends = present(cp) * (Max(step, transfer_time) + Max(step, scatter_time) + scatter_time)
+    alone = complement(above_one(cp)) * step
+    ends = above_one(cp) * (Max(step, transfer_time) + Max(step, scatter_time) + scatter_time)
     return alone + ends + less_one(Max(1, less_one(cp))) * Max(step, transfer_time + scatter_time)
 
 
@@ -182,7 +182,7 @@ def unbalanced_ring_attention_time(block_time: Any, transfer_time: Any, cp: Any)
     >>> unbalanced_ring_attention_time(2, 0, 8), unbalanced_ring_attention_time(2, 0, 1)
     (15, 1)
     """
-    first = present(cp) * Max(block_time, transfer_time + block_time / 2)
+    first = above_one(cp) * Max(block_time, transfer_time + block_time / 2)
     return block_time / 2 + first + less_one(Max(1, less_one(cp))) * Max(block_time, transfer_time)
 
 
@@ -210,7 +210,7 @@ def merged_partials_bytes(tokens: Any, width: Any, element_bytes: Any, cp: Any) 
     >>> merged_partials_bytes(*symbols("T d w"), 1), merged_partials_bytes(*symbols("T d w"), 4)
     (0, 11*T*d*w)
     """
-    return (2 * present(cp) + 3 * less_one(cp)) * tokens * width * element_bytes
+    return (2 * above_one(cp) + 3 * less_one(cp)) * tokens * width * element_bytes
 
 
 @formula(

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..collectives import all_reduce_time, scale_up_all_gather_time, scale_up_reduce_scatter_time
 from ..collectives.tiers import SCALE_OUT
-from ..language.atoms import Max, complement, less_one, present, ring_share
+from ..language.atoms import Max, above_one, complement, less_one, ring_share
 from ..language.dimension import BYTE, SECOND
 from ..language.formula import formula
 from ..language.symbols import gradient_bytes, optimizer_bytes, weight_bytes
@@ -275,7 +275,7 @@ def sharded_backward_time(work_time: Any, gather_time: Any, scatter_time: Any, u
     >>> sharded_backward_time(2, 1, 1, 4), sharded_backward_time(1, 1, 1, 4)
     (10, 8)
     """
-    alone = complement(present(units)) * work_time
-    ends = present(units) * (Max(work_time, gather_time) + Max(work_time, scatter_time))
+    alone = complement(above_one(units)) * work_time
+    ends = above_one(units) * (Max(work_time, gather_time) + Max(work_time, scatter_time))
     middle = less_one(Max(1, less_one(units))) * Max(work_time, gather_time + scatter_time)
     return gather_time + alone + ends + middle + scatter_time

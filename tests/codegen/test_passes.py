@@ -29,7 +29,7 @@ from symperf.codegen.passes import (
     split,
     strengthen,
 )
-from symperf.formulas.language.atoms import Max, Min, ceil_div, present
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div
 
 if TYPE_CHECKING:
     from symperf.codegen.program import Program
@@ -155,7 +155,7 @@ def test_all_bound_is_all_constant(program: Program, point: dict[str, float]) ->
         ("divide", (7, 2), 3.5),
         ("ceil_div", (7, 2), 4.0),
         ("ceil_div", (525, 75), 7.0),
-        ("present", (2,), 1.0),
+        ("above_one", (2,), 1.0),
         ("at_least", (2, 2), 1.0),
         ("log2", (8,), 3.0),
         ("subtract", (0, "x"), None),
@@ -280,7 +280,7 @@ def test_strengthen_of_the_step(order: tuple[str, ...]) -> None:
     program = prune(program, ["time", "memory", "mfu"])
     strong = strengthen(program, order)
     _close(values(strong, inputs), values(program, inputs), 1e-15)
-    jumps = [at for at, (operation, *_) in enumerate(strong.instructions) if operation in ("ceil_div", "present")]
+    jumps = [at for at, (operation, *_) in enumerate(strong.instructions) if operation in ("ceil_div", "above_one")]
     protected = set().union(*(_needs(strong, at) for at in jumps)) - set(jumps)
     level = depths(strong, order)
     for position, (operation, *operands) in enumerate(strong.instructions):
@@ -296,7 +296,7 @@ def _tiles(kind: str) -> Any:
         return ceil_div(3 * quotient * z, 3 * z)
     if kind == "maximum":
         return 2 + ceil_div(Max(Min(quotient, 10**9), 1), z)
-    return ceil_div(z, quotient) + present(quotient)
+    return ceil_div(z, quotient) + above_one(quotient)
 
 
 @pytest.mark.parametrize("kind", ["direct", "product", "maximum", "divisor"])

@@ -19,14 +19,14 @@ from symperf.formulas.language.atoms import (
     Atom,
     Max,
     Min,
+    above_one,
     bubble,
     ceil_div,
     complement,
-    held,
     less_one,
     log2,
-    present,
     ring_share,
+    stop_gradient,
 )
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -46,8 +46,8 @@ ARGUMENTS = {
     bubble: _of("stages", "vpp"),
     less_one: _of("ranks"),
     complement: _of("overlap"),
-    present: _of("ranks"),
-    held: _of("ranks"),
+    above_one: _of("ranks"),
+    stop_gradient: _of("ranks"),
 }
 each_atom = pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.__name__)
 
@@ -77,8 +77,8 @@ def test_every_atom_is_tested() -> None:
         (less_one(1), 0),
         (complement(1), 0),
         (complement(sympy.Rational(1, 3)), sympy.Rational(2, 3)),
-        (present(1), 0),
-        (present(2), 1),
+        (above_one(1), 0),
+        (above_one(2), 1),
     ],
 )
 def test_numbers_fold_exactly(applied: Any, expected: Any) -> None:
@@ -170,7 +170,7 @@ def test_plain_definition_agrees(atom: Any) -> None:
         (bubble(a, b), r"\frac{a - 1}{b}"),
         (less_one(a), r"\left(a - 1\right)"),
         (complement(a), r"\left(1 - a\right)"),
-        (present(a), r"\left[a > 1\right]"),
+        (above_one(a), r"\left[a > 1\right]"),
     ],
 )
 def test_latex(applied: Any, expected: str) -> None:

@@ -13,7 +13,7 @@ from ...formulas.language.symbols import (
     optimizer_bytes,
     weight_bytes,
 )
-from ...formulas.memory import memory as mem
+from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
 from ...formulas.memory.offload import remaining
 
@@ -56,7 +56,7 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
     if "optimizer" in structure.offload:
         found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, optimizer_bytes)
     if "weights" in structure.offload:
-        found["weights"] = mem.weights_memory(offloaded_weights * weights, weight_bytes)
+        found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
     if "activations" in structure.offload:
         found["activations"] = offloaded_activations * activations
     return found
