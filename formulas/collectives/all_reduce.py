@@ -29,6 +29,9 @@ def ring_all_reduce_time(
 
     Source: Patarasuk and Yuan 2009: a reduce-scatter and an all-gather, each q - 1 steps of n / q bytes.
 
+    Reference only: the literature's form, which no prediction needs: `all_reduce_time` moves the same bytes in no more
+    hops.
+
     >>> from sympy import symbols
     >>> ring_all_reduce_time(*symbols("n q BW alpha half"))
     2*alpha*less_one(q) + 2*(half + n)*ring_share(q)/BW
@@ -52,6 +55,9 @@ def tree_all_reduce_time(
 
     Source: Sanders, Speck and Traff 2009, reduction and broadcast, in the limit of small pieces that stream, where each
     hop delays the first piece once.
+
+    Reference only: the literature's form, which no prediction needs: `all_reduce_time` makes the same hops with no more
+    bytes.
 
     >>> from sympy import symbols
     >>> tree_all_reduce_time(*symbols("n q BW alpha half"))
@@ -149,6 +155,8 @@ def ring_tree_crossover_bytes(ranks: Any, link_bandwidth: Any, link_latency: Any
 
     Source: derivation: the tree sends 2 (n + half) / q more bytes, the ring makes 2 (q - 1 - log2(q)) more hops.
 
+    Reference only: for comparing the literature's forms; a prediction takes the better protocol, `all_reduce_time`.
+
     >>> from sympy import symbols
     >>> ring_tree_crossover_bytes(*symbols("q BW alpha"))
     BW*alpha*q*(less_one(q) - log2(q))
@@ -170,6 +178,8 @@ def all_reduce_lower_bound_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     Assumes: nothing adds inside the network; one link of `link_bandwidth` a rank and direction.
 
     Source: Patarasuk and Yuan 2009, lower bound: some rank must send 2 (q-1)/q n bytes.
+
+    Reference only: a bound, to which tests hold every form of an all-reduce.
 
     >>> from sympy import symbols
     >>> all_reduce_lower_bound_time(*symbols("n q BW"))
@@ -252,9 +262,12 @@ def flat_ring_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
 
     Source: derivation: a ring sends 2 (q-1)/q of its bytes over every link (Patarasuk and Yuan 2009).
 
+    Reference only: rings that ignore the tiers, for comparison; a prediction takes `group_all_reduce_time`, never
+    slower.
+
     >>> from sympy import symbols
     >>> flat_ring_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(less_one(q_o) + above_one(q_o)*above_one(q_u)) +
+    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(above_one(q_o)*above_one(q_u) + less_one(q_o)) +
     2*ring_share(q_o*q_u)*Max((n/q_u +
     scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
     scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency))
@@ -285,6 +298,9 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     small pieces, which keep both tiers busy at once.
 
     Source: derivation: a double tree sends its bytes up and down every link once (Sanders, Speck and Traff 2009).
+
+    Reference only: trees that ignore the tiers, for comparison; a prediction takes `group_all_reduce_time`, never
+    slower.
 
     >>> from sympy import symbols
     >>> flat_tree_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE

@@ -29,6 +29,8 @@ def pairwise_all_to_all_time(
 
     Source: Thakur et al. 2005, all-to-all by pairwise exchange, q - 1 steps of n / q bytes.
 
+    Reference only: the literature's form; a prediction takes `all_to_all_time`, never slower.
+
     >>> from sympy import symbols
     >>> pairwise_all_to_all_time(*symbols("n q BW alpha half"))
     alpha*less_one(q) + (half + n)*ring_share(q)/BW

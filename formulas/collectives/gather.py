@@ -28,6 +28,8 @@ def ring_all_gather_time(
 
     Source: Thakur et al. 2005, all-gather by a ring: q - 1 steps of n / q bytes.
 
+    Reference only: the literature's form; a prediction takes `all_gather_time`, never slower.
+
     >>> from sympy import symbols
     >>> ring_all_gather_time(*symbols("n q BW alpha half"))
     alpha*less_one(q) + (half + n)*ring_share(q)/BW
@@ -50,6 +52,8 @@ def ring_reduce_scatter_time(
     Assumes: `message_bytes` is the size before scattering; equal parts; adding is hidden behind the transfer.
 
     Source: Patarasuk and Yuan 2009: the first half of the ring all-reduce.
+
+    Reference only: the literature's form; a prediction takes `reduce_scatter_time`, never slower.
 
     >>> from sympy import symbols
     >>> ring_reduce_scatter_time(*symbols("n q BW alpha half"))

@@ -73,28 +73,6 @@ def optimizer_memory(parameters: Any, optimizer_bytes: Any) -> Any:
 
 
 @formula(
-    glyph="M_{o,1}",
-    dimension=BYTE,
-    source=RAJBHANDARI,
-    increasing="optimizer_bytes parameters",
-    decreasing="dp",
-    curvature="affine",
-)
-def sharded_optimizer_memory(parameters: Any, optimizer_bytes: Any, dp: Any) -> Any:
-    """Bytes of the optimizer's state when d replicas share it (ZeRO stage 1), N w_o / d.
-
-    Assumes: even shards.
-
-    Source: Rajbhandari et al. 2020 section 5.1.
-
-    >>> from sympy import symbols
-    >>> sharded_optimizer_memory(*symbols("N w d"))
-    N*w/d
-    """
-    return parameters * optimizer_bytes / dp
-
-
-@formula(
     glyph="M_{kv}",
     dimension=BYTE,
     source=AINSLIE,

@@ -105,6 +105,8 @@ def contiguous_imbalance(cp: Any) -> Any:
 
     Source: Brandon et al. 2023 section 3; counted: c - 1/2 blocks on the last device, c / 2 on average.
 
+    Reference only: of parts that are not balanced; a prediction has balanced ones.
+
     >>> contiguous_imbalance(1), contiguous_imbalance(8)
     (1, 15/8)
     """
@@ -179,6 +181,8 @@ def unbalanced_ring_attention_time(block_time: Any, transfer_time: Any, cp: Any)
     Source: Brandon et al. 2023 section 3: only the first step is half as long, though half of all pairs are masked.
     The first step takes max(T_a / 2, T_c), each other one max(T_a, T_c), the last one T_a.
 
+    Reference only: of parts that are not balanced; a prediction has balanced ones.
+
     >>> unbalanced_ring_attention_time(2, 0, 8), unbalanced_ring_attention_time(2, 0, 1)
     (15, 1)
     """
@@ -229,6 +233,8 @@ def ring_attention_least_tokens(
     Assumes: attention at its rate R, 4 kappa T^2 a' d_h FLOPs a step; no latency.
 
     Source: Liu et al. 2023 section 3.2, c >= F / B, which this is for a'_kv = a', w = 2 and no mask.
+
+    Reference only: a rule of thumb; a prediction compares the times of a step of the ring.
 
     >>> from sympy import symbols
     >>> ring_attention_least_tokens(8, 8, 2, 1, *symbols("F B"))

@@ -77,6 +77,8 @@ def dual_pipe_idle_time(
 
     Source: DeepSeek-V3 report table 2.
 
+    Reference only: the report's table; a prediction has the whole time, `dual_pipe_time`.
+
     >>> dual_pipe_idle_time(1, 1, 1, 3, 8), dual_pipe_idle_time(1, 1, 1, 2, 8)
     (6, 3)
     """

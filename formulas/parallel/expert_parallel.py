@@ -88,6 +88,8 @@ def expert_traffic_bytes(message_bytes: Any, ep: Any) -> Any:
 
     Source: Lepikhin et al. 2020 section 3.2.
 
+    Reference only: the bytes by themselves; a prediction has the time of the all-to-all.
+
     >>> from sympy import symbols
     >>> expert_traffic_bytes(symbols("n"), 1), expert_traffic_bytes(*symbols("n e"))
     (0, n*ring_share(e))
@@ -282,6 +284,8 @@ def padded_group_rows(rows: Any, groups: Any, tile_rows: Any) -> Any:
     Assumes: m rows in g equal groups; unequal ones pad as much on average, or more.
 
     Source: Gale et al. 2022 section 5.1.2: rows of an expert are padded to blocks.
+
+    Reference only: padding by itself; products of a prediction pad every group in `tiled_matmul_time`.
 
     >>> padded_group_rows(1000, 4, 128), padded_group_rows(1024, 4, 128)
     (1024, 1024)

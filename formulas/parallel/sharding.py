@@ -118,6 +118,8 @@ def gathered_units_memory(unit_parameters: Any, gathered_units: Any) -> Any:
 
     Source: Zhao et al. 2023 section 3.2.1: O(sum of shards / F + max of a unit); backward prefetch holds two.
 
+    Reference only: the paper's unit; a prediction holds two layers and the gradients of both.
+
     >>> from sympy import symbols
     >>> gathered_units_memory(symbols("N"), 2).subs({weight_bytes: 2, gradient_bytes: 4})
     8*N
@@ -245,6 +247,8 @@ def sharded_forward_time(work_time: Any, gather_time: Any, units: Any) -> Any:
     Source: Zhao et al. 2023 section 3.3.1: communication overlaps with the computation of other units; the first
     gather and the last work have nothing beside them.
 
+    Reference only: unit by unit; a prediction has the limit of many units, `overlapped_time`.
+
     >>> from sympy import symbols
     >>> sharded_forward_time(*symbols("c g"), 1), sharded_forward_time(*symbols("c g"), 4)
     (c + g, c + g + 3*Max(c, g))
@@ -268,6 +272,8 @@ def sharded_backward_time(work_time: Any, gather_time: Any, scatter_time: Any, u
 
     Source: Zhao et al. 2023 section 3.3.2, backward prefetching: the next gather is issued before the current
     reduce-scatter, and both share NCCL's stream.
+
+    Reference only: unit by unit; a prediction has the limit of many units, `overlapped_time`.
 
     >>> from sympy import symbols
     >>> sharded_backward_time(*symbols("c g r"), 1)

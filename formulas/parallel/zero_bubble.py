@@ -174,6 +174,8 @@ def zero_bubble_1p_time(
 
     Source: Qi et al. 2024 sections 3 and 5.1.
 
+    Reference only: of a schedule without a barrier; schedules of a plan are ZB-H1, ZB-H2 and ZB-2p.
+
     >>> from sympy import symbols
     >>> zero_bubble_1p_time(1, 1, 1, 8, 4), zero_bubble_1p_time(2, 1, 1, 8, 4)
     (27, 38)
@@ -221,6 +223,8 @@ def zero_bubble_h1_idle_time(
     Source: Qi et al. 2024 table 2, (p - 1)(T_f + T_i - T_g), where T_g is the least of the three. Written
     (p - 1) max(T_i, T_f + T_i (1 - min(1, T_g / T_i))), of which the directions are proved.
 
+    Reference only: the paper's table; a prediction has the whole time, `zero_bubble_h1_time`.
+
     >>> zero_bubble_h1_idle_time(3, 2, 1, 4), zero_bubble_h1_idle_time(1, 1, 1, 4)
     (12, 3)
     """
@@ -244,6 +248,8 @@ def zero_bubble_h2_idle_time(
 
     Source: Qi et al. 2024 table 2, (p - 1)(T_f + T_i - 2 T_g); where T_i > T_f the first stage has run its forward
     passes before its first backward pass comes.
+
+    Reference only: the paper's table; a prediction has the whole time, `zero_bubble_h2_time`.
 
     >>> zero_bubble_h2_idle_time(1, 1, 1, 4), zero_bubble_h2_idle_time(3, 2, 1, 4), zero_bubble_h2_idle_time(1, 2, 2, 4)
     (0, 9, 3)
@@ -311,6 +317,8 @@ def no_bubble_in_flight(forward_time: Any, input_gradient_time: Any, weight_grad
 
     Source: derivation: from here on the second and the third way of `zero_bubble_time` are no longer than the device's
     own work; 2p - 1 at equal times, as Qi et al. 2024 section 2.2.
+
+    Reference only: the memory that would leave no idle time; schedules of a plan hold p or 2p - 1 micro-batches.
 
     >>> no_bubble_in_flight(1, 1, 1, 4), no_bubble_in_flight(1, 2, 1, 4)
     (7, 10)

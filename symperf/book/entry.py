@@ -172,7 +172,7 @@ def symbol_row(name: str) -> SymbolRow:
 def unit(dimension: Dimension) -> str:
     """A dimension as readers know it; of counts and fractions, nothing.
 
-    >>> from ..formulas.dimension import BANDWIDTH, ONE
+    >>> from ..formulas.language.dimension import BANDWIDTH, ONE
     >>> unit(BANDWIDTH), unit(ONE)
     ('B/s', '')
     """

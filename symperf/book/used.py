@@ -22,7 +22,7 @@ def used_formulas(build: Callable[[], object]) -> list[Formula]:
 
     What `build` takes from a cache of this process is not seen, so it must begin with an empty one.
 
-    >>> from ..formulas.roofline import roofline_time
+    >>> from ..formulas.kernels.roofline import roofline_time
     >>> [formula.name for formula in used_formulas(lambda: roofline_time(1, 2, 3, 4))]
     ['roofline_time', 'traffic_time', 'work_time']
     """

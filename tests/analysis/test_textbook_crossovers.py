@@ -165,6 +165,9 @@ def test_context_at_which_attention_flops_pass(against: tuple[str, ...], multipl
     work = Max(sympy.Add(*(flops[name] for name in against)), flops["attention_scores"])
     found = only(work, "sequence", 1, 1e7, values)
     assert found.x == multiple * model.sizes["hidden_size"]
+    if against == ("mlp",):
+        sizes = (model.sizes["hidden_size"], model.sizes["intermediate_size"])
+        assert found.x == float(attention.attention_mlp_crossover(*sizes))
     form = found.closed_form()
     assert "sequence" not in {s.name for s in form.free_symbols}
 

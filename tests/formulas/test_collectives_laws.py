@@ -103,7 +103,6 @@ def test_no_form_of_the_literature_outruns_the_better_protocol(seed: int) -> Non
         (c.all_reduce_time, (c.ring_all_reduce_time, c.tree_all_reduce_time)),
         (c.all_gather_time, (c.ring_all_gather_time,)),
         (c.reduce_scatter_time, (c.ring_reduce_scatter_time,)),
-        (c.broadcast_time, (c.tree_broadcast_time, c.ring_broadcast_time)),
         (c.all_to_all_time, (c.pairwise_all_to_all_time,)),
     ):
         for other in others:
@@ -157,7 +156,6 @@ def _attainable(points: dict[Any, Any], tier: str) -> Any:
         (c.group_all_reduce_time, 2),
         (c.hierarchical_all_gather_time, 1),
         (c.hierarchical_reduce_scatter_time, 1),
-        (c.hierarchical_broadcast_time, 1),
     ],
     ids=lambda item: getattr(item, "__name__", ""),
 )
@@ -180,7 +178,6 @@ def test_no_collective_beats_the_door_of_a_domain(function: Any, times: int, see
         (c.hierarchical_all_gather_time, c.scale_up_all_gather_time),
         (c.hierarchical_reduce_scatter_time, c.scale_up_reduce_scatter_time),
         (c.hierarchical_all_to_all_time, c.scale_up_all_to_all_time),
-        (c.hierarchical_broadcast_time, c.scale_up_broadcast_time),
     ],
     ids=lambda function: function.__name__,
 )
@@ -204,7 +201,6 @@ def test_one_domain_is_scale_up_alone(two_tiers: Any, scale_up: Any, seed: int) 
         (c.hierarchical_all_gather_time, c.all_gather_time),
         (c.hierarchical_reduce_scatter_time, c.reduce_scatter_time),
         (c.hierarchical_all_to_all_time, c.all_to_all_time),
-        (c.hierarchical_broadcast_time, c.broadcast_time),
     ],
     ids=lambda function: function.__name__,
 )
