@@ -5,6 +5,8 @@ A transfer of n bytes takes `(n + half) / BW + alpha`: the attainable bandwidth 
 measured curves call for (`simple_`, `low_latency_`, see `protocols`) and the better of these, which has no prefix and
 is what costs use. Bandwidths are per device and direction, and both directions work at once. Every collective of one
 rank costs exactly nothing. Sizes are bytes, bandwidths bytes per second, latencies and results seconds.
+
+The room may import `language` and `sources`.
 """
 
 from .all_reduce import (

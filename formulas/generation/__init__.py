@@ -1,1 +1,4 @@
-"""Generation and serving: decode steps, caches, queues, speculation, disaggregation."""
+"""Generation: attention over a growing cache, states, speculation, and serving as queues of requests.
+
+May import `kernels`, `mathematics`, `language` and `sources`.
+"""
