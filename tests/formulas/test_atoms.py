@@ -11,6 +11,7 @@ import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
+from support.effort import part
 from support.oracle import MEANING, evaluate, sample, worst_bend, worst_fall
 from support.strategies import seeds
 
@@ -120,6 +121,7 @@ def test_common_subexpressions_do_not_split_ceil_div() -> None:
 
 @each_atom
 @given(seed=seeds)
+@part(0.2)
 def test_declared_directions_hold(atom: Any, seed: int) -> None:
     """Each argument moves the atom the way it declares, at 4,096 points."""
     arguments = ARGUMENTS[atom]
@@ -132,6 +134,7 @@ def test_declared_directions_hold(atom: Any, seed: int) -> None:
 
 @pytest.mark.parametrize("atom", [atom for atom in ATOMS if atom.curvature], ids=lambda atom: atom.__name__)
 @given(seed=seeds)
+@part(0.2)
 def test_declared_curvature_holds(atom: Any, seed: int) -> None:
     """Between any two points an atom bends the way it declares, in logarithms."""
     applied = atom(*ARGUMENTS[atom])

@@ -12,6 +12,7 @@ import re
 
 import pytest
 from hypothesis import given
+from support.effort import part
 from support.oracle import worst_bend, worst_fall
 from support.strategies import seeds
 
@@ -183,6 +184,7 @@ def test_its_claims_are_what_the_fold_proves(record: Formula) -> None:
 
 @each
 @given(seed=seeds)
+@part(0.1)
 def test_its_claimed_directions_hold_in_numbers(record: Formula, seed: int) -> None:
     """At random points of the domains the closed form never moves against a claim."""
     for names, direction in ((record.increasing, 1), (record.decreasing, -1)):
@@ -193,6 +195,7 @@ def test_its_claimed_directions_hold_in_numbers(record: Formula, seed: int) -> N
 
 @pytest.mark.parametrize("name", [name for name, record in REGISTRY.items() if record.curvature])
 @given(seed=seeds)
+@part(0.2)
 def test_its_claimed_curvature_holds_in_numbers(name: str, seed: int) -> None:
     """At geometric midpoints the closed form bends as claimed."""
     record = REGISTRY[name]
