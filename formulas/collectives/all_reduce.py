@@ -9,8 +9,8 @@ from ..language.dimension import BYTE, SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
 from .gather import all_gather_time, reduce_scatter_time
-from .protocols import better, low_latency, simple
-from .tiers import SCALE_OUT, SCALE_UP, streamed
+from .protocols import better_protocol_time, low_latency_time, simple_time
+from .tiers import SCALE_OUT, SCALE_UP, streaming_time
 
 
 @formula(
@@ -91,7 +91,7 @@ def simple_all_reduce_time(
     Max(2*(half + n)*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*ring_share(q)/BW)
     """
     share = 2 * ring_share(ranks) / link_bandwidth
-    return simple(share * (message_bytes + half_bytes), share * message_bytes, 2 * log2(ranks) * link_latency)
+    return simple_time(share * (message_bytes + half_bytes), share * message_bytes, 2 * log2(ranks) * link_latency)
 
 
 @formula(
@@ -113,7 +113,7 @@ def low_latency_all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     >>> low_latency_all_reduce_time(*symbols("n q BW alpha"))
     2*alpha*log2(q) + 4*n*ring_share(q)/BW
     """
-    return low_latency(2 * ring_share(ranks) * message_bytes / link_bandwidth, 2 * log2(ranks) * link_latency)
+    return low_latency_time(2 * ring_share(ranks) * message_bytes / link_bandwidth, 2 * log2(ranks) * link_latency)
 
 
 @formula(
@@ -348,9 +348,9 @@ def pipelined_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     """
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
     part = message_bytes / inner_ranks
-    return better(
-        2 * streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
-        2 * streamed(message_bytes, part, inner_ranks, outer_ranks),
+    return better_protocol_time(
+        2 * streaming_time(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
+        2 * streaming_time(message_bytes, part, inner_ranks, outer_ranks),
         2 * (log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency),
     )
 

@@ -8,7 +8,7 @@ from ..language.atoms import Min, less_one, ring_share
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, THAKUR
-from .protocols import low_latency, simple
+from .protocols import low_latency_time, simple_time
 from .tiers import SCALE_OUT, SCALE_UP
 
 
@@ -60,7 +60,7 @@ def simple_all_to_all_time(
     Max((half + n)*ring_share(q)/BW, alpha*less_one(q) + n*ring_share(q)/BW)
     """
     share = ring_share(ranks) / link_bandwidth
-    return simple(share * (message_bytes + half_bytes), share * message_bytes, less_one(ranks) * link_latency)
+    return simple_time(share * (message_bytes + half_bytes), share * message_bytes, less_one(ranks) * link_latency)
 
 
 @formula(
@@ -81,7 +81,7 @@ def low_latency_all_to_all_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     >>> low_latency_all_to_all_time(*symbols("n q BW alpha"))
     alpha*less_one(q) + 2*n*ring_share(q)/BW
     """
-    return low_latency(ring_share(ranks) * message_bytes / link_bandwidth, less_one(ranks) * link_latency)
+    return low_latency_time(ring_share(ranks) * message_bytes / link_bandwidth, less_one(ranks) * link_latency)
 
 
 @formula(

@@ -97,7 +97,7 @@ _KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
 
 
 @contextlib.contextmanager
-def remembered() -> Iterator[None]:
+def memoize_formulas() -> Iterator[None]:
     """While this is open, a formula of the same arguments is built once; for where many structures are built."""
     token = _KNOWN.set({})
     try:
@@ -107,11 +107,11 @@ def remembered() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[dict[str, None]]:
+def record_calls() -> Iterator[dict[str, None]]:
     """The names of the formulas that are called inside, also by other formulas; a page that is imported inside counts.
 
     >>> from ..kernels.roofline import roofline_time
-    >>> with recorded() as names:
+    >>> with record_calls() as names:
     ...     _ = roofline_time(1, 2, 3, 4)
     >>> list(names)
     ['roofline_time', 'work_time', 'traffic_time']

@@ -27,7 +27,7 @@ def zero_bubble_holds(micro_batches: int, in_flight: int) -> bool:
     return micro_batches >= in_flight
 
 
-def beyond(count: Any, limit: Any) -> Any:
+def excess(count: Any, limit: Any) -> Any:
     """What a positive count has beyond a limit, max(count - limit, 0), so written that its directions are proved."""
     return count * complement(Min(1, limit / count))
 
@@ -67,7 +67,7 @@ def zero_bubble_time(
     Max(8*f + 8*g + 8*i, 8*f + 8*g + 11*i, 11*f + 5*g + 11*i)
     """
     f, i, g, m = forward_time, input_gradient_time, weight_gradient_time, micro_batches
-    late, more = beyond(m, in_flight), m + bubble(stages, sympy.S.One)
+    late, more = excess(m, in_flight), m + bubble(stages, sympy.S.One)
     return Max(
         m * (f + i + g),
         (stages + late) * f + more * i + m * g,
@@ -228,7 +228,7 @@ def zero_bubble_h1_idle_time(
     >>> zero_bubble_h1_idle_time(3, 2, 1, 4), zero_bubble_h1_idle_time(1, 1, 1, 4)
     (12, 3)
     """
-    reach = forward_time + beyond(input_gradient_time, weight_gradient_time)
+    reach = forward_time + excess(input_gradient_time, weight_gradient_time)
     return bubble(stages, sympy.S.One) * Max(input_gradient_time, reach)
 
 
@@ -254,8 +254,8 @@ def zero_bubble_h2_idle_time(
     >>> zero_bubble_h2_idle_time(1, 1, 1, 4), zero_bubble_h2_idle_time(3, 2, 1, 4), zero_bubble_h2_idle_time(1, 2, 2, 4)
     (0, 9, 3)
     """
-    before = beyond(input_gradient_time, forward_time)
-    after = beyond(forward_time + input_gradient_time, 2 * weight_gradient_time)
+    before = excess(input_gradient_time, forward_time)
+    after = excess(forward_time + input_gradient_time, 2 * weight_gradient_time)
     return bubble(stages, sympy.S.One) * Max(before, after)
 
 

@@ -13,7 +13,7 @@ import sympy
 import symperf as sf
 import symperf.serve
 from symperf.calibration import forms as calibration
-from symperf.formulas.language.formula import REGISTRY, recorded
+from symperf.formulas.language.formula import REGISTRY, record_calls
 from symperf.formulas.language.symbols import context
 from symperf.formulas.registry import load
 from symperf.infer import build as inference
@@ -88,7 +88,7 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 def reached() -> set[str]:
     """Names of the formulas that the representative predictions call; those that others call are among them."""
     load()  # first, as importing a page calls the formulas that others are composed of
-    with recorded() as names:
+    with record_calls() as names:
         for model, system, stated in STEPS:
             _built(_structure(model, system, stated))
         for model, system, stack, plan in INFERENCES:

@@ -26,7 +26,7 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
-from ...formulas.parallel.zero_bubble import beyond
+from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import expert_shard_groups, shard_groups
@@ -120,7 +120,7 @@ def stage_activations(structure: Structure, held: Any, share: Callable[[Any], An
     for count, kind in _kinds(structure):
         again = num_recomputed_layers if count == num_layers else num_recomputed_layers * (count / num_layers)
         total += saved.stage_activation_bytes(layer_activations(structure, kind), again, 1, held)
-        total += saved.stage_activation_bytes(layer_activations(plain, kind), beyond(dealt(count), again), 1, held)
+        total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(dealt(count), again), 1, held)
     return total
 
 

@@ -15,7 +15,7 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
-from ...formulas.memory.offload import remaining
+from ...formulas.memory.offload import remaining_share
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -30,7 +30,7 @@ PARTS = {
 
 def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
     """What stays on the device of a class of memory."""
-    return remaining(PARTS[what]) * size if what in structure.offload else size
+    return remaining_share(PARTS[what]) * size if what in structure.offload else size
 
 
 def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:

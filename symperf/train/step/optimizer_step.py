@@ -25,7 +25,7 @@ from ...formulas.language.symbols import (
     weight_bytes,
 )
 from ...formulas.memory import offload as host
-from ...formulas.memory.offload import remaining
+from ...formulas.memory.offload import remaining_share
 from ...operations.groups import Group, expert_shard_groups, shard_groups
 from ...operations.schedule import Demand, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
@@ -80,12 +80,12 @@ class Update:
             return self.muon()
         if "optimizer" not in self.structure.offload:
             return self.element_wise(updated)
-        own, other = remaining(offloaded_optimizer) * updated, offloaded_optimizer * updated
+        own, other = remaining_share(offloaded_optimizer) * updated, offloaded_optimizer * updated
         traffic = opt.adam_bytes(other, weight_bytes, gradient_bytes, optimizer_bytes)
         on_host = Op("optimizer/host", host.host_update_time(traffic), Demand(opt.adam_flops(other)))
         back = other * weight_bytes
         if "weights" in self.structure.offload:
-            back *= remaining(offloaded_weights)
+            back *= remaining_share(offloaded_weights)
         beside = Overlap(on_host, host_transfer("offload/updated", back), overlap_offload)
         return Overlap(beside, self.element_wise(own), sympy.S.One)
 
@@ -123,7 +123,7 @@ class Update:
             return None
         message = offloaded_weights * self.step.layer_weights * weight_bytes
         if "optimizer" in self.structure.offload:
-            message *= remaining(offloaded_optimizer)
+            message *= remaining_share(offloaded_optimizer)
         return host_transfer("offload/weights/updated", message)
 
     # --- Muon
