@@ -1,8 +1,8 @@
 """Reverse mode: from a program to the program of its derivatives, so that every back end can compute them.
 
 The rules are those of `interpret.adjoints`: `max` and `min` give the derivative of the branch that wins, the first of
-equals; `ceil_div` is differentiated as the exact quotient that it rounds; `present`, `held` and `at_least` are
-constants.
+equals; `ceil_div` is differentiated as the exact quotient that it rounds; `above_one`, `stop_gradient` and `at_least`
+are constants.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Slopes:
         emit = self.builder.emit
         operation, *args = self.builder.program.instructions[position]
         match operation:
-            case "input" | "constant" | "present" | "held" | "at_least":
+            case "input" | "constant" | "above_one" | "stop_gradient" | "at_least":
                 return
             case "add":
                 self.add(args[0], slope)

@@ -34,8 +34,8 @@ OPERATIONS = {
     "sqrt": "root({0})",
     "log2": "log2({0})",
     "ceil_div": "ceil_div({0}, {1})",
-    "present": "above({0}, 1.0)",
-    "held": "add({0}, 0.0)",
+    "above_one": "above({0}, 1.0)",
+    "stop_gradient": "add({0}, 0.0)",
     "at_least": "at_least({0}, {1})",
 }
 """Texts of the operations, as `printers.numba.TABLE`, but undefined operands of a maximum make it undefined."""

@@ -2,7 +2,7 @@
 
 Reverse mode gives the derivative of any instruction with respect to every earlier one. The derivative of `max` and
 `min` is that of the branch that wins (the first of equals); `ceil_div` is differentiated as the exact quotient it
-rounds, `present`, `held` and `at_least` as constants.
+rounds, `above_one`, `stop_gradient` and `at_least` as constants.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "divide": operator.truediv,
     "max": lambda a, b: a if a >= b else b,
     "min": lambda a, b: a if a <= b else b,
-    "present": lambda a: 1 if a > 1 else 0,
-    "held": lambda a: a,
+    "above_one": lambda a: 1 if a > 1 else 0,
+    "stop_gradient": lambda a: a,
     "at_least": lambda a, b: 1 if a >= b else 0,
 }
 
@@ -96,8 +96,8 @@ def arrays() -> Arithmetic:
             "sqrt": np.sqrt,
             "log2": np.log2,
             "ceil_div": lambda a, b: np.ceil(np.divide(a, b)),
-            "present": lambda a: np.where(np.greater(a, 1), 1.0, 0.0),
-            "held": lambda a: a,
+            "above_one": lambda a: np.where(np.greater(a, 1), 1.0, 0.0),
+            "stop_gradient": lambda a: a,
             "at_least": lambda a, b: np.where(np.greater_equal(a, b), 1.0, 0.0),
         },
         np.where,
@@ -181,7 +181,7 @@ def _partials(operation: str, args: list[Any], value: Any, arithmetic: Arithmeti
             return (1.0 / (args[0] * math.log(2.0)),)
         case "let":
             return (1.0,)
-        case "present" | "held":
+        case "above_one" | "stop_gradient":
             return (None,)
         case "at_least":
             return (None, None)

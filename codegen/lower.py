@@ -30,7 +30,7 @@ def lower(definitions: Iterable[tuple[Any, Any]], outputs: Mapping[str, Any], *,
         outputs: expressions by name.
         share: look for common factors and common terms first, which saves a fifth of the operations of a large program
             for a tenth of a second. Values may then differ in the last place from those of an output lowered alone.
-            What a `ceil_div` or a `present` reads is left as it is written.
+            What a `ceil_div` or a `above_one` reads is left as it is written.
 
     Returns:
         The program; every symbol that is not defined is an input, by its name.

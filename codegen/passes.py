@@ -132,7 +132,7 @@ def choose_order(program: Program, sizes: Mapping[str, int]) -> tuple[str, ...]:
 def strength_reduce(program: Program, axes: Sequence[str], *, exact: Iterable[str] = ()) -> Program:
     """Multiply by a reciprocal where the divisor depends on fewer axes than the quotient, or divides twice or more.
 
-    A quotient that a `ceil_div`, a `present`, a `at_least` or an exact output reads stays a true division: 525 *
+    A quotient that a `ceil_div`, a `above_one`, a `at_least` or an exact output reads stays a true division: 525 *
     (1/75) is above 7.
 
     Args:

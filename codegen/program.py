@@ -19,14 +19,14 @@ OPERATIONS: dict[str, int] = {
     "sqrt": 1,
     "log2": 1,
     "ceil_div": 2,
-    "present": 1,
-    "held": 1,
+    "above_one": 1,
+    "stop_gradient": 1,
     "at_least": 2,
 }
 """Every operation and how many operands it has. An input's argument is its name, a constant's its value; `let` is a
-named identity that common-subexpression sharing never merges, so that its adjoint can be asked for. `present` is 1
+named identity that common-subexpression sharing never merges, so that its adjoint can be asked for. `above_one` is 1
 where its operand is above 1, `at_least` where the first operand is not below the second, and both are 0 elsewhere;
-`held` is its operand, and has no derivative."""
+`stop_gradient` is its operand, and has no derivative."""
 
 JUMPS = frozenset({"ceil_div", "present", "at_least"})
 """Operations whose value jumps: a rounding of what they read can change it by a whole step."""

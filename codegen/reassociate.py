@@ -39,7 +39,7 @@ def reassociate(
     Args:
         program: the program, without lets (`prune` gives one).
         axes: names of the inputs that loops run over; their order is of no importance.
-        exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `present`
+        exact: outputs that must not change by a bit, such as those compared with zero. What a `ceil_div`, a `above_one`
             or a `at_least` reads is never changed.
         nonnegative: no input is below zero, so that a factor can be taken out of a maximum or minimum. That changes no
             bit.
@@ -199,7 +199,7 @@ class _Reassociation:
             elif operation == "max":
                 known = any(self.signs[o] for o in operands)
             else:
-                known = operation in ("present", "at_least") or (
+                known = operation in ("above_one", "at_least") or (
                     operation not in ("subtract", "log2") and all(self.signs[o] for o in operands)
                 )
             self.signs.append(known)

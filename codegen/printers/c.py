@@ -30,8 +30,8 @@ TABLE: dict[str, str] = {
     "sqrt": "sqrt({0})",
     "log2": "log2({0})",
     "ceil_div": "ceil({0} / {1})",
-    "present": "{0} > 1.0 ? 1.0 : 0.0",
-    "held": "{0}",
+    "above_one": "{0} > 1.0 ? 1.0 : 0.0",
+    "stop_gradient": "{0}",
     "at_least": "{0} >= {1} ? 1.0 : 0.0",
 }
 FORM = "const double {} = {};"

@@ -22,8 +22,8 @@ TABLE: dict[str, str] = {
     "sqrt": "Math.sqrt({0})",
     "log2": "Math.log2({0})",
     "ceil_div": "Math.ceil({0} / {1})",
-    "present": "{0} > 1 ? 1 : 0",
-    "held": "{0}",
+    "above_one": "{0} > 1 ? 1 : 0",
+    "stop_gradient": "{0}",
     "at_least": "{0} >= {1} ? 1 : 0",
 }
 

@@ -35,8 +35,8 @@ TABLE: dict[str, str] = {
     "sqrt": "root({0})",
     "log2": "log2({0})",
     "ceil_div": "ceil_div({0}, {1})",
-    "present": "above({0}, 1.0)",
-    "held": "({0} + 0.0)",
+    "above_one": "above({0}, 1.0)",
+    "stop_gradient": "({0} + 0.0)",
     "at_least": "at_least({0}, {1})",
 }
 """Each names a function of `intrinsics`. Maxima and minima pick the second operand where they are undecided, as the

@@ -16,8 +16,8 @@ TABLE: dict[str, str] = {
     "sqrt": "sqrt({0})",
     "log2": "log2({0})",
     "ceil_div": "float(ceil({0} / {1}))",
-    "present": "1.0 if {0} > 1.0 else 0.0",
-    "held": "{0}",
+    "above_one": "1.0 if {0} > 1.0 else 0.0",
+    "stop_gradient": "{0}",
     "at_least": "1.0 if {0} >= {1} else 0.0",
 }
 

@@ -6,7 +6,7 @@ measured curves call for (`simple_`, `low_latency_`, see `protocols`) and the be
 is what costs use. Bandwidths are per device and direction, and both directions work at once. Every collective of one
 rank costs exactly nothing. Sizes are bytes, bandwidths bytes per second, latencies and results seconds.
 
-Imports `language`, `sources`.
+The room may import `language` and `sources`.
 """
 
 from .all_reduce import (
@@ -33,12 +33,7 @@ from .all_to_all import (
     simple_all_to_all_time,
 )
 from .broadcast import (
-    broadcast_time,
-    hierarchical_broadcast_time,
-    low_latency_broadcast_time,
     ring_broadcast_time,
-    scale_up_broadcast_time,
-    simple_broadcast_time,
     tree_broadcast_time,
 )
 from .call_overhead import called_collective_time, started_collective_time
@@ -84,7 +79,6 @@ __all__ = [
     "all_reduce_lower_bound_time",
     "all_reduce_time",
     "all_to_all_time",
-    "broadcast_time",
     "called_collective_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",
@@ -96,7 +90,6 @@ __all__ = [
     "hierarchical_all_gather_time",
     "hierarchical_all_reduce_time",
     "hierarchical_all_to_all_time",
-    "hierarchical_broadcast_time",
     "hierarchical_reduce_scatter_time",
     "in_network_all_gather_time",
     "in_network_all_reduce_time",
@@ -105,7 +98,6 @@ __all__ = [
     "low_latency_all_gather_time",
     "low_latency_all_reduce_time",
     "low_latency_all_to_all_time",
-    "low_latency_broadcast_time",
     "multimem_all_reduce_time",
     "one_shot_all_reduce_time",
     "outer_ranks_of",
@@ -124,7 +116,6 @@ __all__ = [
     "scale_up_all_gather_time",
     "scale_up_all_reduce_time",
     "scale_up_all_to_all_time",
-    "scale_up_broadcast_time",
     "scale_up_multimem_all_reduce_time",
     "scale_up_reduce_scatter_time",
     "scale_up_send_time",
@@ -133,7 +124,6 @@ __all__ = [
     "simple_all_gather_time",
     "simple_all_reduce_time",
     "simple_all_to_all_time",
-    "simple_broadcast_time",
     "started_collective_time",
     "tree_all_reduce_time",
     "tree_broadcast_time",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, Min, less_one, log2, present, ring_share
+from ..language.atoms import Max, Min, above_one, less_one, log2, ring_share
 from ..language.dimension import BYTE, SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, SANDERS, THAKUR
 from .gather import all_gather_time, reduce_scatter_time
-from .protocols import better, low_latency, simple
-from .tiers import SCALE_OUT, SCALE_UP, streamed
+from .protocols import better_protocol_time, low_latency_time, simple_time
+from .tiers import SCALE_OUT, SCALE_UP, streaming_time
 
 
 @formula(
@@ -28,6 +28,9 @@ def ring_all_reduce_time(
     Assumes: q equal parts; each rank sends and receives at once; adding is hidden behind the transfer.
 
     Source: Patarasuk and Yuan 2009: a reduce-scatter and an all-gather, each q - 1 steps of n / q bytes.
+
+    Reference only: the literature's form, which no prediction needs: `all_reduce_time` moves the same bytes in no more
+    hops.
 
     >>> from sympy import symbols
     >>> ring_all_reduce_time(*symbols("n q BW alpha half"))
@@ -53,11 +56,14 @@ def tree_all_reduce_time(
     Source: Sanders, Speck and Traff 2009, reduction and broadcast, in the limit of small pieces that stream, where each
     hop delays the first piece once.
 
+    Reference only: the literature's form, which no prediction needs: `all_reduce_time` makes the same hops with no more
+    bytes.
+
     >>> from sympy import symbols
     >>> tree_all_reduce_time(*symbols("n q BW alpha half"))
-    2*alpha*log2(q) + 2*(half + n)*present(q)/BW
+    2*alpha*log2(q) + 2*(half + n)*above_one(q)/BW
     """
-    return 2 * present(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * log2(ranks) * link_latency
+    return 2 * above_one(ranks) * (message_bytes + half_bytes) / link_bandwidth + 2 * log2(ranks) * link_latency
 
 
 @formula(
@@ -85,7 +91,7 @@ def simple_all_reduce_time(
     Max(2*(half + n)*ring_share(q)/BW, 2*alpha*log2(q) + 2*n*ring_share(q)/BW)
     """
     share = 2 * ring_share(ranks) / link_bandwidth
-    return simple(share * (message_bytes + half_bytes), share * message_bytes, 2 * log2(ranks) * link_latency)
+    return simple_time(share * (message_bytes + half_bytes), share * message_bytes, 2 * log2(ranks) * link_latency)
 
 
 @formula(
@@ -107,7 +113,7 @@ def low_latency_all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     >>> low_latency_all_reduce_time(*symbols("n q BW alpha"))
     2*alpha*log2(q) + 4*n*ring_share(q)/BW
     """
-    return low_latency(2 * ring_share(ranks) * message_bytes / link_bandwidth, 2 * log2(ranks) * link_latency)
+    return low_latency_time(2 * ring_share(ranks) * message_bytes / link_bandwidth, 2 * log2(ranks) * link_latency)
 
 
 @formula(
@@ -149,6 +155,8 @@ def ring_tree_crossover_bytes(ranks: Any, link_bandwidth: Any, link_latency: Any
 
     Source: derivation: the tree sends 2 (n + half) / q more bytes, the ring makes 2 (q - 1 - log2(q)) more hops.
 
+    Reference only: for comparing the literature's forms; a prediction takes the better protocol, `all_reduce_time`.
+
     >>> from sympy import symbols
     >>> ring_tree_crossover_bytes(*symbols("q BW alpha"))
     BW*alpha*q*(less_one(q) - log2(q))
@@ -170,6 +178,8 @@ def all_reduce_lower_bound_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     Assumes: nothing adds inside the network; one link of `link_bandwidth` a rank and direction.
 
     Source: Patarasuk and Yuan 2009, lower bound: some rank must send 2 (q-1)/q n bytes.
+
+    Reference only: a bound, to which tests hold every form of an all-reduce.
 
     >>> from sympy import symbols
     >>> all_reduce_lower_bound_time(*symbols("n q BW"))
@@ -252,17 +262,20 @@ def flat_ring_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
 
     Source: derivation: a ring sends 2 (q-1)/q of its bytes over every link (Patarasuk and Yuan 2009).
 
+    Reference only: rings that ignore the tiers, for comparison; a prediction takes `group_all_reduce_time`, never
+    slower.
+
     >>> from sympy import symbols
     >>> flat_ring_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
-    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(less_one(q_o) + present(q_o)*present(q_u)) +
+    2*q_o*scale_up_latency*less_one(q_u) + 2*scale_out_latency*(above_one(q_o)*above_one(q_u) + less_one(q_o)) +
     2*ring_share(q_o*q_u)*Max((n/q_u +
-    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
-    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency))
     """
     (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
-    inside = present(inner_ranks) * (message_bytes + up_half) / up
-    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
-    crossings = less_one(outer_ranks) + present(inner_ranks) * present(outer_ranks)
+    inside = above_one(inner_ranks) * (message_bytes + up_half) / up
+    between = above_one(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    crossings = less_one(outer_ranks) + above_one(inner_ranks) * above_one(outer_ranks)
     hops = outer_ranks * less_one(inner_ranks) * up_latency + crossings * out_latency
     return 2 * ring_share(inner_ranks * outer_ranks) * Max(inside, between) + 2 * hops
 
@@ -286,15 +299,18 @@ def flat_tree_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
 
     Source: derivation: a double tree sends its bytes up and down every link once (Sanders, Speck and Traff 2009).
 
+    Reference only: trees that ignore the tiers, for comparison; a prediction takes `group_all_reduce_time`, never
+    slower.
+
     >>> from sympy import symbols
     >>> flat_tree_all_reduce_time(*symbols("n q_u q_o"))  # doctest: +NORMALIZE_WHITESPACE
     2*scale_out_latency*log2(q_o) + 2*scale_up_latency*log2(q_u) + 2*Max((n/q_u +
-    scale_out_half_bytes)*present(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
-    scale_up_half_bytes)*present(q_u)/(scale_up_bandwidth*scale_up_efficiency))
+    scale_out_half_bytes)*above_one(q_o)/(scale_out_bandwidth*scale_out_efficiency), (n +
+    scale_up_half_bytes)*above_one(q_u)/(scale_up_bandwidth*scale_up_efficiency))
     """
     (up, up_latency, up_half), (out, out_latency, out_half) = SCALE_UP, SCALE_OUT
-    inside = present(inner_ranks) * (message_bytes + up_half) / up
-    between = present(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
+    inside = above_one(inner_ranks) * (message_bytes + up_half) / up
+    between = above_one(outer_ranks) * (message_bytes / inner_ranks + out_half) / out
     return 2 * (Max(inside, between) + log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency)
 
 
@@ -332,9 +348,9 @@ def pipelined_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     """
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
     part = message_bytes / inner_ranks
-    return better(
-        2 * streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
-        2 * streamed(message_bytes, part, inner_ranks, outer_ranks),
+    return better_protocol_time(
+        2 * streaming_time(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
+        2 * streaming_time(message_bytes, part, inner_ranks, outer_ranks),
         2 * (log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency),
     )
 

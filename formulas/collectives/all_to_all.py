@@ -8,7 +8,7 @@ from ..language.atoms import Min, less_one, ring_share
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, THAKUR
-from .protocols import low_latency, simple
+from .protocols import low_latency_time, simple_time
 from .tiers import SCALE_OUT, SCALE_UP
 
 
@@ -28,6 +28,8 @@ def pairwise_all_to_all_time(
     that does not block.
 
     Source: Thakur et al. 2005, all-to-all by pairwise exchange, q - 1 steps of n / q bytes.
+
+    Reference only: the literature's form; a prediction takes `all_to_all_time`, never slower.
 
     >>> from sympy import symbols
     >>> pairwise_all_to_all_time(*symbols("n q BW alpha half"))
@@ -58,7 +60,7 @@ def simple_all_to_all_time(
     Max((half + n)*ring_share(q)/BW, alpha*less_one(q) + n*ring_share(q)/BW)
     """
     share = ring_share(ranks) / link_bandwidth
-    return simple(share * (message_bytes + half_bytes), share * message_bytes, less_one(ranks) * link_latency)
+    return simple_time(share * (message_bytes + half_bytes), share * message_bytes, less_one(ranks) * link_latency)
 
 
 @formula(
@@ -79,7 +81,7 @@ def low_latency_all_to_all_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     >>> low_latency_all_to_all_time(*symbols("n q BW alpha"))
     alpha*less_one(q) + 2*n*ring_share(q)/BW
     """
-    return low_latency(ring_share(ranks) * message_bytes / link_bandwidth, less_one(ranks) * link_latency)
+    return low_latency_time(ring_share(ranks) * message_bytes / link_bandwidth, less_one(ranks) * link_latency)
 
 
 @formula(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, present
+from ..language.atoms import Max, above_one
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..language.symbols import collective_latency
@@ -29,11 +29,11 @@ def started_collective_time(collective_time: Any, ranks: Any, start_time: Any) -
 
     >>> from sympy import symbols
     >>> started_collective_time(*symbols("T q", positive=True), symbols("T_0", positive=True))
-    T + T_0*present(q)
+    T + T_0*above_one(q)
     >>> started_collective_time(0, 1, 5)
     0
     """
-    return collective_time + present(ranks) * start_time
+    return collective_time + above_one(ranks) * start_time
 
 
 @formula(
@@ -57,4 +57,4 @@ def called_collective_time(collective_time: Any, ranks: Any) -> Any:
     >>> called_collective_time(0, 1)
     0
     """
-    return Max(collective_time, present(ranks) * collective_latency)
+    return Max(collective_time, above_one(ranks) * collective_latency)

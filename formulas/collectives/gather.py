@@ -8,7 +8,7 @@ from ..language.atoms import Min, less_one, log2, ring_share
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import HU, JEAUGEY, PATARASUK, THAKUR
-from .protocols import low_latency, simple
+from .protocols import low_latency_time, simple_time
 from .tiers import SCALE_OUT, SCALE_UP
 
 
@@ -27,6 +27,8 @@ def ring_all_gather_time(
     Assumes: `message_bytes` is the gathered size; equal parts; one ring, each rank sending and receiving at once.
 
     Source: Thakur et al. 2005, all-gather by a ring: q - 1 steps of n / q bytes.
+
+    Reference only: the literature's form; a prediction takes `all_gather_time`, never slower.
 
     >>> from sympy import symbols
     >>> ring_all_gather_time(*symbols("n q BW alpha half"))
@@ -50,6 +52,8 @@ def ring_reduce_scatter_time(
     Assumes: `message_bytes` is the size before scattering; equal parts; adding is hidden behind the transfer.
 
     Source: Patarasuk and Yuan 2009: the first half of the ring all-reduce.
+
+    Reference only: the literature's form; a prediction takes `reduce_scatter_time`, never slower.
 
     >>> from sympy import symbols
     >>> ring_reduce_scatter_time(*symbols("n q BW alpha half"))
@@ -81,7 +85,7 @@ def simple_all_gather_time(
     Max((half + n)*ring_share(q)/BW, alpha*log2(q) + n*ring_share(q)/BW)
     """
     share = ring_share(ranks) / link_bandwidth
-    return simple(share * (message_bytes + half_bytes), share * message_bytes, log2(ranks) * link_latency)
+    return simple_time(share * (message_bytes + half_bytes), share * message_bytes, log2(ranks) * link_latency)
 
 
 @formula(
@@ -103,7 +107,7 @@ def low_latency_all_gather_time(message_bytes: Any, ranks: Any, link_bandwidth: 
     >>> low_latency_all_gather_time(*symbols("n q BW alpha"))
     alpha*log2(q) + 2*n*ring_share(q)/BW
     """
-    return low_latency(ring_share(ranks) * message_bytes / link_bandwidth, log2(ranks) * link_latency)
+    return low_latency_time(ring_share(ranks) * message_bytes / link_bandwidth, log2(ranks) * link_latency)
 
 
 @formula(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import present, ring_share
+from ..language.atoms import above_one, ring_share
 from ..language.dimension import BANDWIDTH, SECOND
 from ..language.formula import formula
 from ..sources import KLENK, NCCL_TESTS, SHARP
@@ -39,12 +39,14 @@ def in_network_all_reduce_time(
     Source: Graham et al. 2016 section 3: a rank sends its n bytes once and receives n. The bus bandwidth of large
     messages is 2 (q-1)/q eta_s BW, up to twice the link's rate.
 
+    Reference only: reductions of switches beyond a scale-up domain, which no system of the catalogue describes.
+
     >>> from sympy import symbols
     >>> in_network_all_reduce_time(*symbols("n q BW alpha half eta"))
-    (2*alpha + (half + n)/(BW*eta))*present(q)
+    (2*alpha + (half + n)/(BW*eta))*above_one(q)
     """
     moved = (message_bytes + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + 2 * link_latency)
+    return above_one(ranks) * (moved + 2 * link_latency)
 
 
 @formula(
@@ -78,7 +80,7 @@ def multimem_all_reduce_time(
     9*n/(8*BW)
     """
     moved = (message_bytes + message_bytes / ranks + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + 2 * link_latency)
+    return above_one(ranks) * (moved + 2 * link_latency)
 
 
 @formula(
@@ -124,12 +126,14 @@ def in_network_reduce_scatter_time(
     Source: derivation after Klenk et al. 2020 section 3: the first half of `multimem_all_reduce_time`: a link sends n
     and receives n / q.
 
+    Reference only: a half of `multimem_all_reduce_time`; a prediction has sums in switches for all-reduces alone.
+
     >>> from sympy import symbols
     >>> in_network_reduce_scatter_time(*symbols("n q BW alpha half eta"))
-    (alpha + (half + n)/(BW*eta))*present(q)
+    (alpha + (half + n)/(BW*eta))*above_one(q)
     """
     moved = (message_bytes + half_bytes) / (switch_efficiency * link_bandwidth)
-    return present(ranks) * (moved + link_latency)
+    return above_one(ranks) * (moved + link_latency)
 
 
 @formula(
@@ -153,6 +157,8 @@ def in_network_all_gather_time(
 
     Source: derivation after Klenk et al. 2020 section 3: the second half of `multimem_all_reduce_time`: a link sends
     n / q and receives n.
+
+    Reference only: a half of `multimem_all_reduce_time`; a prediction has sums in switches for all-reduces alone.
 
     >>> from sympy import symbols
     >>> in_network_all_gather_time(symbols("n"), 1, *symbols("BW alpha half eta"))
@@ -178,6 +184,8 @@ def all_reduce_bus_bandwidth(message_bytes: Any, ranks: Any, collective_time: An
     add; with switches that add it may exceed that.
 
     Source: NCCL tests, performance, all-reduce.
+
+    Reference only: the figure that benchmarks of collectives report, for comparing it with a time.
 
     >>> all_reduce_bus_bandwidth(8, 8, 1)
     14

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Min, ceil_div, less_one, present, ring_share
+from ..language.atoms import Min, above_one, ceil_div, less_one, ring_share
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..language.symbols import own_limit_bytes, peer_efficiency, peer_latency, scale_up_bandwidth
@@ -32,9 +32,9 @@ def one_shot_all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any
 
     >>> from sympy import symbols
     >>> one_shot_all_reduce_time(*symbols("n q BW alpha"))
-    alpha*present(q) + n*less_one(q)/BW
+    alpha*above_one(q) + n*less_one(q)/BW
     """
-    return present(ranks) * link_latency + less_one(ranks) * message_bytes / link_bandwidth
+    return above_one(ranks) * link_latency + less_one(ranks) * message_bytes / link_bandwidth
 
 
 @formula(
@@ -54,9 +54,9 @@ def two_shot_all_reduce_time(message_bytes: Any, ranks: Any, link_bandwidth: Any
 
     >>> from sympy import symbols
     >>> two_shot_all_reduce_time(*symbols("n q BW alpha"))
-    2*alpha*present(q) + 2*n*ring_share(q)/BW
+    2*alpha*above_one(q) + 2*n*ring_share(q)/BW
     """
-    return 2 * (present(ranks) * link_latency + ring_share(ranks) * message_bytes / link_bandwidth)
+    return 2 * (above_one(ranks) * link_latency + ring_share(ranks) * message_bytes / link_bandwidth)
 
 
 @formula(
@@ -76,8 +76,8 @@ def peer_all_reduce_time(message_bytes: Any, ranks: Any) -> Any:
 
     >>> from sympy import symbols
     >>> peer_all_reduce_time(*symbols("n q"))  # doctest: +NORMALIZE_WHITESPACE
-    Min(n*less_one(q)/(peer_efficiency*scale_up_bandwidth) + peer_latency*present(q),
-    2*n*ring_share(q)/(peer_efficiency*scale_up_bandwidth) + 2*peer_latency*present(q))
+    Min(n*less_one(q)/(peer_efficiency*scale_up_bandwidth) + peer_latency*above_one(q),
+    2*n*ring_share(q)/(peer_efficiency*scale_up_bandwidth) + 2*peer_latency*above_one(q))
     """
     link = scale_up_bandwidth * peer_efficiency
     return Min(
@@ -110,5 +110,5 @@ def own_all_reduce_time(collective_time: Any, message_bytes: Any, inner_ranks: A
     True
     """
     own = peer_all_reduce_time(message_bytes, inner_ranks)
-    left = present(outer_ranks) + present(ceil_div(message_bytes, own_limit_bytes))
+    left = above_one(outer_ranks) + above_one(ceil_div(message_bytes, own_limit_bytes))
     return Min(collective_time, own + left * collective_time)

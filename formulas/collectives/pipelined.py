@@ -9,8 +9,8 @@ from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import THAKUR
 from .gather import hierarchical_all_gather_time, hierarchical_reduce_scatter_time
-from .protocols import better
-from .tiers import SCALE_OUT, SCALE_UP, streamed
+from .protocols import better_protocol_time
+from .tiers import SCALE_OUT, SCALE_UP, streaming_time
 
 
 @formula(
@@ -37,9 +37,9 @@ def pipelined_all_gather_time(message_bytes: Any, inner_ranks: Any, outer_ranks:
     """
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
     part = message_bytes / inner_ranks
-    return better(
-        streamed(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
-        streamed(message_bytes, part, inner_ranks, outer_ranks),
+    return better_protocol_time(
+        streaming_time(message_bytes + up_half, part + out_half, inner_ranks, outer_ranks),
+        streaming_time(message_bytes, part, inner_ranks, outer_ranks),
         log2(inner_ranks) * up_latency + log2(outer_ranks) * out_latency,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..language.atoms import Max, Min
 
 
-def simple(started: Any, moved: Any, hops: Any) -> Any:
+def simple_time(started: Any, moved: Any, hops: Any) -> Any:
     """Time of the plain protocol: the greater of the transfer with its start-up and the transfer with its hops.
 
     Args:
@@ -24,11 +24,11 @@ def simple(started: Any, moved: Any, hops: Any) -> Any:
     return Max(started, moved + hops)
 
 
-def low_latency(moved: Any, hops: Any) -> Any:
+def low_latency_time(moved: Any, hops: Any) -> Any:
     """Time of the low-latency protocol: twice the bytes, half of them flags, and the hops."""
     return 2 * moved + hops
 
 
-def better(started: Any, moved: Any, hops: Any) -> Any:
-    """Time of the better protocol; arguments as of `simple`."""
-    return Min(simple(started, moved, hops), low_latency(moved, hops))
+def better_protocol_time(started: Any, moved: Any, hops: Any) -> Any:
+    """Time of the better protocol; arguments as of `simple_time`."""
+    return Min(simple_time(started, moved, hops), low_latency_time(moved, hops))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, present
+from ..language.atoms import Max, above_one
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import HOCKNEY, NARAYANAN
@@ -74,10 +74,10 @@ def group_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
 
     >>> from sympy import symbols
     >>> group_send_time(*symbols("n q r"))  # doctest: +NORMALIZE_WHITESPACE
-    Max((n/(scale_out_bandwidth*scale_out_efficiency) + scale_out_latency)*present(ceil_div(q, ceil_div(scale_up_size,
-    r))), (n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency)*present(q))
+    Max((n/(scale_out_bandwidth*scale_out_efficiency) + scale_out_latency)*above_one(ceil_div(q, ceil_div(scale_up_size,
+    r))), (n/(scale_up_bandwidth*scale_up_efficiency) + scale_up_latency)*above_one(q))
     """
     return Max(
-        present(ranks) * send_time(message_bytes, *SCALE_UP[:2], 0),
-        present(outer_ranks_of(ranks, stride)) * send_time(message_bytes, *SCALE_OUT[:2], 0),
+        above_one(ranks) * send_time(message_bytes, *SCALE_UP[:2], 0),
+        above_one(outer_ranks_of(ranks, stride)) * send_time(message_bytes, *SCALE_OUT[:2], 0),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Min, present
+from ..language.atoms import Min, above_one
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..language.symbols import switch_efficiency
@@ -64,4 +64,4 @@ def group_switched_all_reduce_time(message_bytes: Any, inner_ranks: Any, outer_r
     """
     group = group_all_reduce_time(message_bytes, inner_ranks, outer_ranks)
     switch = scale_up_multimem_all_reduce_time(message_bytes, inner_ranks, switch_efficiency)
-    return Min(group, switch + present(outer_ranks) * group)
+    return Min(group, switch + above_one(outer_ranks) * group)

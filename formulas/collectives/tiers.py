@@ -27,7 +27,7 @@ SCALE_OUT = (scale_out_bandwidth * scale_out_efficiency, scale_out_latency, scal
 """The same between domains, as seen by one device: its share of the domain's adapters."""
 
 
-def streamed(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
+def streaming_time(up_bytes: Any, out_bytes: Any, inner_ranks: Any, outer_ranks: Any) -> Any:
     """Time of the slower tier, when the pieces of an all-gather or reduce-scatter stream through both, one way."""
     inside, between = ring_share(inner_ranks) * up_bytes, ring_share(outer_ranks) * out_bytes
     return Max(inside / SCALE_UP[0], between / SCALE_OUT[0])

@@ -1,4 +1,4 @@
-"""Generation and serving: decode steps, caches, queues, speculation, disaggregation.
+"""Generation: attention over a growing cache, states, speculation, and serving as queues of requests.
 
-Imports `kernels`, `language`, `mathematics`, `sources`.
+May import `kernels`, `mathematics`, `language` and `sources`.
 """

@@ -82,8 +82,10 @@ def product_ridge_batch(columns: Any, inner: Any) -> Any:
     Source: derivation from the roofline (Williams et al. 2009).
 
     >>> from sympy import symbols
-    >>> product_ridge_batch(*symbols("n k", positive=True)).has(activation_bytes, operand_bytes)
-    True
+    >>> product_ridge_batch(*symbols("n k", positive=True))  # doctest: +NORMALIZE_WHITESPACE
+    matrix_efficiency*matrix_rate*weight_bytes/(2*flop*memory_bandwidth*memory_efficiency*Max(1.0e-250,
+    complement(Min(1, matrix_efficiency*matrix_rate*(activation_bytes/k +
+    operand_bytes/n)/(2*flop*memory_bandwidth*memory_efficiency)))))
     """
     moved = operand_bytes / columns + activation_bytes / inner
     return ridge_batch() / _left(moved * _multiplies_per_byte(matrix_rate, matrix_efficiency))

@@ -95,8 +95,11 @@ def chunked_attention_time(
     Source: `flash_flops` and `chunk_attention_bytes` of each chunk, summed.
 
     >>> from sympy import symbols
-    >>> chunked_attention_time(*symbols("g s K a k d w v", positive=True)).has(statistic_bytes)
-    True
+    >>> chunked_attention_time(*symbols("g s K a k d w v", positive=True))  # doctest: +NORMALIZE_WHITESPACE
+    gap_latency*complement(graph_removal) + launch_latency + max_sum(K, 0, 2*a*d*flop*g*s*(1 +
+    s/K)/(K*attention_efficiency*attention_rate), 4*a*d*flop*g*s**2/(K**2*attention_efficiency*attention_rate),
+    (2*a*d*g*s*w/K + a*g*s*statistic_bytes/K + 2*d*g*k*s*v/K)/(memory_bandwidth*memory_efficiency),
+    2*d*g*k*s*v/(K*memory_bandwidth*memory_efficiency))/K
     """
     piece = prompt / chunks
     pair = 4 * heads * head_dim * groups * flop / (attention_rate * attention_efficiency)

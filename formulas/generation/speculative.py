@@ -69,4 +69,4 @@ def speculative_speedup(acceptance: Any, draft_length: Any, draft_time: Any, ver
     >>> speculative_speedup(Rational(1, 2), 1, Rational(1, 4), 1, 1)
     6/5
     """
-    return geometric_sum(acceptance, draft_length) * decode_time / (draft_length * draft_time + verify_time)
+    return decode_time / speculative_token_time(acceptance, draft_length, draft_time, verify_time)

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from ..kernels.thin_matmul import kernel_start_time
-from ..language.atoms import Atom, Max, Min, ceil_div, held
+from ..language.atoms import Atom, Max, Min, ceil_div, stop_gradient
 from ..language.dimension import ONE, SECOND, Dimension, DimensionError, alike
 from ..language.formula import formula
 from ..language.symbols import compute_units, memory_bandwidth, memory_efficiency
@@ -52,7 +52,7 @@ class least_sum(Atom):  # noqa: N801
             Min(*(ceil_div(Max(0, high - low), Max(slope - other, FLAT)) for low, slope in first))
             for high, other in second
         ]
-        before = held(Max(0, Min(count, Max(*passed) - start)))
+        before = stop_gradient(Max(0, Min(count, Max(*passed) - start)))
         return max_sum(before, start, a, b, c, d) + max_sum(count - before, start + before, e, f, g, h)
 
     def dimension(self, parts: list[Dimension]) -> Dimension:
@@ -136,8 +136,11 @@ def split_attention_time(
     Source: Flash-Decoding (Dao et al. 2023), with `decode_attention_time` for each way.
 
     >>> from sympy import symbols
-    >>> split_attention_time(*symbols("l W Q_0 T_k T_w n Q_p T", positive=True)).has(symbols("T", positive=True))
-    True
+    >>> split_attention_time(*symbols("l W Q_0 T_k T_w n Q_p T", positive=True))  # doctest: +NORMALIZE_WHITESPACE
+    gap_latency*complement(graph_removal) + launch_latency + least_sum(1, l, 0,
+    W*n/(attention_efficiency*attention_rate), Q_0*n/(memory_bandwidth*memory_efficiency), T_w, T,
+    W/(attention_efficiency*attention_rate), Q_0/(memory_bandwidth*memory_efficiency) +
+    Q_p/(memory_bandwidth*memory_efficiency) + T, T_k)
     """
     lines = _ways(work_flops, own_bytes, key_time, whole_key_time, context_splits, parts_bytes, combine_time)
     return least_sum(1, context, *lines) + kernel_start_time()
@@ -169,8 +172,11 @@ def split_generation_time(
     Source: derivation: each step is the smaller of two maxima of lines, so `least_sum` is their sum.
 
     >>> from sympy import symbols
-    >>> split_generation_time(*symbols("n l W Q_0 T_k T_w k Q_p T", positive=True)).has(symbols("T", positive=True))
-    True
+    >>> split_generation_time(*symbols("n l W Q_0 T_k T_w k Q_p T", positive=True))  # doctest: +NORMALIZE_WHITESPACE
+    n*(gap_latency*complement(graph_removal) + launch_latency) + least_sum(n, l, 0,
+    W*k/(attention_efficiency*attention_rate), Q_0*k/(memory_bandwidth*memory_efficiency), T_w, T,
+    W/(attention_efficiency*attention_rate), Q_0/(memory_bandwidth*memory_efficiency) +
+    Q_p/(memory_bandwidth*memory_efficiency) + T, T_k)
     """
     lines = _ways(work_flops, own_bytes, key_time, whole_key_time, context_splits, parts_bytes, combine_time)
     return least_sum(steps, first_context, *lines) + steps * kernel_start_time()
@@ -203,9 +209,14 @@ def windowed_split_generation_time(
     Source: derivation, as `windowed_generation_time` and `split_generation_time`.
 
     >>> from sympy import symbols
-    >>> time = windowed_split_generation_time(*symbols("n l w W Q_0 T_k T_w k Q_p T", positive=True))
-    >>> time.has(symbols("w", positive=True))
-    True
+    >>> rest = symbols("W Q_0 T_k T_w k Q_p T", positive=True)
+    >>> windowed_split_generation_time(6, 1, 4, *rest)  # doctest: +NORMALIZE_WHITESPACE
+    6*gap_latency*complement(graph_removal) + 6*launch_latency + 2*least_sum(1, 4, 0,
+    W*k/(attention_efficiency*attention_rate), Q_0*k/(memory_bandwidth*memory_efficiency), T_w, T,
+    W/(attention_efficiency*attention_rate), Q_0/(memory_bandwidth*memory_efficiency) +
+    Q_p/(memory_bandwidth*memory_efficiency) + T, T_k) + least_sum(4, 1, 0, W*k/(attention_efficiency*attention_rate),
+    Q_0*k/(memory_bandwidth*memory_efficiency), T_w, T, W/(attention_efficiency*attention_rate),
+    Q_0/(memory_bandwidth*memory_efficiency) + Q_p/(memory_bandwidth*memory_efficiency) + T, T_k)
     """
     lines = _ways(work_flops, own_bytes, key_time, whole_key_time, context_splits, parts_bytes, combine_time)
     growing = excess(sliding_window + 1, first_context)
@@ -241,9 +252,14 @@ def chunked_split_generation_time(
     Source: derivation, as `chunked_generation_time` and `split_generation_time`.
 
     >>> from sympy import symbols
-    >>> time = chunked_split_generation_time(*symbols("n l w W Q_0 T_k T_w k Q_p T", positive=True))
-    >>> time.has(symbols("w", positive=True))
-    True
+    >>> rest = symbols("W Q_0 T_k T_w k Q_p T", positive=True)
+    >>> chunked_split_generation_time(6, 1, 4, *rest)  # doctest: +NORMALIZE_WHITESPACE
+    6*gap_latency*complement(graph_removal) + 6*launch_latency + least_sum(2, 1, 0,
+    W*k/(attention_efficiency*attention_rate), Q_0*k/(memory_bandwidth*memory_efficiency), T_w, T,
+    W/(attention_efficiency*attention_rate), Q_0/(memory_bandwidth*memory_efficiency) +
+    Q_p/(memory_bandwidth*memory_efficiency) + T, T_k) + least_sum(4, 1, 0, W*k/(attention_efficiency*attention_rate),
+    Q_0*k/(memory_bandwidth*memory_efficiency), T_w, T, W/(attention_efficiency*attention_rate),
+    Q_0/(memory_bandwidth*memory_efficiency) + Q_p/(memory_bandwidth*memory_efficiency) + T, T_k)
     """
     lines = _ways(work_flops, own_bytes, key_time, whole_key_time, context_splits, parts_bytes, combine_time)
     sums = chunk_sums(steps, first_context, sliding_window)

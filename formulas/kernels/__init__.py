@@ -1,4 +1,4 @@
-"""Kernels: matrix products, attention, scans, elementwise work, and the roofline that times them.
+"""Kernels on one device: FLOPs, bytes and the time of products, attention, scans, streams and optimizers.
 
-Imports `language`, `mathematics`, `sources`.
+May import `language`, `mathematics` and `sources`; knows nothing of networks, schedules or models.
 """

@@ -113,8 +113,8 @@ def flash_time(work_flops: Any, traffic_bytes: Any) -> Any:
     Source: Dao 2023, figures 4 to 7, report FLOPs over time against the peak.
 
     >>> from sympy import symbols
-    >>> flash_time(*symbols("W Q")).has(attention_efficiency)
-    True
+    >>> flash_time(*symbols("W Q"))
+    launch_latency + Max(Q/(memory_bandwidth*memory_efficiency), W/(attention_efficiency*matrix_rate))
     """
     return (
         Max(work_flops / (matrix_rate * attention_efficiency), traffic_bytes / (memory_bandwidth * memory_efficiency))
@@ -139,8 +139,8 @@ def flash_backward_time(work_flops: Any, traffic_bytes: Any) -> Any:
     Source: Dao 2023 section 4.1 (backward FLOPs are 2.5 times the forward's).
 
     >>> from sympy import symbols
-    >>> flash_backward_time(*symbols("W Q")).has(attention_backward_efficiency)
-    True
+    >>> flash_backward_time(*symbols("W Q"))
+    launch_latency + Max(2*Q/(memory_bandwidth*memory_efficiency), 5*W/(2*attention_backward_efficiency*matrix_rate))
     """
     return (
         Max(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, less_one, present
+from ..language.atoms import Max, above_one, less_one
 from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import activation_bytes, cast_copies, product_input_bytes
@@ -24,7 +24,7 @@ from ..sources import DEEPEP, DEEPSEEK3, MEGABLOCKS
     decreasing="element_bytes",
 )
 def is_converted(element_bytes: Any) -> Any:
-    """Whether elements travel in fewer bytes than activations have, 1 or 0: present(w_x / w).
+    """Whether elements travel in fewer bytes than activations have, 1 or 0: above_one(w_x / w).
 
     Assumes: nothing travels in a wider format.
 
@@ -33,7 +33,7 @@ def is_converted(element_bytes: Any) -> Any:
     >>> is_converted(2).subs(activation_bytes, 2), is_converted(1).subs(activation_bytes, 2)
     (0, 1)
     """
-    return present(activation_bytes / element_bytes)
+    return above_one(activation_bytes / element_bytes)
 
 
 @formula(

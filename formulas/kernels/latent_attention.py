@@ -225,6 +225,8 @@ def expanded_cache_elements(heads: Any, qk_nope_head_dim: Any, qk_rope_head_dim:
 
     Source: counted from the shapes of DeepSeek-AI 2024 (V2) equations (10) to (17).
 
+    Reference only: what the cache would hold without compression; a prediction caches `latent_cache_elements`.
+
     >>> from sympy import symbols
     >>> expanded_cache_elements(*symbols("a n d v"))
     a*(d + n + v)
@@ -288,6 +290,8 @@ def absorbed_attention_bytes(
     Assumes: a flash kernel that reads a tile of latents once for keys, values and every head.
 
     Source: counted from DeepSeek-AI 2024 (V2) section 2.1.2.
+
+    Reference only: of tokens that attend in one kernel; a decode step reads a cache that grows from step to step.
 
     >>> from sympy import symbols
     >>> absorbed_attention_bytes(*symbols("b s l a r d w"))

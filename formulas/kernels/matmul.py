@@ -115,8 +115,15 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
     Source: Kundu et al. 2024 section 3 (hierarchical roofline); tiles and splits after NVIDIA and CUTLASS.
 
     >>> from sympy import symbols
-    >>> str(tiled_matmul_time(*symbols("m n k g w Q", positive=True)))[:15]
-    'launch_latency '
+    >>> from ..language.symbols import compute_units, tile_long, tile_narrow, tile_wide
+    >>> one = dict.fromkeys((compute_units, tile_long, tile_narrow, tile_wide), 1)
+    >>> tiled_matmul_time(1, 1, 1, 1, *symbols("w Q", positive=True)).subs(one)  # doctest: +NORMALIZE_WHITESPACE
+    launch_latency + Max((2*flop/(matrix_efficiency*matrix_rate) + Max(Q,
+    2*w**(3/2)/sqrt(l2_capacity))/(memory_bandwidth*memory_efficiency))/(2*ridge_efficiency),
+    Min(Max(2*flop/(matrix_efficiency*matrix_rate), 2*w/(l2_bandwidth*l2_efficiency), Max(Q,
+    2*w**(3/2)/sqrt(l2_capacity))/(memory_bandwidth*memory_efficiency)) +
+    2*statistic_bytes/(l2_bandwidth*l2_efficiency), Max(2*flop/(matrix_efficiency*matrix_rate),
+    2*w/(l2_bandwidth*l2_efficiency), Max(Q, 2*w**(3/2)/sqrt(l2_capacity))/(memory_bandwidth*memory_efficiency))))
     """
     moved = Max(traffic_bytes, matmul_reread_bytes(rows, columns, inner, groups, element_bytes))
     device = moved / (memory_bandwidth * memory_efficiency)
@@ -140,8 +147,12 @@ def quantised_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traf
     Source: as `tiled_matmul_time`, without the L2 level.
 
     >>> from sympy import symbols
-    >>> str(quantised_matmul_time(*symbols("m n k g Q", positive=True)))[:15]
-    'launch_latency '
+    >>> from ..language.symbols import compute_units, tile_long, tile_narrow, tile_wide
+    >>> one = dict.fromkeys((compute_units, tile_long, tile_narrow, tile_wide), 1)
+    >>> quantised_matmul_time(1, 2, 3, 1, symbols("Q")).subs(one)  # doctest: +NORMALIZE_WHITESPACE
+    launch_latency + Max((Q/(memory_bandwidth*memory_efficiency) +
+    12*flop/(matrix_efficiency*matrix_rate))/(2*ridge_efficiency), Q/(memory_bandwidth*memory_efficiency),
+    12*flop/(matrix_efficiency*matrix_rate))
     """
     best = fewest_passes_time(rows, columns, inner, groups)
     device = traffic_bytes / (memory_bandwidth * memory_efficiency)
@@ -164,8 +175,10 @@ def smooth_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     Source: Kundu et al. 2024 section 3.
 
     >>> from sympy import symbols
-    >>> smooth_matmul_time(*symbols("m n k g Q", positive=True)).has(launch_latency)
-    True
+    >>> smooth_matmul_time(*symbols("m n k g Q", positive=True))  # doctest: +NORMALIZE_WHITESPACE
+    launch_latency + Max((Q/(memory_bandwidth*memory_efficiency) +
+    2*flop*g*k*m*n/(matrix_efficiency*matrix_rate))/(2*ridge_efficiency), Q/(memory_bandwidth*memory_efficiency),
+    2*flop*g*k*m*n/(matrix_efficiency*matrix_rate))
     """
     compute = smooth_compute_time(rows, columns, inner, groups)
     return ridge_time(compute, traffic_bytes / (memory_bandwidth * memory_efficiency)) + launch_latency

@@ -136,6 +136,9 @@ def expert_rows(tokens: Any, num_experts_per_token: Any, num_experts: Any) -> An
 
     Source: Gale et al. 2022 section 4: the groups of a block-sparse product.
 
+    Reference only: of tokens that are spread evenly; a prediction has the rows of the experts that are expected to be
+    chosen.
+
     >>> from sympy import symbols
     >>> expert_rows(*symbols("T k E"))
     Max(1, T*k/E)
@@ -159,6 +162,8 @@ def fullest_expert_rows(tokens: Any, num_experts_per_token: Any, num_experts: An
 
     Source: Lepikhin et al. 2020 section 2.2 (expert capacity).
 
+    Reference only: of the fullest expert; a prediction has the imbalance of devices, which wait for each other.
+
     >>> from sympy import symbols
     >>> fullest_expert_rows(*symbols("T k E chi"))
     Min(T, Max(1, T*chi*k/E))
@@ -179,6 +184,8 @@ def touched_experts(tokens: Any, num_experts_per_token: Any, num_experts: Any) -
     Assumes: choices differ as far as they can; an upper bound of `expected_experts`, met for one token and for many.
 
     Source: Gale et al. 2022 section 4: an expert without tokens has no block.
+
+    Reference only: the most that can be chosen; a prediction reads the weights of `expected_experts`.
 
     >>> from sympy import symbols
     >>> touched_experts(*symbols("T k E"))
@@ -256,6 +263,8 @@ def grouped_product_bytes(
     Assumes: every row and every weight once.
 
     Source: Gale et al. 2022 section 5.1: one product with a group for each expert.
+
+    Reference only: with `touched_experts`; a prediction has products of `expected_experts` groups.
 
     >>> from sympy import symbols
     >>> grouped_product_bytes(*symbols("T k E i o x w"))

@@ -15,7 +15,7 @@ from ..language.symbols import (
     vector_efficiency,
     vector_rate,
 )
-from ..sources import DEEPFLOW, HOCKNEY, KUNDU, WILLIAMS
+from ..sources import DEEPFLOW, KUNDU, WILLIAMS
 
 
 @formula(
@@ -99,6 +99,8 @@ def serial_time(work_flops: Any, traffic_bytes: Any, rate: Any, bandwidth: Any) 
 
     Source: a sum of two non-negative terms is at most twice the larger.
 
+    Reference only: the other extreme of overlap; a kernel's time is `roofline_time` or, near the ridge, `ridge_time`.
+
     >>> from sympy import symbols
     >>> serial_time(*symbols("W Q R R_b"))
     Q/R_b + W/R
@@ -120,6 +122,8 @@ def ridge_intensity(rate: Any, bandwidth: Any) -> Any:
     Assumes: both roofs are attainable.
 
     Source: Williams et al. 2009, the ridge point.
+
+    Reference only: the textbook's figure; a prediction compares times, `roofline_time`.
 
     >>> from sympy import symbols
     >>> ridge_intensity(*symbols("R R_b"))
@@ -162,28 +166,6 @@ def ridge_time(work_time: Any, transfer_time: Any) -> Any:
     Max(T_c, T_w, (T_c + T_w)/(2*ridge_efficiency))
     """
     return Max(work_time, transfer_time, corner(work_time, transfer_time))
-
-
-@formula(
-    glyph="T_{half}",
-    dimension=SECOND,
-    source=HOCKNEY,
-    increasing="half_bytes traffic_bytes",
-    decreasing="bandwidth",
-    curvature="convex",
-)
-def saturating_time(traffic_bytes: Any, half_bytes: Any, bandwidth: Any) -> Any:
-    """Time to move bytes over a path that reaches half its bandwidth at `half_bytes`: (Q + nu) / R_b.
-
-    Assumes: Hockney's linear model; the effective bandwidth is R_b / (1 + nu / Q).
-
-    Source: Hockney 1994, n_1/2.
-
-    >>> from sympy import symbols
-    >>> saturating_time(*symbols("Q nu R_b"))
-    (Q + nu)/R_b
-    """
-    return (traffic_bytes + half_bytes) / bandwidth
 
 
 @formula(

@@ -44,8 +44,8 @@ def chunked_scan_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
     Source: Dao and Gu 2024 section 6 and listing 1.
 
     >>> from sympy import symbols
-    >>> chunked_scan_time(*symbols("W Q K")).has(attention_efficiency)
-    True
+    >>> chunked_scan_time(*symbols("W Q K"))
+    K*launch_latency + Max(Q/(memory_bandwidth*memory_efficiency), W/(attention_efficiency*matrix_rate))
     """
     rate = matrix_rate * attention_efficiency
     return Max(work_flops / rate, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernels * launch_latency
@@ -70,8 +70,8 @@ def chunked_scan_backward_time(work_flops: Any, traffic_bytes: Any, kernels: Any
     Source: Dao and Gu 2024 section 6; as forward.
 
     >>> from sympy import symbols
-    >>> chunked_scan_backward_time(*symbols("W Q K")).has(attention_backward_efficiency)
-    True
+    >>> chunked_scan_backward_time(*symbols("W Q K"))
+    K*launch_latency + Max(Q/(memory_bandwidth*memory_efficiency), W/(attention_backward_efficiency*matrix_rate))
     """
     rate = matrix_rate * attention_backward_efficiency
     return Max(work_flops / rate, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernels * launch_latency

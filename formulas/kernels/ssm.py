@@ -259,24 +259,3 @@ def recurrent_state_bytes(micro_batch: Any, width: Any, ssm_state_size: Any, sta
     b*f*n*w
     """
     return micro_batch * width * ssm_state_size * state_bytes
-
-
-@formula(
-    glyph="Q_{step}",
-    dimension=BYTE,
-    source=MAMBA,
-    increasing="micro_batch ssm_state_size state_bytes width",
-    curvature="affine",
-)
-def state_step_bytes(micro_batch: Any, width: Any, ssm_state_size: Any, state_bytes: Any) -> Any:
-    """Bytes of one step of generation: the state of every sequence is read and written, 2 b omega n_s w_st.
-
-    Assumes: one fused kernel; channels, B and C are small beside the state.
-
-    Source: counted from the kernel of Gu and Dao 2023 (selective_state_update).
-
-    >>> from sympy import symbols
-    >>> state_step_bytes(*symbols("b w n f"))
-    2*b*f*n*w
-    """
-    return 2 * micro_batch * width * ssm_state_size * state_bytes

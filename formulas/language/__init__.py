@@ -1,4 +1,4 @@
-"""The language that formulas are written in: symbols, atoms, dimensions, and the fold that proves how they behave.
+"""The language of costs: atoms, dimensions, the vocabulary of symbols, `@formula`, and the fold that proves directions.
 
-Imports no other room.
+May import SymPy alone; every other room is written in it.
 """

@@ -288,15 +288,15 @@ class complement(Atom):  # noqa: N801
         return rf"\left(1 - {printer._print(self.args[0])}\right)"
 
 
-class present(Atom):  # noqa: N801
+class above_one(Atom):  # noqa: N801
     """1 when a count is above one, else 0: whether a group has anyone to talk to.
 
-    >>> present(1), present(2)
+    >>> above_one(1), above_one(2)
     (0, 1)
     """
 
     nargs = 1
-    operation = "present"
+    operation = "above_one"
     directions = (1,)
     curvature = None
 
@@ -314,17 +314,17 @@ class present(Atom):  # noqa: N801
         return rf"\left[{printer._print(self.args[0])} > 1\right]"
 
 
-class held(Atom):  # noqa: N801
+class stop_gradient(Atom):  # noqa: N801
     """Its operand as a number: what depends on it moves with it, but has no derivative through it.
 
     For a count between two sums whose terms are equal there, so that moving it changes neither.
 
-    >>> held(3), held(sympy.Symbol("x"))
-    (3, held(x))
+    >>> stop_gradient(3), stop_gradient(sympy.Symbol("x"))
+    (3, stop_gradient(x))
     """
 
     nargs = 1
-    operation = "held"
+    operation = "stop_gradient"
     directions = (1,)
     curvature = None
 
@@ -346,4 +346,15 @@ class held(Atom):  # noqa: N801
         return str(printer._print(self.args[0]))
 
 
-ATOMS: tuple[type[Any], ...] = (Max, Min, ceil_div, log2, ring_share, bubble, less_one, complement, present, held)
+ATOMS: tuple[type[Any], ...] = (
+    Max,
+    Min,
+    ceil_div,
+    log2,
+    ring_share,
+    bubble,
+    less_one,
+    complement,
+    above_one,
+    stop_gradient,
+)

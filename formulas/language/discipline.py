@@ -70,13 +70,13 @@ def _judge(node: Any, memo: dict[Any, Judgement]) -> Judgement:
         return _judge_product(node, parts)
     if node.is_Pow and node.exp.is_Rational and parts[0].nonnegative:
         sign = 1 if node.exp > 0 else -1
-        return Judgement(True, _scaled(parts[0].directions, sign), _flipped(parts[0].curvature, sign))
+        return Judgement(True, _scale(parts[0].directions, sign), _flip(parts[0].curvature, sign))
     if hasattr(node, "monotone") and all(p.nonnegative for p in parts):
         ways = node.monotone()
         return Judgement(
             True,
-            _join([_scaled(p.directions, way) for p, way in zip(parts, ways, strict=True)]),
-            _composed(node.curvature, parts, ways),
+            _join([_scale(p.directions, way) for p, way in zip(parts, ways, strict=True)]),
+            _compose(node.curvature, parts, ways),
         )
     return Judgement(False, dict.fromkeys(_join([p.directions for p in parts]), 0), None)
 
@@ -87,11 +87,11 @@ def _judge_product(node: Any, parts: list[Judgement]) -> Judgement:
         return Judgement(True, _join([p.directions for p in parts]), _curve_product([p.curvature for p in parts]))
     factors = parts[1:] if coefficient.is_negative else parts
     if coefficient.is_negative and all(p.nonnegative for p in factors):
-        return Judgement(False, _scaled(_join([p.directions for p in factors]), -1), None)
+        return Judgement(False, _scale(_join([p.directions for p in factors]), -1), None)
     unsigned = [p for p in factors if not p.nonnegative]
     if len(factors) == 1 and unsigned:
         sign = -1 if coefficient.is_negative else 1
-        return Judgement(False, _scaled(factors[0].directions, sign), None)
+        return Judgement(False, _scale(factors[0].directions, sign), None)
     return Judgement(False, dict.fromkeys(_join([p.directions for p in parts]), 0), None)
 
 
@@ -103,11 +103,11 @@ def _join(each: list[Directions]) -> Directions:
     return result
 
 
-def _scaled(directions: Directions, sign: int) -> Directions:
+def _scale(directions: Directions, sign: int) -> Directions:
     return directions if sign == 1 else {symbol: way * sign for symbol, way in directions.items()}
 
 
-def _flipped(curvature: str | None, sign: int) -> str | None:
+def _flip(curvature: str | None, sign: int) -> str | None:
     if sign == 1 or curvature in (None, "affine"):
         return curvature
     return "concave" if curvature == "convex" else "convex"
@@ -123,12 +123,12 @@ def _curve_product(curvatures: list[str | None]) -> str | None:
     return "affine" if not distinct else (distinct.pop() if len(distinct) == 1 else None)
 
 
-def _composed(own: str | None, parts: list[Judgement], ways: tuple[int, ...]) -> str | None:
+def _compose(own: str | None, parts: list[Judgement], ways: tuple[int, ...]) -> str | None:
     """An atom keeps its curvature if every argument is affine or bends its way (the other way where it falls)."""
     if own is None:
         return None
     for part, way in zip(parts, ways, strict=True):
-        if part.curvature not in ("affine", _flipped(own, way)):
+        if part.curvature not in ("affine", _flip(own, way)):
             return None
     return own
 

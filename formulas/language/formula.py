@@ -1,8 +1,9 @@
 """`@formula`: a cost formula is a pure function of expressions, checked when it is imported, listed in a registry.
 
 A formula's parameters are names of the vocabulary in `symbols`; the device's rates it reads straight from there. Its
-docstring gives the sentence, `Assumes:`, `Source:` and a doctest that prints the closed form. What it claims of
-dimension is checked here, on import; what it claims of direction and curvature the test of the registry checks.
+docstring gives the sentence, `Assumes:`, `Source:` and a doctest that prints the closed form; `Reference only:` says of
+a textbook form why no prediction is composed of it. What a formula claims of dimension is checked here, on import; what
+it claims of direction and curvature the test of the registry checks.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ class Formula:
         return self._section("Assumes")
 
     @property
+    def reference_only(self) -> str:
+        """The text of the docstring's `Reference only:` section: why no prediction is composed of it."""
+        return self._section("Reference only")
+
+    @property
     def derivation(self) -> str:
         """The text of the docstring's `Source:` section."""
         return self._section("Source")
@@ -91,7 +97,7 @@ _KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
 
 
 @contextlib.contextmanager
-def remembered() -> Iterator[None]:
+def memoize_formulas() -> Iterator[None]:
     """While this is open, a formula of the same arguments is built once; for where many structures are built."""
     token = _KNOWN.set({})
     try:
@@ -101,11 +107,11 @@ def remembered() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[dict[str, None]]:
+def record_calls() -> Iterator[dict[str, None]]:
     """The names of the formulas that are called inside, also by other formulas; a page that is imported inside counts.
 
-    >>> from .roofline import roofline_time
-    >>> with recorded() as names:
+    >>> from ..kernels.roofline import roofline_time
+    >>> with record_calls() as names:
     ...     _ = roofline_time(1, 2, 3, 4)
     >>> list(names)
     ['roofline_time', 'work_time', 'traffic_time']

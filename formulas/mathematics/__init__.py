@@ -1,4 +1,4 @@
-"""Sums and powers in closed form that several pages use.
+"""Mathematics that costs share: sums over the steps of a generation in closed form, and fractions that stay in bounds.
 
-Imports `language`.
+May import `language`.
 """

@@ -1,4 +1,4 @@
-"""Bytes and counts: parameters, state, saved activations, stages, what the host holds.
+"""Bytes on a device, and the parameters behind them: state, saved activations, stages of a pipeline, the host.
 
-Imports `language`, `parallel`, `sources`.
+May import `parallel` (micro-batches in flight), `language` and `sources`.
 """

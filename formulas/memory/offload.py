@@ -110,7 +110,7 @@ def transfer_buffer_memory(layer_bytes: Any, overlap: Any) -> Any:
     decreasing="overlap",
     curvature="concave",
 )
-def remaining(overlap: Any) -> Any:
+def remaining_share(overlap: Any) -> Any:
     """What stays on the device of which the host keeps the part phi: 1 - phi.
 
     Assumes: a part of every tensor, or of the tensors in that proportion.
@@ -118,7 +118,7 @@ def remaining(overlap: Any) -> Any:
     Source: Ren et al. 2021 section 4: state is partitioned between the device and the host.
 
     >>> from sympy import symbols
-    >>> remaining(symbols("phi"))
+    >>> remaining_share(symbols("phi"))
     complement(phi)
     """
     return complement(overlap)

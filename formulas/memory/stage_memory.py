@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Min, ceil_div, complement, less_one, present
+from ..language.atoms import Min, above_one, ceil_div, complement, less_one
 from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import fragmentation
-from ..parallel.zero_bubble import beyond
+from ..parallel.zero_bubble import excess
 from ..sources import KORTHIKANTI, NARAYANAN
 
 
@@ -29,7 +29,7 @@ def one_f_one_b_stage_in_flight(micro_batches: Any, stages: Any, stage_number: A
     >>> [one_f_one_b_stage_in_flight(8, 4, i) for i in (1, 2, 3, 4)]
     [4, 3, 2, 1]
     """
-    return Min(micro_batches, beyond(stages, less_one(stage_number)))
+    return Min(micro_batches, excess(stages, less_one(stage_number)))
 
 
 @formula(
@@ -50,7 +50,7 @@ def interleaved_stage_in_flight(micro_batches: Any, stages: Any, vpp: Any, stage
     [11/2, 9/2, 7/2, 5/2]
     """
     chunks = stages * vpp + less_one(stages)
-    return Min(micro_batches, beyond(chunks, 2 * less_one(stage_number)) / vpp)
+    return Min(micro_batches, excess(chunks, 2 * less_one(stage_number)) / vpp)
 
 
 @formula(
@@ -87,7 +87,7 @@ def is_first_stage(stage_number: Any) -> Any:
     >>> [is_first_stage(i) for i in (1, 2, 3)]
     [1, 0, 0]
     """
-    return complement(present(stage_number))
+    return complement(above_one(stage_number))
 
 
 @formula(
@@ -107,7 +107,7 @@ def is_last_stage(stage_number: Any, stages: Any) -> Any:
     >>> [is_last_stage(i, 3) for i in (1, 2, 3)], is_last_stage(1, 1)
     ([0, 0, 1], 1)
     """
-    return complement(present(stages / stage_number))
+    return complement(above_one(stages / stage_number))
 
 
 @formula(

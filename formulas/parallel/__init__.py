@@ -1,4 +1,4 @@
-"""Parallel layouts: pipeline schedules, sharding, sequences and experts dealt to devices.
+"""What parallelism adds: schedules of pipelines, sharded state, sequences in parts, experts on many devices.
 
-Imports `collectives`, `language`, `sources`.
+May import `collectives`, `language` and `sources`. Times of passes come in as arguments: it knows no kernels.
 """

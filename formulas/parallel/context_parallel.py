@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..collectives import hierarchical_all_gather_time, hierarchical_all_to_all_time, hierarchical_reduce_scatter_time
-from ..language.atoms import Max, complement, less_one, present, ring_share
+from ..language.atoms import Max, above_one, complement, less_one, ring_share
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import flop
@@ -88,7 +88,7 @@ def ring_attention_backward_bytes(key_value_bytes: Any, cp: Any) -> Any:
     >>> ring_attention_backward_bytes(symbols("n"), 4), ring_attention_backward_bytes(symbols("n"), 1)
     (7*n, 0)
     """
-    return less_one(cp) * key_value_bytes + present(cp) * cp * key_value_bytes
+    return less_one(cp) * key_value_bytes + above_one(cp) * cp * key_value_bytes
 
 
 @formula(
@@ -104,6 +104,8 @@ def contiguous_imbalance(cp: Any) -> Any:
     from the end (Grattafiori et al. 2024 section 3.3.2).
 
     Source: Brandon et al. 2023 section 3; counted: c - 1/2 blocks on the last device, c / 2 on average.
+
+    Reference only: of parts that are not balanced; a prediction has balanced ones.
 
     >>> contiguous_imbalance(1), contiguous_imbalance(8)
     (1, 15/8)
@@ -158,8 +160,8 @@ def ring_attention_backward_time(
     9
     """
     step = causal_share * block_time
-    alone = complement(present(cp)) * step
-    ends = present(cp) * (Max(step, transfer_time) + Max(step, scatter_time) + scatter_time)
+    alone = complement(above_one(cp)) * step
+    ends = above_one(cp) * (Max(step, transfer_time) + Max(step, scatter_time) + scatter_time)
     return alone + ends + less_one(Max(1, less_one(cp))) * Max(step, transfer_time + scatter_time)
 
 
@@ -179,10 +181,12 @@ def unbalanced_ring_attention_time(block_time: Any, transfer_time: Any, cp: Any)
     Source: Brandon et al. 2023 section 3: only the first step is half as long, though half of all pairs are masked.
     The first step takes max(T_a / 2, T_c), each other one max(T_a, T_c), the last one T_a.
 
+    Reference only: of parts that are not balanced; a prediction has balanced ones.
+
     >>> unbalanced_ring_attention_time(2, 0, 8), unbalanced_ring_attention_time(2, 0, 1)
     (15, 1)
     """
-    first = present(cp) * Max(block_time, transfer_time + block_time / 2)
+    first = above_one(cp) * Max(block_time, transfer_time + block_time / 2)
     return block_time / 2 + first + less_one(Max(1, less_one(cp))) * Max(block_time, transfer_time)
 
 
@@ -210,7 +214,7 @@ def merged_partials_bytes(tokens: Any, width: Any, element_bytes: Any, cp: Any) 
     >>> merged_partials_bytes(*symbols("T d w"), 1), merged_partials_bytes(*symbols("T d w"), 4)
     (0, 11*T*d*w)
     """
-    return (2 * present(cp) + 3 * less_one(cp)) * tokens * width * element_bytes
+    return (2 * above_one(cp) + 3 * less_one(cp)) * tokens * width * element_bytes
 
 
 @formula(
@@ -229,6 +233,8 @@ def ring_attention_least_tokens(
     Assumes: attention at its rate R, 4 kappa T^2 a' d_h FLOPs a step; no latency.
 
     Source: Liu et al. 2023 section 3.2, c >= F / B, which this is for a'_kv = a', w = 2 and no mask.
+
+    Reference only: a rule of thumb; a prediction compares the times of a step of the ring.
 
     >>> from sympy import symbols
     >>> ring_attention_least_tokens(8, 8, 2, 1, *symbols("F B"))

@@ -12,7 +12,7 @@ from ..language.atoms import Max, less_one
 from ..language.dimension import ONE, SECOND
 from ..language.formula import formula
 from ..sources import DEEPSEEK3
-from .zero_bubble import beyond
+from .zero_bubble import excess
 
 
 def dual_pipe_holds(micro_batches: int, stages: int) -> bool:
@@ -56,7 +56,7 @@ def dual_pipe_time(
     half = stages / 2
     backward = Max((half + 2) * (i + g), (stages + 1) * i + 3 * g)
     forward = Max(3 * half * f, stages * f + less_one(Max(half, 1)) * i)
-    return beyond(micro_batches, half + 2) * paired_time + backward + forward
+    return excess(micro_batches, half + 2) * paired_time + backward + forward
 
 
 @formula(
@@ -77,12 +77,14 @@ def dual_pipe_idle_time(
 
     Source: DeepSeek-V3 report table 2.
 
+    Reference only: the report's table; a prediction has the whole time, `dual_pipe_time`.
+
     >>> dual_pipe_idle_time(1, 1, 1, 3, 8), dual_pipe_idle_time(1, 1, 1, 2, 8)
     (6, 3)
     """
-    rest = beyond(forward_time, weight_gradient_time) + paired_time
-    shared = beyond(rest, input_gradient_time)
-    return less_one(Max(stages / 2, 1)) * Max(shared, beyond(rest, weight_gradient_time))
+    rest = excess(forward_time, weight_gradient_time) + paired_time
+    shared = excess(rest, input_gradient_time)
+    return less_one(Max(stages / 2, 1)) * Max(shared, excess(rest, weight_gradient_time))
 
 
 @formula(

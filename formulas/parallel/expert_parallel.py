@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..collectives import hierarchical_all_to_all_time
-from ..collectives.protocols import better
-from ..collectives.tiers import SCALE_OUT, SCALE_UP, streamed
+from ..collectives.protocols import better_protocol_time
+from ..collectives.tiers import SCALE_OUT, SCALE_UP, streaming_time
 from ..language.atoms import Min, ceil_div, less_one, ring_share
 from ..language.dimension import BYTE, FLOP, ONE, SECOND
 from ..language.formula import formula
@@ -87,6 +87,8 @@ def expert_traffic_bytes(message_bytes: Any, ep: Any) -> Any:
     Assumes: a token's experts are as likely on any device.
 
     Source: Lepikhin et al. 2020 section 3.2.
+
+    Reference only: the bytes by themselves; a prediction has the time of the all-to-all.
 
     >>> from sympy import symbols
     >>> expert_traffic_bytes(symbols("n"), 1), expert_traffic_bytes(*symbols("n e"))
@@ -214,9 +216,9 @@ def node_limited_dispatch_time(
         tokens, num_experts_per_token, hidden_size, element_bytes, device_imbalance, node_limit, outer_ranks
     )
     (_, up_latency, up_half), (_, out_latency, out_half) = SCALE_UP, SCALE_OUT
-    return better(
-        streamed(message + up_half, crossing + out_half, inner_ranks, outer_ranks),
-        streamed(message, crossing, inner_ranks, outer_ranks),
+    return better_protocol_time(
+        streaming_time(message + up_half, crossing + out_half, inner_ranks, outer_ranks),
+        streaming_time(message, crossing, inner_ranks, outer_ranks),
         less_one(inner_ranks) * up_latency + less_one(outer_ranks) * out_latency,
     )
 
@@ -282,6 +284,8 @@ def padded_group_rows(rows: Any, groups: Any, tile_rows: Any) -> Any:
     Assumes: m rows in g equal groups; unequal ones pad as much on average, or more.
 
     Source: Gale et al. 2022 section 5.1.2: rows of an expert are padded to blocks.
+
+    Reference only: padding by itself; products of a prediction pad every group in `tiled_matmul_time`.
 
     >>> padded_group_rows(1000, 4, 128), padded_group_rows(1024, 4, 128)
     (1024, 1024)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..language.atoms import Max, Min, bubble, ceil_div, complement, less_one, present
+from ..language.atoms import Max, Min, above_one, bubble, ceil_div, complement, less_one
 from ..language.dimension import ONE, SECOND
 from ..language.formula import formula
 from ..sources import GPIPE, KORTHIKANTI, NARAYANAN
@@ -163,7 +163,7 @@ def end_stages_time(first_time: Any, last_time: Any, micro_batches: Any, stages:
     >>> end_stages_time(*symbols("e h m"), 1), end_stages_time(*symbols("e h m"), 2)
     (e + h + less_one(m)*Max(e, h, e + h), e + h + less_one(m)*Max(0, e, h))
     """
-    alone = complement(present(stages)) * (first_time + last_time)
+    alone = complement(above_one(stages)) * (first_time + last_time)
     return less_one(micro_batches) * Max(first_time, last_time, alone) + first_time + last_time
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..collectives import all_reduce_time, scale_up_all_gather_time, scale_up_reduce_scatter_time
 from ..collectives.tiers import SCALE_OUT
-from ..language.atoms import Max, complement, less_one, present, ring_share
+from ..language.atoms import Max, above_one, complement, less_one, ring_share
 from ..language.dimension import BYTE, SECOND
 from ..language.formula import formula
 from ..language.symbols import gradient_bytes, optimizer_bytes, weight_bytes
@@ -117,6 +117,8 @@ def gathered_units_memory(unit_parameters: Any, gathered_units: Any) -> Any:
     Assumes: U_g is 1 and those that are fetched ahead; units of equal size.
 
     Source: Zhao et al. 2023 section 3.2.1: O(sum of shards / F + max of a unit); backward prefetch holds two.
+
+    Reference only: the paper's unit; a prediction holds two layers and the gradients of both.
 
     >>> from sympy import symbols
     >>> gathered_units_memory(symbols("N"), 2).subs({weight_bytes: 2, gradient_bytes: 4})
@@ -245,6 +247,8 @@ def sharded_forward_time(work_time: Any, gather_time: Any, units: Any) -> Any:
     Source: Zhao et al. 2023 section 3.3.1: communication overlaps with the computation of other units; the first
     gather and the last work have nothing beside them.
 
+    Reference only: unit by unit; a prediction has the limit of many units, `overlapped_time`.
+
     >>> from sympy import symbols
     >>> sharded_forward_time(*symbols("c g"), 1), sharded_forward_time(*symbols("c g"), 4)
     (c + g, c + g + 3*Max(c, g))
@@ -269,13 +273,15 @@ def sharded_backward_time(work_time: Any, gather_time: Any, scatter_time: Any, u
     Source: Zhao et al. 2023 section 3.3.2, backward prefetching: the next gather is issued before the current
     reduce-scatter, and both share NCCL's stream.
 
+    Reference only: unit by unit; a prediction has the limit of many units, `overlapped_time`.
+
     >>> from sympy import symbols
     >>> sharded_backward_time(*symbols("c g r"), 1)
     c + g + r
     >>> sharded_backward_time(2, 1, 1, 4), sharded_backward_time(1, 1, 1, 4)
     (10, 8)
     """
-    alone = complement(present(units)) * work_time
-    ends = present(units) * (Max(work_time, gather_time) + Max(work_time, scatter_time))
+    alone = complement(above_one(units)) * work_time
+    ends = above_one(units) * (Max(work_time, gather_time) + Max(work_time, scatter_time))
     middle = less_one(Max(1, less_one(units))) * Max(work_time, gather_time + scatter_time)
     return gather_time + alone + ends + middle + scatter_time

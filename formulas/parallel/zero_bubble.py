@@ -27,7 +27,7 @@ def zero_bubble_holds(micro_batches: int, in_flight: int) -> bool:
     return micro_batches >= in_flight
 
 
-def beyond(count: Any, limit: Any) -> Any:
+def excess(count: Any, limit: Any) -> Any:
     """What a positive count has beyond a limit, max(count - limit, 0), so written that its directions are proved."""
     return count * complement(Min(1, limit / count))
 
@@ -67,7 +67,7 @@ def zero_bubble_time(
     Max(8*f + 8*g + 8*i, 8*f + 8*g + 11*i, 11*f + 5*g + 11*i)
     """
     f, i, g, m = forward_time, input_gradient_time, weight_gradient_time, micro_batches
-    late, more = beyond(m, in_flight), m + bubble(stages, sympy.S.One)
+    late, more = excess(m, in_flight), m + bubble(stages, sympy.S.One)
     return Max(
         m * (f + i + g),
         (stages + late) * f + more * i + m * g,
@@ -174,6 +174,8 @@ def zero_bubble_1p_time(
 
     Source: Qi et al. 2024 sections 3 and 5.1.
 
+    Reference only: of a schedule without a barrier; schedules of a plan are ZB-H1, ZB-H2 and ZB-2p.
+
     >>> from sympy import symbols
     >>> zero_bubble_1p_time(1, 1, 1, 8, 4), zero_bubble_1p_time(2, 1, 1, 8, 4)
     (27, 38)
@@ -221,10 +223,12 @@ def zero_bubble_h1_idle_time(
     Source: Qi et al. 2024 table 2, (p - 1)(T_f + T_i - T_g), where T_g is the least of the three. Written
     (p - 1) max(T_i, T_f + T_i (1 - min(1, T_g / T_i))), of which the directions are proved.
 
+    Reference only: the paper's table; a prediction has the whole time, `zero_bubble_h1_time`.
+
     >>> zero_bubble_h1_idle_time(3, 2, 1, 4), zero_bubble_h1_idle_time(1, 1, 1, 4)
     (12, 3)
     """
-    reach = forward_time + beyond(input_gradient_time, weight_gradient_time)
+    reach = forward_time + excess(input_gradient_time, weight_gradient_time)
     return bubble(stages, sympy.S.One) * Max(input_gradient_time, reach)
 
 
@@ -245,11 +249,13 @@ def zero_bubble_h2_idle_time(
     Source: Qi et al. 2024 table 2, (p - 1)(T_f + T_i - 2 T_g); where T_i > T_f the first stage has run its forward
     passes before its first backward pass comes.
 
+    Reference only: the paper's table; a prediction has the whole time, `zero_bubble_h2_time`.
+
     >>> zero_bubble_h2_idle_time(1, 1, 1, 4), zero_bubble_h2_idle_time(3, 2, 1, 4), zero_bubble_h2_idle_time(1, 2, 2, 4)
     (0, 9, 3)
     """
-    before = beyond(input_gradient_time, forward_time)
-    after = beyond(forward_time + input_gradient_time, 2 * weight_gradient_time)
+    before = excess(input_gradient_time, forward_time)
+    after = excess(forward_time + input_gradient_time, 2 * weight_gradient_time)
     return bubble(stages, sympy.S.One) * Max(before, after)
 
 
@@ -311,6 +317,8 @@ def no_bubble_in_flight(forward_time: Any, input_gradient_time: Any, weight_grad
 
     Source: derivation: from here on the second and the third way of `zero_bubble_time` are no longer than the device's
     own work; 2p - 1 at equal times, as Qi et al. 2024 section 2.2.
+
+    Reference only: the memory that would leave no idle time; schedules of a plan hold p or 2p - 1 micro-batches.
 
     >>> no_bubble_in_flight(1, 1, 1, 4), no_bubble_in_flight(1, 2, 1, 4)
     (7, 10)

@@ -1,4 +1,4 @@
-"""Technology: chips, voltage, links, energy, cost and carbon.
+"""Chips from their technology: area, power and links to rates; energy, cost and carbon of what runs on them.
 
-Imports `language`, `mathematics`, `sources`.
+May import `mathematics`, `language` and `sources`; knows nothing of models or kernels.
 """

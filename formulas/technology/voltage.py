@@ -14,7 +14,7 @@ import sympy
 from ..language.atoms import Atom, Max, Min
 from ..language.dimension import ONE, SECOND, VOLT
 from ..language.formula import formula
-from ..sources import CARDANO, DEEPFLOW, SAKURAI
+from ..sources import CARDANO, DEEPFLOW
 
 TURN = sympy.Rational(4, 27)
 """The power level at v = 4/3, the least for which the cubic has one real root."""
@@ -191,27 +191,3 @@ def capped_frequency(frequency: Any, limit_frequency: Any) -> Any:
     Min(f, f_m)
     """
     return Min(frequency, limit_frequency)
-
-
-@formula(
-    glyph="f(V)",
-    dimension=ONE / SECOND,
-    source=SAKURAI,
-    increasing="margin_voltage nominal_frequency",
-    decreasing="nominal_overdrive",
-)
-def frequency_at_voltage(
-    nominal_overdrive: Any, threshold_voltage: Any, margin_voltage: Any, nominal_frequency: Any
-) -> Any:
-    """The clock at a voltage V_m above the threshold, f_0 (V_m^2 / (V_t + V_m)) / (U_0^2 / (V_t + U_0)).
-
-    Assumes: the alpha-power law with alpha = 2, long channels.
-
-    Source: Sakurai and Newton 1990: delay ~ V / (V - V_t)^alpha.
-
-    >>> from sympy import symbols
-    >>> frequency_at_voltage(*symbols("U V_t V_m f_0"))
-    f_0*(1/U + V_t/U**2)/(1/V_m + V_t/V_m**2)
-    """
-    here = threshold_voltage / margin_voltage**2 + 1 / margin_voltage
-    return nominal_frequency * (threshold_voltage / nominal_overdrive**2 + 1 / nominal_overdrive) / here

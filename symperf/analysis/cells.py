@@ -42,7 +42,7 @@ class Cell:
     Attributes:
         numbers: the program at the points of all cells.
         point: the index of this cell's.
-        sides: the operand that wins, of every maximum and minimum; the value of every `present` and `at_least`.
+        sides: the operand that wins, of every maximum and minimum; the value of every `above_one` and `at_least`.
         active: the positions of those on which the output depends here.
         nests: maxima and minima of what is rounded, which stand for all that are nested in them.
     """

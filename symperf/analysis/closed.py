@@ -42,7 +42,7 @@ def sides_at(subject: Subject, values: list[float]) -> dict[int, int]:
             found[at] = int(values[operands[0]] < values[operands[1]])
         elif operation == "min":
             found[at] = int(values[operands[0]] > values[operands[1]])
-        elif operation in ("present", "at_least"):
+        elif operation in ("above_one", "at_least"):
             found[at] = int(values[at])
     return found
 
@@ -150,7 +150,7 @@ def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]
             found.append({ONE: sympy.S.One} if name == symbol else {ZERO: symbol_of(name)})
         elif operation == "constant":
             found.append({ZERO: _constant(operands[0])})
-        elif operation in ("present", "at_least"):
+        elif operation in ("above_one", "at_least"):
             found.append({ZERO: sympy.Integer(sides[at])})
         elif operation in ("max", "min"):
             found.append(found[operands[sides[at]]])
@@ -168,7 +168,7 @@ def _constant(value: float) -> Any:
 
 def _computed(operation: str, args: list[Powers], atoms: Mapping[str, Any]) -> Powers | None:
     match operation:
-        case "let" | "held":
+        case "let" | "stop_gradient":
             return args[0]
         case "add":
             return _sum(args[0], args[1], 1)

@@ -89,7 +89,7 @@ def _largest(line: Line, form: Form, count: int, low: float, high: float) -> tup
 
 def _steps(subject: Subject, sides: dict[int, int]) -> set[int]:
     """The steps: their derivative is zero everywhere, so they count wherever they are."""
-    return {at for at in sides if subject.program.instructions[at][0] in ("present", "at_least")}
+    return {at for at in sides if subject.program.instructions[at][0] in ("above_one", "at_least")}
 
 
 def _apart(cuts: Sequence[float]) -> list[float]:

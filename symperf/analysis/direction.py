@@ -54,7 +54,7 @@ def _way(operation: str, args: list[Interval], moves: list[Way]) -> Way:
     if all(move == 0 for move in moves):
         return 0
     match operation:
-        case "let" | "sqrt" | "log2" | "present" | "held":
+        case "let" | "sqrt" | "log2" | "above_one" | "stop_gradient":
             return moves[0]
         case "add" | "max" | "min":
             return _joined(moves)
@@ -99,7 +99,7 @@ def _range(operation: str, args: list[Interval]) -> Interval:
     a = args[0]
     b = args[-1]
     match operation:
-        case "let" | "held":
+        case "let" | "stop_gradient":
             return a
         case "add":
             return a[0] + b[0], a[1] + b[1]
@@ -122,7 +122,7 @@ def _range(operation: str, args: list[Interval]) -> Interval:
             return (math.log2(a[0]) if a[0] > 0 else -math.inf), (math.log2(a[1]) if a[1] > 0 else -math.inf)
         case "power" if a[0] > 0:
             return _hull([x**y for x in a for y in b])
-        case "present" | "at_least":
+        case "above_one" | "at_least":
             return 0.0, 1.0
     return -math.inf, math.inf
 

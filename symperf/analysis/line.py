@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SAME = 1e-14
 """Cuts closer than this, relative, are one: they are the same point up to rounding."""
-SWITCHES = frozenset({"max", "min", "present", "at_least"})
+SWITCHES = frozenset({"max", "min", "above_one", "at_least"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Line:
 
     Attributes:
         values: the pieces of every instruction.
-        sides: per maximum or minimum, which operand wins (0 the first, also of equals, or 1); per `present` or
+        sides: per maximum or minimum, which operand wins (0 the first, also of equals, or 1); per `above_one` or
             `at_least`, its value.
 
     Raises:
@@ -93,7 +93,7 @@ class Line:
         return joined(cuts, [function(*column) for column in columns])
 
     def _switch(self, position: int, operation: str, args: Sequence[Pieces]) -> Pieces:
-        if operation == "present":
+        if operation == "above_one":
             args = [args[0], Pieces((), (constant(1),))]
         cuts, columns = aligned(args)
         edges = (self.low, *cuts, self.high)
@@ -172,7 +172,7 @@ def _side(operation: str, sign: int) -> int:
         return 0 if sign >= 0 else 1
     if operation == "min":
         return 0 if sign <= 0 else 1
-    return int(sign > 0) if operation == "present" else int(sign >= 0)
+    return int(sign > 0) if operation == "above_one" else int(sign >= 0)
 
 
 def _bins(amount: Form, size: Form) -> Form:
@@ -187,7 +187,7 @@ COMPUTED: dict[str, Callable[..., Form]] = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b,
-    "held": lambda a: a,
+    "stop_gradient": lambda a: a,
     "sqrt": lambda a: a.sqrt(),
     "log2": lambda a: a.log2(),
     "ceil_div": _bins,

@@ -84,7 +84,7 @@ class Numbers:
     def side(self, position: int) -> Any:
         """Of a maximum or minimum: 0 where its first operand wins, or equals the second, else 1; else its value."""
         operation, *operands = self.subject.program.instructions[position]
-        if operation in ("present", "at_least"):
+        if operation in ("above_one", "at_least"):
             return np.broadcast_to(self.values[position], (self.count,)).astype(np.int8)
         first, second = (self.values[operand] for operand in operands)
         lost = np.less(first, second) if operation == "max" else np.greater(first, second)
@@ -127,7 +127,7 @@ def numbers(subject: Subject, points: Mapping[str, Any]) -> Numbers:
 
 
 def _parts(operation: str, args: list[Any], given: list[Array | None], value: Any) -> Array | None:
-    if all(part is None for part in given) or operation in ("ceil_div", "present", "held", "at_least"):
+    if all(part is None for part in given) or operation in ("ceil_div", "above_one", "stop_gradient", "at_least"):
         return None
     first, second = [*given, None][:2]
     match operation:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POINTS = 2049
 CHUNK = 512
 HALVINGS = 64
-SWITCHES = ("max", "min", "present", "at_least")
+SWITCHES = ("max", "min", "above_one", "at_least")
 
 
 def rounds(subject: Subject, symbol: str) -> bool:
@@ -78,7 +78,7 @@ class _Facts:
         depends = masks(subject.program, [symbol])
         instructions = subject.program.instructions
         self.switches = [at for at, (op, *_) in enumerate(instructions) if op in SWITCHES and depends[at]]
-        self.steps = {at for at in self.switches if instructions[at][0] in ("present", "at_least")}
+        self.steps = {at for at in self.switches if instructions[at][0] in ("above_one", "at_least")}
 
     def at(self, xs: Any) -> Numbers:
         return numbers(self.subject, {self.symbol: xs})

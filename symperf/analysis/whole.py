@@ -70,9 +70,9 @@ class Nests:
             operands = operands_of(program, at)
             rounded[at] = any(rounded[o] for o in operands) or (operation == "ceil_div" and depends[at] != 0)
             joins[at] = operation == "let" or any(joins[o] for o in operands)
-            if operation in ("max", "min", "present", "at_least"):
+            if operation in ("max", "min", "above_one", "at_least"):
                 self.switches.append(at)
-            if operation in ("present", "at_least"):
+            if operation in ("above_one", "at_least"):
                 self.steps.add(at)
             if operation in ("max", "min") and rounded[at] and not joins[at]:
                 inner.update(operands)

@@ -40,6 +40,7 @@ def full(entry: Entry) -> dict[str, Any]:
         "symbols": [asdict(row) for row in entry.symbols],
         "assumes": formula.assumes,
         "derivation": formula.derivation,
+        "reference_only": formula.reference_only or None,
         "reference": found.text,
         "bibtex": found.bibtex,
         "claims": [

@@ -81,9 +81,9 @@ class Notation(ABC):
             return self.ceiling(self.fraction(*map(self.box, expr.args)))
         if operation == "log2":
             return self.logarithm(self.grouped(self.box(expr.args[0]), WHOLE))
-        if operation == "held":
+        if operation == "stop_gradient":
             return self.box(expr.args[0])
-        if operation == "present":
+        if operation == "above_one":
             return self.condition(self.box(expr.args[0]))
         if expr.is_Pow and not _is_reciprocal(expr):
             return self._power(expr)
@@ -194,7 +194,7 @@ class Notation(ABC):
         if base.is_Symbol:
             return (1, self._place.get(base, len(self._place)), str(base))
         operation = getattr(base, "operation", "")
-        rank = {"": 2, "less_one": 2, "complement": 2, "ceil_div": 4, "present": 5, "log2": 6}.get(operation, 3)
+        rank = {"": 2, "less_one": 2, "complement": 2, "ceil_div": 4, "above_one": 5, "log2": 6}.get(operation, 3)
         return (rank, 0, str(factor))
 
     def _term_key(self, term: Any) -> tuple[int, list[int], str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SECTION = re.compile(r"(Assumes|Source|Args|Returns|Raises|Attributes|Yields):(\s|$)")
+SECTION = re.compile(r"(Assumes|Source|Reference only|Args|Returns|Raises|Attributes|Yields):(\s|$)")
 CODE = re.compile(r"`([^`]+)`")
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -122,6 +122,7 @@ class _Writer:
             "assumes": self.prose(formula.assumes),
             "derivation": self.prose(formula.derivation),
             "source": formula.source,
+            "reference_only": self.prose(formula.reference_only),
             "claims": [
                 {"verb": verb, "text": text}
                 for verb, text in claim_lines(

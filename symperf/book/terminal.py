@@ -28,7 +28,8 @@ def show(entry: Entry, out: Console) -> None:
     out.print(
         Text.assemble((formula.name, "bold"), f"  {plain(formula.glyph)}", f" in {entry.unit}" * bool(entry.unit))
     )
-    for paragraph in (entry.sentence, *entry.details):
+    mark = f"Reference only: {formula.reference_only}" if formula.reference_only else ""
+    for paragraph in filter(None, (entry.sentence, *entry.details, mark)):
         out.print(Padding(Text(_words(paragraph)), (0, 0, 0, INDENT)))
     out.print()
     for line in unicode_lines(formula, out.width - INDENT):

@@ -22,15 +22,15 @@ def used_formulas(build: Callable[[], object]) -> list[Formula]:
 
     What `build` takes from a cache of this process is not seen, so it must begin with an empty one.
 
-    >>> from ..formulas.roofline import roofline_time
+    >>> from ..formulas.kernels.roofline import roofline_time
     >>> [formula.name for formula in used_formulas(lambda: roofline_time(1, 2, 3, 4))]
     ['roofline_time', 'traffic_time', 'work_time']
     """
-    from ..formulas.language.formula import recorded
+    from ..formulas.language.formula import record_calls
     from ..formulas.registry import load
 
     known = load()  # first, as importing a page calls the formulas that others are composed of
-    with recorded() as names:
+    with record_calls() as names:
         build()
     return [known[name] for name in sorted(names)]
 

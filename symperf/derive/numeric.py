@@ -80,6 +80,6 @@ _ATOMS: dict[str, Any] = {
     "bubble": lambda stages, virtual: (stages - 1) / virtual,
     "less_one": lambda count: count - 1,
     "complement": lambda fraction: 1 - fraction,
-    "present": lambda count: 1.0 if count > 1 else 0.0,
+    "above_one": lambda count: 1.0 if count > 1 else 0.0,
 }
 """How atoms are computed, beside `Max` and `Min`; any other by its definition."""

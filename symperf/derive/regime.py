@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.atoms import Max, Min, bubble, ceil_div, complement, less_one, present, ring_share
+from ..formulas.language.atoms import Max, Min, above_one, bubble, ceil_div, complement, less_one, ring_share
 from . import monomials as mono
 from .numeric import definition
 
@@ -159,7 +159,7 @@ class Regime:
         return mono.multiply(over, self._power(under, Fraction(-1))) if over else over
 
     def _atom(self, node: Any) -> mono.Sum:
-        if isinstance(node, present):
+        if isinstance(node, above_one):
             return mono.constant(mono.number(self._switch(node)))
         opened = definition(node)
         if opened is not None:
@@ -213,7 +213,7 @@ class Regime:
         """An expression inside an atom that stays: winners, switches, exact quotients and numbers put in."""
         if isinstance(expr, EXTREMA):
             return self.tidy(self.winner(expr))
-        if isinstance(expr, present):
+        if isinstance(expr, above_one):
             return sympy.Integer(self._switch(expr))
         if expr.is_Symbol:
             return mono.exact_number(mono.number(self.values(expr))) if expr in self.numbers else expr

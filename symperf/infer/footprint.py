@@ -39,7 +39,7 @@ from ..formulas.language.symbols import (
     weight_bytes,
     workspace_bytes,
 )
-from ..formulas.memory import memory as mem
+from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import counts
 from ..models.architecture import RECURRENT
@@ -85,7 +85,7 @@ def _layer_cache(structure: InferenceStructure, kind: LayerKind, slots: Any) -> 
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
     kv_heads, width = heads_of(structure.architecture, kind)
-    return mem.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
+    return model_state.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
 
 
 def _crossed(structure: InferenceStructure) -> Any:
@@ -154,8 +154,8 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
     kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
     alive = activations(structure)
     return {
-        "weights/layers": mem.weights_memory(sum(device.stage_parameters(architecture)), weight_bytes),
-        "weights/ends": mem.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
+        "weights/layers": model_state.weights_memory(sum(device.stage_parameters(architecture)), weight_bytes),
+        "weights/ends": model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
         "workspace/fragmentation": fragmentation_memory(alive),

@@ -10,7 +10,7 @@ from ..formulas.kernels import attention as att
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul
 from ..formulas.language import symbols as sym
-from ..formulas.language.atoms import Max, ceil_div, complement, present
+from ..formulas.language.atoms import Max, above_one, ceil_div, complement
 from ..formulas.language.symbols import (
     SYMBOLS,
     batch,
@@ -172,7 +172,7 @@ def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:
     norm, head = final_norm_parameters(architecture), head_parameters(architecture, tp)
     tied = architecture.tied_embeddings
     copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
-    return Max(first + complement(present(pp)) * (norm + head), present(pp) * (norm + head + copy + copied))
+    return Max(first + complement(above_one(pp)) * (norm + head), above_one(pp) * (norm + head + copy + copied))
 
 
 def forward_flops(

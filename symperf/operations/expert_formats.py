@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import expert_formats as fmt
 from ..formulas.kernels import moe
-from ..formulas.language.atoms import complement, present
+from ..formulas.language.atoms import above_one, complement
 from ..formulas.language.symbols import (
     activation_bytes,
     combine_element_bytes,
@@ -107,5 +107,5 @@ def reads_arrivals(structure: Structure, path: str) -> bool:
 
 def in_transit(element_bytes: Any) -> Any:
     """The bytes of an element between devices that experts are dealt over; where they are not, those of activations."""
-    dealt = present(ep)
+    dealt = above_one(ep)
     return complement(dealt) * activation_bytes + dealt * element_bytes

@@ -12,7 +12,7 @@ import sympy
 
 from ..formulas import collectives
 from ..formulas.kernels import attention, elementwise, matmul, roofline
-from ..formulas.language.atoms import present
+from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
 from ..formulas.parallel import expert_parallel
 from .groups import expert_group as expert_group
@@ -122,7 +122,7 @@ class Kernels:
         if self.structure.tiers == 0:
             return None
         if self.structure.tiers == 1:
-            time = present(group.ranks) * collectives.scale_up_send_time(message)
+            time = above_one(group.ranks) * collectives.scale_up_send_time(message)
         else:
             time = collectives.group_send_time(message, group.ranks, group.stride)
         return self._transfer(path, message, group, time)

@@ -65,10 +65,10 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
     def make() -> Program:
         from ..codegen.lower import lower
-        from ..formulas.language.formula import remembered
+        from ..formulas.language.formula import memoize_formulas
         from ..spending.forms import spending_forms
 
-        with remembered():
+        with memoize_formulas():
             forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
         return lower([], forms, share=True)
 
@@ -81,13 +81,13 @@ def built(structures: Sequence[Structure], *, memory_only: bool = False) -> Prog
 
     from ..codegen.lower import lower
     from ..codegen.passes import prune
-    from ..formulas.language.formula import remembered
+    from ..formulas.language.formula import memoize_formulas
     from ..formulas.language.symbols import strip_units
     from ..train.memory.footprint import footprint
 
     shared: dict[tuple[str, Any], Any] = {}
     outputs: dict[str, Any] = {}
-    with remembered():
+    with memoize_formulas():
         for k, structure in enumerate(structures):
             outputs[f"memory/{k}"] = sympy.Add(*footprint(structure).values())
             if not memory_only:

@@ -182,7 +182,7 @@ def _add_lookup(program: Program, axis: str, names: Sequence[str], slots: int) -
         for slot in range(slots):
             after = builder.emit("subtract", place, builder.emit("constant", slot - 1.5))  # above 1 from here on
             before = builder.emit("subtract", builder.emit("constant", slot + 1.5), place)
-            here = builder.emit("multiply", builder.emit("present", after), builder.emit("present", before))
+            here = builder.emit("multiply", builder.emit("above_one", after), builder.emit("above_one", before))
             value = builder.emit("multiply", builder.emit("input", _slot(operands[0], slot)), here)
             found = builder.emit("max", found, value)
         return found

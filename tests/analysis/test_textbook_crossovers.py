@@ -42,7 +42,7 @@ from symperf.formulas.language.symbols import (
     vpp,
     weight_bytes,
 )
-from symperf.formulas.memory import memory
+from symperf.formulas.memory import saved_activations as saved
 from symperf.formulas.parallel import pipeline
 from symperf.models.counts import forward_flops
 from symperf.models.model import Model
@@ -165,6 +165,9 @@ def test_context_at_which_attention_flops_pass(against: tuple[str, ...], multipl
     work = Max(sympy.Add(*(flops[name] for name in against)), flops["attention_scores"])
     found = only(work, "sequence", 1, 1e7, values)
     assert found.x == multiple * model.sizes["hidden_size"]
+    if against == ("mlp",):
+        sizes = (model.sizes["hidden_size"], model.sizes["intermediate_size"])
+        assert found.x == float(attention.attention_mlp_crossover(*sizes))
     form = found.closed_form()
     assert "sequence" not in {s.name for s in form.free_symbols}
 
@@ -184,8 +187,8 @@ def test_sequence_at_which_selective_recomputation_pays() -> None:
     It is more than the rest from s = 34 h / (5 a) on: 870 tokens for GPT-3, so that at 2048 selective recomputation
     drops 70 % of the activations, as the paper says.
     """
-    core = memory.scores_kept_bytes(attention.score_elements(micro_batch, sequence, num_attention_heads))
-    whole = memory.gpt_layer_bytes(micro_batch, sequence, hidden_size, num_attention_heads, 1)
+    core = saved.scores_kept_bytes(attention.score_elements(micro_batch, sequence, num_attention_heads))
+    whole = saved.gpt_layer_bytes(micro_batch, sequence, hidden_size, num_attention_heads, 1)
     formats = {activation_bytes: 2, mask_bytes: 1}
     values = {"micro_batch": 1, "sequence": 1, "hidden_size": 12288, "num_attention_heads": 96}
     core = core.xreplace(formats)

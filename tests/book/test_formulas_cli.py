@@ -72,6 +72,7 @@ def test_a_formula_on_the_terminal(call: Any) -> None:
     assert lines[0] == "ring_all_reduce_time  T_ar^ring in s"
     assert "  T_ar^ring(n_b, q, β_l, α, ν) = 2 (n_b + ν) (q − 1) / (q β_l) + 2 α (q − 1)" in lines
     assert "  rises with  q: q − 1 ↑, (q − 1) / q ↑." in lines
+    assert any(line.startswith("  Reference only: the literature's form") for line in lines)
     assert "  falls with  β_l: by reciprocals." in lines
 
 

@@ -16,7 +16,7 @@ from symperf.codegen.adjoint import gradient
 from symperf.codegen.interpret import adjoints, arrays, exact, floats, run
 from symperf.codegen.passes import masks, prune
 from symperf.codegen.program import Program
-from symperf.formulas.language.atoms import Max, Min, ceil_div, held, log2, present
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div, log2, stop_gradient
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -88,11 +88,11 @@ def test_kinks_give_the_branch_that_wins() -> None:
 
 
 def test_jumps() -> None:
-    """`ceil_div` as the exact quotient, `present` as a constant."""
+    """`ceil_div` as the exact quotient, `above_one` as a constant."""
     assert _partials(ceil_div(x, y), x=7, y=2) == {"d/x": 0.5, "d/y": -1.75}
     assert _partials(z * ceil_div(x, y), x=7, y=2, z=3) == {"d/x": 1.5, "d/y": -5.25, "d/z": 4}
-    assert _partials(z * present(x), x=7, z=3) == {"d/x": 0, "d/z": 1}
-    assert _partials(z * held(x), x=7, z=3) == {"d/x": 0, "d/z": 7}
+    assert _partials(z * above_one(x), x=7, z=3) == {"d/x": 0, "d/z": 1}
+    assert _partials(z * stop_gradient(x), x=7, z=3) == {"d/x": 0, "d/z": 7}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_unknown_names() -> None:
 
 def test_in_every_arithmetic() -> None:
     """A program of derivatives is a program: arrays and fractions run it as well."""
-    derived = gradient(lowered(out=Max(x / y, z) * ceil_div(x, y) + present(x)), "out", ["x", "y", "z"])
+    derived = gradient(lowered(out=Max(x / y, z) * ceil_div(x, y) + above_one(x)), "out", ["x", "y", "z"])
     points = [{"x": 7, "y": 2, "z": 3}, {"x": 7, "y": 2, "z": 4}, {"x": 1, "y": 3, "z": 1}]
     batch = {name: np.array([point[name] for point in points], dtype=float) for name in ("x", "y", "z")}
     for name, position in derived.outputs.items():
@@ -154,7 +154,7 @@ def test_central_differences_of_the_step() -> None:
     reach = masks(program, names)
     jumps = 0
     for operation, *operands in program.instructions:
-        if operation in ("ceil_div", "present"):
+        if operation in ("ceil_div", "above_one"):
             jumps |= reach[operands[0]] | (reach[operands[1]] if operation == "ceil_div" else 0)
     smooth = [name for k, name in enumerate(names) if not jumps >> k & 1]
     assert len(smooth) >= 12

@@ -21,7 +21,17 @@ from support.strategies import (
 
 from symperf.codegen.interpret import Arithmetic, adjoints, arrays, exact, floats, run
 from symperf.codegen.lower import lower
-from symperf.formulas.language.atoms import Atom, Max, Min, ceil_div, complement, held, less_one, log2, present
+from symperf.formulas.language.atoms import (
+    Atom,
+    Max,
+    Min,
+    above_one,
+    ceil_div,
+    complement,
+    less_one,
+    log2,
+    stop_gradient,
+)
 from symperf.formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
@@ -59,8 +69,8 @@ def _sizes() -> Arithmetic:
             "sqrt": of("sqrt", lambda a: a[1] / math.sqrt(a[0])),
             "log2": of("log2", lambda a: max(a[1] / a[0], math.log2(a[0]))),
             "ceil_div": of("ceil_div", lambda a, b: math.ceil(a[0] / b[0])),
-            "present": of("present", lambda _: 1.0),
-            "held": of("held", lambda a: a[1]),
+            "above_one": of("above_one", lambda _: 1.0),
+            "stop_gradient": of("stop_gradient", lambda a: a[1]),
         },
         lambda condition, yes, no: yes if condition else no,
     )
@@ -75,7 +85,7 @@ def _clear_of_edges(program: Program, names: dict[str, Fraction]) -> bool:
     rational = _rational(program)
     values, rounded = run(program, names, exact() if rational else floats()), run(program, names, floats())
     for operation, *operands in program.instructions:
-        if operation not in ("ceil_div", "present"):
+        if operation not in ("ceil_div", "above_one"):
             continue
         amount, size = values[operands[0]], values[operands[1]] if operation == "ceil_div" else 1
         held = rational and all(Fraction(rounded[o]) == values[o] for o in operands)
@@ -216,10 +226,10 @@ def test_ties_belong_to_the_first() -> None:
 
 
 def test_rounded_quotients_differentiate_as_exact_ones() -> None:
-    """`ceil_div` has the derivative of the quotient that it rounds; `present` has none."""
+    """`ceil_div` has the derivative of the quotient that it rounds; `above_one` has none."""
     assert _slopes(ceil_div(x, y), x=7.0, y=2.0) == {"x": 0.5, "y": -1.75}
-    assert _slopes(present(x) * y, x=7.0, y=2.0) == {"y": 1.0}
-    assert _slopes(held(x) * y, x=7.0, y=2.0) == {"y": 7.0}
+    assert _slopes(above_one(x) * y, x=7.0, y=2.0) == {"y": 1.0}
+    assert _slopes(stop_gradient(x) * y, x=7.0, y=2.0) == {"y": 7.0}
 
 
 def _chain() -> Program:

@@ -20,7 +20,7 @@ from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
 from symperf.codegen.passes import choose_order, fold, masks, prune, specialise, strength_reduce
 from symperf.codegen.program import JUMPS
-from symperf.formulas.language.atoms import Max, Min, ceil_div, present
+from symperf.formulas.language.atoms import Max, Min, ceil_div
 
 if TYPE_CHECKING:
     from symperf.codegen.program import Program
@@ -144,7 +144,7 @@ def test_all_bound_is_all_constant(program: Program, point: dict[str, float]) ->
         ("divide", (7, 2), 3.5),
         ("ceil_div", (7, 2), 4.0),
         ("ceil_div", (525, 75), 7.0),
-        ("present", (2,), 1.0),
+        ("above_one", (2,), 1.0),
         ("at_least", (2, 2), 1.0),
         ("log2", (8,), 3.0),
         ("subtract", (0, "x"), None),
@@ -287,7 +287,7 @@ def _tiles(kind: str) -> Any:
         return ceil_div(3 * quotient * z, 3 * z)
     if kind == "maximum":
         return 2 + ceil_div(Max(Min(quotient, 10**9), 1), z)
-    return ceil_div(z, quotient) + present(quotient)
+    return ceil_div(z, quotient) + above_one(quotient)
 
 
 @pytest.mark.parametrize("kind", ["direct", "product", "maximum", "divisor"])

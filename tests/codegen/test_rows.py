@@ -14,14 +14,14 @@ from symperf.codegen.evaluate import outputs_at
 from symperf.codegen.lower import lower
 from symperf.codegen.passes import prune
 from symperf.codegen.rows import BLOCK, PointTable, RowProgram
-from symperf.formulas.language.atoms import Max, bubble, ceil_div, log2, present
+from symperf.formulas.language.atoms import Max, bubble, ceil_div, log2
 
 A, B, C, S = sympy.symbols("a b c s", positive=True)
 FORMS = {
     "nothing": S + 1,
     "one": ceil_div(A, 3) + log2(A),
     "two": Max(A * S, B) / (1 + bubble(B, A)),
-    "three": A / B + present(C) * Max(A, B * C) ** 2,
+    "three": A / B + above_one(C) * Max(A, B * C) ** 2,
     "column": C,
 }
 PROGRAM = prune(lower([], FORMS), list(FORMS))

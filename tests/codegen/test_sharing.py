@@ -16,7 +16,7 @@ from support.strategies import exact_points, expressions
 
 from symperf.codegen.interpret import exact, floats, run
 from symperf.codegen.lower import lower
-from symperf.formulas.language.atoms import Max, ceil_div, present
+from symperf.formulas.language.atoms import Max, above_one, ceil_div
 from symperf.train import build
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_lets_stay() -> None:
 
 def test_what_a_jump_reads_is_left_alone() -> None:
     """`x * (z / y)` rounds below or above a whole number where `x * z / y` is one."""
-    jumps = {"tiles": ceil_div(x * z / y, 1), "there": 1 + present(x * z / (y * w))}
+    jumps = {"tiles": ceil_div(x * z / y, 1), "there": 1 + above_one(x * z / (y * w))}
     others = {"a": w * z / y, "b": 3 * z / y + 1, "c": x * w / y}
     program = lower([], jumps | others, share=True)
     for divisor in range(1, 300):

@@ -11,6 +11,7 @@ import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
+from support.effort import part
 from support.oracle import MEANING, evaluate, sample, worst_bend, worst_fall
 from support.strategies import seeds
 
@@ -19,14 +20,14 @@ from symperf.formulas.language.atoms import (
     Atom,
     Max,
     Min,
+    above_one,
     bubble,
     ceil_div,
     complement,
-    held,
     less_one,
     log2,
-    present,
     ring_share,
+    stop_gradient,
 )
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -46,8 +47,8 @@ ARGUMENTS = {
     bubble: _of("stages", "vpp"),
     less_one: _of("ranks"),
     complement: _of("overlap"),
-    present: _of("ranks"),
-    held: _of("ranks"),
+    above_one: _of("ranks"),
+    stop_gradient: _of("ranks"),
 }
 each_atom = pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.__name__)
 
@@ -77,8 +78,8 @@ def test_every_atom_is_tested() -> None:
         (less_one(1), 0),
         (complement(1), 0),
         (complement(sympy.Rational(1, 3)), sympy.Rational(2, 3)),
-        (present(1), 0),
-        (present(2), 1),
+        (above_one(1), 0),
+        (above_one(2), 1),
     ],
 )
 def test_numbers_fold_exactly(applied: Any, expected: Any) -> None:
@@ -120,6 +121,7 @@ def test_common_subexpressions_do_not_split_ceil_div() -> None:
 
 @each_atom
 @given(seed=seeds)
+@part(0.2)
 def test_declared_directions_hold(atom: Any, seed: int) -> None:
     """Each argument moves the atom the way it declares, at 4,096 points."""
     arguments = ARGUMENTS[atom]
@@ -132,6 +134,7 @@ def test_declared_directions_hold(atom: Any, seed: int) -> None:
 
 @pytest.mark.parametrize("atom", [atom for atom in ATOMS if atom.curvature], ids=lambda atom: atom.__name__)
 @given(seed=seeds)
+@part(0.2)
 def test_declared_curvature_holds(atom: Any, seed: int) -> None:
     """Between any two points an atom bends the way it declares, in logarithms."""
     applied = atom(*ARGUMENTS[atom])
@@ -170,7 +173,7 @@ def test_plain_definition_agrees(atom: Any) -> None:
         (bubble(a, b), r"\frac{a - 1}{b}"),
         (less_one(a), r"\left(a - 1\right)"),
         (complement(a), r"\left(1 - a\right)"),
-        (present(a), r"\left[a > 1\right]"),
+        (above_one(a), r"\left[a > 1\right]"),
     ],
 )
 def test_latex(applied: Any, expected: str) -> None:

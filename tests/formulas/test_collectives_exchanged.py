@@ -160,26 +160,6 @@ def test_two_broadcast_trees_run_piece_by_piece(ranks: int, pieces: int) -> None
     assert closed * (1 - 1e-12) <= last <= closed + 2 * np.log2(ranks) * piece + 1e-12
 
 
-@pytest.mark.parametrize(("inner", "outer"), [(1, 4), (4, 1), (4, 2), (8, 4), (2, 16)])
-def test_a_hierarchical_broadcast_counted(inner: int, outer: int) -> None:
-    """Trees in the source's domain, parts to the other domains, shared inside: the busiest link and all hops."""
-    size = 1e9
-    link, adapter = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for parents in broadcast_trees(inner) if inner > 1 else []:
-        for parent in parents.values():
-            link[0, parent] += size / 2
-    for device in range(inner):
-        for parents in broadcast_trees(outer) if outer > 1 else []:
-            for parent in parents.values():
-                adapter[parent, device] += size / inner / 2
-    for domain in range(1, outer):
-        for device in range(inner):
-            link[domain, device] += (inner - 1) * size / inner
-    busiest = max([n / UP[0] for n in link.values()] + [n / OUT[0] for n in adapter.values()])
-    hops = np.log2(inner) * UP[1] + np.log2(outer) * OUT[1]
-    assert value(c.hierarchical_broadcast_time(size, inner, outer)) == pytest.approx(busiest + hops, rel=1e-12)
-
-
 class Star:
     """Ranks at one switch, which can read all their copies of a part at once, add them, and store one for all.
 

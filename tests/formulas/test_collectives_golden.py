@@ -30,9 +30,7 @@ from symperf.formulas import collectives as c
         (c.all_gather_time(4e6, 8, 1e11, 5e-6, 20e6), 85e-6),
         (c.reduce_scatter_time(4e6, 8, 1e11, 5e-6, 20e6), 85e-6),
         (c.all_gather_time(1e9, 8, 1e11, 5e-6, 20e6), 8.925e-3),
-        # 80 us of twice the bytes and 3 or 7 hops; all bytes go to the last rank of a broadcast
-        (c.broadcast_time(4e6, 8, 1e11, 5e-6, 20e6), 95e-6),
-        (c.broadcast_time(1e9, 8, 1e11, 5e-6, 20e6), 10.2e-3),
+        # 70 us of twice the bytes and 7 hops
         (c.all_to_all_time(4e6, 8, 1e11, 5e-6, 20e6), 105e-6),
         (c.all_to_all_time(1e9, 8, 1e11, 5e-6, 20e6), 8.925e-3),
         (c.ring_all_gather_time(1e9, 8, 1e11, 5e-6, 0), 8.785e-3),
@@ -64,8 +62,6 @@ def test_one_tier_by_hand(expr: Any, expected: float) -> None:
         (c.hierarchical_reduce_scatter_time(240e6, 8, 4), 875e-6 + 12e-6 + 1000e-6 + 22e-6),
         # 3/4 of all 240 MB leave the domain
         (c.hierarchical_all_to_all_time(240e6, 8, 4), 875e-6 + 28e-6 + 8000e-6 + 33e-6),
-        # 30 MB through each adapter bind; 3 hops inside, 2 between
-        (c.hierarchical_broadcast_time(240e6, 8, 4), 30 / 22.5e3 + 12e-6 + 22e-6),
         # 2 * 31/32 of 30 MB through each adapter; 4 * 7 hops inside and 4 between, twice
         (c.flat_ring_all_reduce_time(240e6, 8, 4), 2 * 31 / 32 * 30 / 22.5e3 + 2 * 28 * 4e-6 + 2 * 4 * 11e-6),
         (c.flat_tree_all_reduce_time(240e6, 8, 4), 2 * 30 / 22.5e3 + 2 * 3 * 4e-6 + 2 * 2 * 11e-6),
@@ -96,11 +92,8 @@ def test_two_tiers_by_hand(expr: Any, expected: float) -> None:
         (c.group_all_reduce_time(24e6, 8, 4), 468e-6),
         # 2.4 GB: 2 * 7/8 of 2448 MB take 17.85 ms inside, 2 * 3/4 of 309 MB 20.6 ms outside
         (c.group_all_reduce_time(2400e6, 8, 4), 20.6e-3),
-        # twice 3 MB outside in 266.7 us, 3 hops inside and 2 outside, against 12 MB in 533 us
-        (c.hierarchical_broadcast_time(24e6, 8, 4), 6 / 22.5e3 + 12e-6 + 22e-6),
         # 2.4 GB: start-ups inside and outside count whole
         (c.hierarchical_all_gather_time(2400e6, 8, 4), 7 / 8 * 2448 / 240e3 + 3 / 4 * 309 / 22.5e3),
-        (c.hierarchical_broadcast_time(2400e6, 8, 4), 309 / 22.5e3),
     ],
 )
 def test_two_tiers_with_start_ups_by_hand(expr: Any, expected: float) -> None:

@@ -10,6 +10,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from support.collective_cases import LOW_LATENCY, ONE_TIER, SCALE_UP, TWO_TIERS, name, tiers, value
+from support.effort import part
 from support.oracle import evaluate, sample
 from support.strategies import seeds
 
@@ -94,6 +95,7 @@ def test_protocols_cross_where_the_start_up_ends(ranks: int, bandwidth: float, l
 
 
 @given(seed=seeds)
+@part(0.2)
 def test_no_form_of_the_literature_outruns_the_better_protocol(seed: int) -> None:
     """On one tier and on two the forms that costs use are at least as fast as rings, trees and pairs."""
     names = ("message_bytes", "ranks", "link_bandwidth", "link_latency", "half_bytes")
@@ -103,7 +105,6 @@ def test_no_form_of_the_literature_outruns_the_better_protocol(seed: int) -> Non
         (c.all_reduce_time, (c.ring_all_reduce_time, c.tree_all_reduce_time)),
         (c.all_gather_time, (c.ring_all_gather_time,)),
         (c.reduce_scatter_time, (c.ring_reduce_scatter_time,)),
-        (c.broadcast_time, (c.tree_broadcast_time, c.ring_broadcast_time)),
         (c.all_to_all_time, (c.pairwise_all_to_all_time,)),
     ):
         for other in others:
@@ -116,6 +117,7 @@ def test_no_form_of_the_literature_outruns_the_better_protocol(seed: int) -> Non
 
 
 @given(seed=seeds)
+@part(0.2)
 def test_hops_count_where_there_is_no_start_up(seed: int) -> None:
     """Without `half_bytes` the plain protocol is Rabenseifner's; with it, time never falls below that."""
     names = ("message_bytes", "ranks", "link_bandwidth", "link_latency", "half_bytes")
@@ -134,6 +136,7 @@ def test_hops_count_where_there_is_no_start_up(seed: int) -> None:
     ids=name,
 )
 @given(seed=seeds)
+@part(0.2)
 def test_no_all_reduce_beats_the_lower_bound(function: Any, seed: int) -> None:
     """2 (q-1)/q n / BW is never undercut."""
     names = ("message_bytes", "ranks", "link_bandwidth", "link_latency", "half_bytes")
@@ -157,11 +160,11 @@ def _attainable(points: dict[Any, Any], tier: str) -> Any:
         (c.group_all_reduce_time, 2),
         (c.hierarchical_all_gather_time, 1),
         (c.hierarchical_reduce_scatter_time, 1),
-        (c.hierarchical_broadcast_time, 1),
     ],
     ids=lambda item: getattr(item, "__name__", ""),
 )
 @given(seed=seeds)
+@part(0.2)
 def test_no_collective_beats_the_door_of_a_domain(function: Any, times: int, seed: int) -> None:
     """The q_u adapters of a domain must let (q_o-1)/q_o n through, once or twice; links inside (q_u-1)/q_u n a rank."""
     arguments, points = tiers(seed)
@@ -180,11 +183,11 @@ def test_no_collective_beats_the_door_of_a_domain(function: Any, times: int, see
         (c.hierarchical_all_gather_time, c.scale_up_all_gather_time),
         (c.hierarchical_reduce_scatter_time, c.scale_up_reduce_scatter_time),
         (c.hierarchical_all_to_all_time, c.scale_up_all_to_all_time),
-        (c.hierarchical_broadcast_time, c.scale_up_broadcast_time),
     ],
     ids=lambda function: function.__name__,
 )
 @given(seed=seeds)
+@part(0.2)
 def test_one_domain_is_scale_up_alone(two_tiers: Any, scale_up: Any, seed: int) -> None:
     """A group inside one domain never feels the network."""
     (size, inner, _), points = tiers(seed)
@@ -204,11 +207,11 @@ def test_one_domain_is_scale_up_alone(two_tiers: Any, scale_up: Any, seed: int) 
         (c.hierarchical_all_gather_time, c.all_gather_time),
         (c.hierarchical_reduce_scatter_time, c.reduce_scatter_time),
         (c.hierarchical_all_to_all_time, c.all_to_all_time),
-        (c.hierarchical_broadcast_time, c.broadcast_time),
     ],
     ids=lambda function: function.__name__,
 )
 @given(seed=seeds)
+@part(0.2)
 def test_one_device_a_domain_is_scale_out_alone(two_tiers: Any, one_tier: Any, seed: int) -> None:
     """A group with one device in each domain uses nothing but its adapter."""
     (size, _, outer), points = tiers(seed)
@@ -218,6 +221,7 @@ def test_one_device_a_domain_is_scale_out_alone(two_tiers: Any, one_tier: Any, s
 
 
 @given(seed=seeds)
+@part(0.2)
 def test_the_group_takes_the_best_algorithm(seed: int) -> None:
     """The all-reduce of a group is the better of its two algorithms."""
     arguments, points = tiers(seed)
@@ -229,6 +233,7 @@ def test_the_group_takes_the_best_algorithm(seed: int) -> None:
 
 
 @given(seed=seeds)
+@part(0.2)
 def test_gather_and_scatter_make_an_all_reduce(seed: int) -> None:
     """Reduce-scatter and all-gather cost the all-reduce, on one tier and on two, in every algorithm of both."""
     arguments, points = tiers(seed)
@@ -246,6 +251,7 @@ def test_gather_and_scatter_make_an_all_reduce(seed: int) -> None:
 
 @pytest.mark.parametrize("function", ONE_TIER + LOW_LATENCY, ids=name)
 @given(seed=seeds)
+@part(0.2)
 def test_more_bytes_or_hops_take_longer_and_bandwidth_helps(function: Any, seed: int) -> None:
     """In proportion at most: doubling everything that costs doubles the time."""
     names = ("message_bytes", "ranks", "link_bandwidth", "link_latency", "half_bytes")

@@ -15,12 +15,12 @@ from symperf.formulas.language.atoms import (
     ATOMS,
     Max,
     Min,
+    above_one,
     bubble,
     ceil_div,
     complement,
     less_one,
     log2,
-    present,
     ring_share,
 )
 from symperf.formulas.language.dimension import (
@@ -59,7 +59,7 @@ def of(expr: Any) -> Dimension:
         (Max(1, count), ONE),
         (ceil_div(size, 3 * size * count), ONE),
         (seconds * log2(count) * ring_share(count) * bubble(count, count), SECOND),
-        (size * less_one(count) * complement(count) * present(count), BYTE),
+        (size * less_one(count) * complement(count) * above_one(count), BYTE),
     ],
 )
 def test_what_adds_up_has_its_dimension(expr: Any, expected: Dimension) -> None:
@@ -80,7 +80,7 @@ def test_what_adds_up_has_its_dimension(expr: Any, expected: Dimension) -> None:
         (ring_share(size), "ring_share of a quantity in B"),
         (less_one(seconds), "less_one of a quantity in s"),
         (complement(seconds), "complement of a quantity in s"),
-        (present(size), "present of a quantity in B"),
+        (above_one(size), "above_one of a quantity in B"),
         (bubble(count, seconds), "bubble of a quantity in s"),
         (count**seconds, "exponent seconds is not a rational number"),
         (size**sympy.pi, "exponent pi is not a rational number"),

@@ -11,7 +11,17 @@ from hypothesis import given
 from support.oracle import evaluate, sample, worst_bend, worst_fall
 from support.strategies import expressions, seeds
 
-from symperf.formulas.language.atoms import Max, Min, bubble, ceil_div, complement, less_one, log2, present, ring_share
+from symperf.formulas.language.atoms import (
+    Max,
+    Min,
+    above_one,
+    bubble,
+    ceil_div,
+    complement,
+    less_one,
+    log2,
+    ring_share,
+)
 from symperf.formulas.language.discipline import direction_of, judge, prove
 
 x, y, z = sympy.symbols("x y z")
@@ -69,7 +79,7 @@ def test_every_symbol_is_judged(expr: Any) -> None:
         (bubble(x, Max(y, z)), {x: 1, y: -1, z: -1}, "concave"),
         (complement(x), {x: -1}, "concave"),
         (complement(complement(x)), {x: 1}, None),
-        (present(x) * y, {x: 1, y: 1}, None),
+        (above_one(x) * y, {x: 1, y: 1}, None),
         (x - y, {x: 1, y: -1}, None),
         (-x, {x: -1}, None),
         (x - x / y, {x: 0, y: 1}, None),

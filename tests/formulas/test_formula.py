@@ -102,6 +102,28 @@ def test_a_section_ends_where_the_next_begins(registry: dict[str, Formula]) -> N
     assert (bare.assumes, bare.derivation) == ("", "")
 
 
+def test_a_textbook_form_says_why_no_prediction_has_it(registry: dict[str, Formula]) -> None:
+    """Its mark is a section of the docstring; other formulas have none."""
+
+    @formula(glyph="T", dimension=SECOND, source="none")
+    def marked_time(step_time: Any) -> Any:
+        """Sentence.
+
+        Assumes: this.
+
+        Source: that.
+
+        Reference only: a form of
+            textbooks.
+        """
+        return step_time
+
+    _define(registry)
+    assert registry["marked_time"].reference_only == "a form of textbooks."
+    assert registry["marked_time"].derivation == "that."
+    assert registry["example_time"].reference_only == ""
+
+
 def test_a_sum_of_unlike_things_is_refused(registry: dict[str, Formula]) -> None:
     """Seconds plus bytes names the formula and both dimensions, and nothing is registered."""
     with pytest.raises(DimensionError, match=r"formula mixed_time: sum of .*: message_bytes \+ step_time"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import schedule_simulator as sim
+from support.effort import cases
 
 from symperf.formulas.parallel import dual_pipe as dual
 from symperf.formulas.parallel import pipeline as pipe
@@ -15,7 +16,7 @@ from symperf.formulas.parallel import zero_bubble as zb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CASES = 600
+CASES = cases(600)
 """Random cases of each schedule."""
 
 

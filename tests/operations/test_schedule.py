@@ -161,6 +161,8 @@ def test_the_step_is_the_schedule_of_the_literature(
         expected = pipe.one_f_one_b_time(forward, backward, micro_batches, stages)
         assert expected == pipe.gpipe_time(forward, backward, micro_batches, stages)
     assert value(time_of(step.tree(), leaf)) == expected
+    virtual = virtual if structure.schedule == "interleaved" else 1
+    assert value(step.idle_slots()) / micro_batches == pipe.bubble_fraction(micro_batches, stages, virtual)
 
 
 # A pipeline, event by event -----------------------------------------------------------------------------------

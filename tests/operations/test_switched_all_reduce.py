@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.collective_cases import SYSTEM, value
 
 import symperf as sf
+from symperf.common.errors import InputError
 from symperf.formulas import collectives as c
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -85,5 +86,5 @@ def test_the_share_needs_a_network() -> None:
         "memory_capacity": "80 GB",
         "switch_efficiency": 0.8,
     }
-    with pytest.raises(sf.InputError, match="switch_efficiency: given without scale_up_bandwidth"):
+    with pytest.raises(InputError, match="switch_efficiency: given without scale_up_bandwidth"):
         sf.System.from_table(table, "x")

@@ -37,8 +37,6 @@ ONE_TIER = (
     c.reduce_scatter_time,
     c.tree_broadcast_time,
     c.ring_broadcast_time,
-    c.simple_broadcast_time,
-    c.broadcast_time,
     c.pairwise_all_to_all_time,
     c.simple_all_to_all_time,
     c.all_to_all_time,
@@ -46,7 +44,6 @@ ONE_TIER = (
 LOW_LATENCY = (
     c.low_latency_all_reduce_time,
     c.low_latency_all_gather_time,
-    c.low_latency_broadcast_time,
     c.low_latency_all_to_all_time,
 )
 """Those of one tier that no `half_bytes` delays."""
@@ -56,14 +53,12 @@ SCALE_UP = (
     c.scale_up_all_gather_time,
     c.scale_up_reduce_scatter_time,
     c.scale_up_all_to_all_time,
-    c.scale_up_broadcast_time,
 )
 TWO_TIERS = (
     c.hierarchical_all_reduce_time,
     c.hierarchical_all_gather_time,
     c.hierarchical_reduce_scatter_time,
     c.hierarchical_all_to_all_time,
-    c.hierarchical_broadcast_time,
     c.flat_ring_all_reduce_time,
     c.flat_tree_all_reduce_time,
     c.pipelined_all_reduce_time,

@@ -10,7 +10,7 @@ import numpy as np
 from symperf.codegen.interpret import exact, run
 from symperf.codegen.program import Program
 
-OPERATIONS = ("add", "subtract", "multiply", "divide", "max", "min", "ceil_div", "present")
+OPERATIONS = ("add", "subtract", "multiply", "divide", "max", "min", "ceil_div", "above_one")
 
 
 def random_program(seed: int, inputs: str = "abcde", size: int = 40) -> Program:
@@ -32,8 +32,8 @@ def random_program(seed: int, inputs: str = "abcde", size: int = 40) -> Program:
             a, b = draw.choice(whole), draw.choice(whole[: len(inputs)])
             program.instructions.append(("ceil_div", a, b))
             whole.append(len(program) - 1)
-        elif operation == "present":
-            program.instructions.append(("present", draw.choice(whole)))
+        elif operation == "above_one":
+            program.instructions.append(("above_one", draw.choice(whole)))
         else:
             recent = range(max(0, len(program) - 12), len(program))
             small = len(inputs) + 2 if operation in ("multiply", "divide") else len(program)  # else values explode

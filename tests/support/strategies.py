@@ -9,7 +9,17 @@ import sympy
 from hypothesis import strategies as st
 
 from symperf.codegen.lower import lower
-from symperf.formulas.language.atoms import Max, Min, bubble, ceil_div, complement, less_one, log2, present, ring_share
+from symperf.formulas.language.atoms import (
+    Max,
+    Min,
+    above_one,
+    bubble,
+    ceil_div,
+    complement,
+    less_one,
+    log2,
+    ring_share,
+)
 from symperf.formulas.language.symbols import COUNT, FRACTION, POSITIVE, SYMBOLS, ZERO_UP
 from symperf.models.configs import Architecture
 from symperf.plans.structure import Structure
@@ -66,7 +76,7 @@ def fractions(depth: int) -> Any:
         _atom(complement, below),
         _atom(sympy.Mul, below, below),
         _atom(ring_share, counts(depth - 1)),
-        _atom(present, counts(depth - 1)),
+        _atom(above_one, counts(depth - 1)),
     )
 
 
@@ -116,10 +126,10 @@ def _has(expr: Any, *heads: Any) -> bool:
     return bool(sympy.sympify(expr).has(*heads))
 
 
-smooth_expressions = expressions.filter(lambda expr: not _has(expr, ceil_div, present, Max, Min))
+smooth_expressions = expressions.filter(lambda expr: not _has(expr, ceil_div, above_one, Max, Min))
 """Expressions that can be differentiated everywhere."""
 
-continuous_expressions = expressions.filter(lambda expr: not _has(expr, ceil_div, present))
+continuous_expressions = expressions.filter(lambda expr: not _has(expr, ceil_div, above_one))
 """Expressions without jumps: they may have kinks."""
 
 LEAVES = [*COUNTS, *FRACTIONS, *POSITIVES, *ZERO_UPS]

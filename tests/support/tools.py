@@ -15,7 +15,7 @@ import sympy
 from symperf.codegen.interpret import Arithmetic, exact, floats, run
 from symperf.codegen.lower import lower
 from symperf.codegen.program import Program
-from symperf.formulas.language.atoms import Max, Min, ceil_div, log2, present
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div, log2
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -59,7 +59,8 @@ def rational_program() -> Program:
     bins = ceil_div(rows, tile) * ceil_div(columns, width)
     work = Max(ceil_div(bins, ranks) * tile * width / rate, rows * columns * sympy.Rational(1, 10) / bandwidth)
     time = (
-        Max(work * (1 + part), Min(rows / bandwidth, work) * (ranks - 1) / ranks + part * work) + present(ranks) / rate
+        Max(work * (1 + part), Min(rows / bandwidth, work) * (ranks - 1) / ranks + part * work)
+        + above_one(ranks) / rate
     )
     return lower([(part, work**-1 / 3)], {"bins": bins, "time": time, "rest": 1 / (time + tile**3) + 2 / rate})
 
@@ -105,8 +106,8 @@ def fifty_digits() -> Arithmetic:
         context.mpf,
         floats().forward
         | {
-            "present": lambda a: context.mpf(1 if a > 1 else 0),
-            "held": lambda a: a,
+            "above_one": lambda a: context.mpf(1 if a > 1 else 0),
+            "stop_gradient": lambda a: a,
             "at_least": lambda a, b: context.mpf(1 if a >= b else 0),
             "sqrt": context.sqrt,
             "log2": lambda a: context.log(a) / context.log(2),
@@ -131,7 +132,7 @@ def step_points(inputs: dict[str, float], count: int) -> dict[str, np.ndarray]:
 def whole_program() -> Program:
     """A program with every operation; inputs "x", "y", "z" and "n" are positive; outputs "first", "second", "slack"."""
     x, y, z, n = sympy.symbols("x y z n")
-    first = Max(log2(x + 1) * y, x**3 / z) + x**20 / (x**20 + 1) + sympy.sqrt(y) + present(n) * ceil_div(x * n, y)
+    first = Max(log2(x + 1) * y, x**3 / z) + x**20 / (x**20 + 1) + sympy.sqrt(y) + above_one(n) * ceil_div(x * n, y)
     second = Min(x * y, z) + log2(1 + log2(1 + x * n)) - n / 3 + x ** sympy.Rational(1, 3)
     return lower(
         [(sympy.Symbol("named"), first)], {"first": sympy.Symbol("named"), "second": second, "slack": z - x * y}

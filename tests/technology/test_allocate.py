@@ -17,7 +17,7 @@ from support.oracle import evaluate, power_law_voltage
 import symperf as sf
 from symperf.cli import main
 from symperf.common import extras
-from symperf.formulas.language.atoms import Max, Min, ceil_div, log2, present
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div, log2
 from symperf.technology import Technology
 from symperf.technology.allocation import allocate
 from symperf.technology.allocation.program import SPLIT, ChipProgram
@@ -252,7 +252,7 @@ def test_the_relaxation_of_a_rounding_is_a_lower_bound(amount: float, size: floa
     assert float(evaluate(atom.relaxed(), at)) <= math.ceil(amount / size) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("expr", "word"), [(n / x - 1 / y, "difference"), (present(x), "present")])
+@pytest.mark.parametrize(("expr", "word"), [(n / x - 1 / y, "difference"), (above_one(x), "above_one")])
 def test_a_time_without_relaxation_is_refused(expr: Any, word: str) -> None:
     with pytest.raises(sf.InputError, match=word):
         relax(expr, {"rows": 8.0}, FREE, AT)

@@ -28,8 +28,8 @@ from symperf.formulas.language.symbols import (
     strip_units,
     vocab_size,
 )
-from symperf.formulas.memory import memory as mem
 from symperf.formulas.memory import parameters as par
+from symperf.formulas.memory import saved_activations as saved
 from symperf.models import counts
 from symperf.train.memory.footprint import in_flight, layer_activations
 
@@ -148,7 +148,7 @@ def _bound(run: sf.Run, expr: Any) -> float:
 
 def _layers_only(run: sf.Run) -> float:
     kept = layer_activations(run.structure)
-    return _bound(run, mem.stage_activation_bytes(kept, num_layers, pp, in_flight(run.structure)))
+    return _bound(run, saved.stage_activation_bytes(kept, num_layers, pp, in_flight(run.structure)))
 
 
 @pytest.mark.parametrize("row", [r for r in BARS if r["unit"] == "GiB"], ids=lambda row: row["id"])
@@ -194,7 +194,7 @@ def test_layer_activations_are_the_published_formula(b: int, s: int, width: int,
     at = {SYMBOLS[name].symbol: sympy.Integer(value) for name, value in values.items()}
     composed = layer_activations(structure).xreplace(at)
     assert composed == s * b * h * (10 + sympy.Rational(24, t) + sympy.Rational(5 * a * s, h * t))
-    assert composed == mem.gpt_layer_bytes(*(SYMBOLS[n].symbol for n in mem_names())).xreplace(at)
+    assert composed == saved.gpt_layer_bytes(*(SYMBOLS[n].symbol for n in mem_names())).xreplace(at)
 
 
 def mem_names() -> tuple[str, ...]:

@@ -187,12 +187,12 @@ def _judged(operation: str, parts: list[Known], bit: int) -> Known:
             (one,) = parts
             degree = None if one.degree is None else one.degree / 2
             return Known(one.rises, one.falls, one.power / 2, degree, one.nonnegative, one.homogeneous)
-        case "held":
+        case "stop_gradient":
             return parts[0]
-        case "present" | "log2":
+        case "above_one" | "log2":
             one = _folded(parts[0], bit)
             flat = one.homogeneous and one.degree in (ANY, 0.0)
-            return Known(one.rises, one.falls, 0.0, 0.0, operation == "present", flat)
+            return Known(one.rises, one.falls, 0.0, 0.0, operation == "above_one", flat)
     every = [_folded(part, bit) for part in parts]
     moved = every[0].rises | every[0].falls
     for part in every[1:]:

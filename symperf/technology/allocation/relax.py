@@ -15,7 +15,7 @@ import sympy
 
 from ...common.errors import InputError
 from ...derive.numeric import Values
-from ...formulas.language.atoms import Max, Min, ceil_div, less_one, present
+from ...formulas.language.atoms import Max, Min, above_one, ceil_div, less_one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +89,7 @@ class _Relaxing:
                 self.counted.add(node)
                 self.found.bounds[name] = self.found.bounds.get(name, 0) + 1
             return bound
-        if hasattr(node, "definition") and not isinstance(node, present | ceil_div):
+        if hasattr(node, "definition") and not isinstance(node, above_one | ceil_div):
             return node.definition()
         raise InputError(f"allocate: no relaxation of {node.func.__name__}")
 

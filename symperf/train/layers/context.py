@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import Max, complement, less_one, present
+from ...formulas.language.atoms import Max, above_one, complement, less_one
 from ...formulas.language.symbols import activation_bytes, cp, qk_nope_head_dim, qk_rope_head_dim, v_head_dim
 from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
@@ -61,8 +61,10 @@ class ContextAttention:
         if transfer is None or gradients is None:
             return sequence(Repeat(step, cp), merged)
         return sequence(
-            Repeat(step, complement(present(cp))),
-            Repeat(sequence(Overlap(step, transfer, BESIDE), Overlap(step, gradients, BESIDE), gradients), present(cp)),
+            Repeat(step, complement(above_one(cp))),
+            Repeat(
+                sequence(Overlap(step, transfer, BESIDE), Overlap(step, gradients, BESIDE), gradients), above_one(cp)
+            ),
             Repeat(Overlap(step, sequence(transfer, gradients), BESIDE), less_one(Max(1, less_one(cp)))),
             merged,
         )
@@ -98,7 +100,7 @@ class ContextAttention:
         path, elements = f"{self.path}/merge/{name}", partial_bytes / activation_bytes
         first = self.kernels.stream(f"{path}/first/{phase}", 2 * partial_bytes, elements, 1)
         further = self.kernels.stream(f"{path}/further/{phase}", 3 * partial_bytes, elements, 2)
-        return sequence(Repeat(first, present(cp)), Repeat(further, less_one(cp)))
+        return sequence(Repeat(first, above_one(cp)), Repeat(further, less_one(cp)))
 
     def part_bytes(self, width: Any) -> Any:
         """Bytes of the queries of a device's tokens, or of its results."""
@@ -141,7 +143,7 @@ def context_workspace(structure: Structure) -> Any:
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
     sizes = {key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
     held = 2 if structure.context == "ring" else cp
-    return present(cp) * 2 * held * Max(*sizes)
+    return above_one(cp) * 2 * held * Max(*sizes)
 
 
 def _beside(step: Op, transfer: Op | None) -> Node:

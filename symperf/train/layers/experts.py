@@ -40,7 +40,7 @@ class Experts:
     def __init__(self, layer: Decoder) -> None:
         self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
         self.tokens = layer.shapes.stream_tokens
-        self.held = num_experts / ep
+        self.held = dealt.device_experts(num_experts, ep)
         arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance) * expert_tp
         self.arriving = arriving
         self.rows = arriving / self.held
@@ -134,20 +134,24 @@ class Experts:
 
     def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
-        count = (self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
-        message = dealt.dispatch_bytes(*count)
+        message = self.sent_bytes(element_bytes)
         if self.layer.structure.node_limited:
+            count = (self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
             return self.kernels.node_limited(self.path(name), message, count, expert_group())
         return self.kernels.all_to_all(self.path(name), message, expert_group())
 
+    def sent_bytes(self, element_bytes: Any) -> Any:
+        """Bytes of all copies of the device's tokens on their way to experts."""
+        return dealt.dispatch_bytes(self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
+
     def gather(self, name: str) -> Op | None:
         """The tokens of a split expert, as they arrived, gathered by its devices."""
-        message = self.arriving * hidden_size * self.formats.there
+        message = dealt.expert_tensor_bytes(self.sent_bytes(self.formats.there), expert_tp)
         return self.kernels.all_gather(self.path(name), message, Group(expert_tp, 1))
 
     def scatter(self, name: str) -> Op | None:
         """The sum of the shares of a split expert in the format of activations; each device keeps its tokens."""
-        message = self.arriving * hidden_size * activation_bytes
+        message = dealt.expert_tensor_bytes(self.sent_bytes(activation_bytes), expert_tp)
         return self.kernels.reduce_scatter(self.path(name), message, Group(expert_tp, 1))
 
     # --- products

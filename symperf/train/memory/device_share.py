@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import ceil_div, present
+from ...formulas.language.atoms import above_one, ceil_div
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -89,7 +89,7 @@ def stage_layers(structure: Structure) -> Any:
     """Layers of stage i."""
     if structure.stages == "given":
         first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
-        inside = present(stage_number) * present(pp / stage_number)
+        inside = above_one(stage_number) * above_one(pp / stage_number)
         return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
     return each.uneven_stage_layers(num_layers, pp, stage_number) if structure.stages == "uneven" else num_layers / pp
 
@@ -103,8 +103,8 @@ def stage_ends(structure: Structure) -> Any:
     if structure.schedule == "dualpipe":
         return (first + last) * (tables + head)
     if architecture.tied_embeddings:
-        head += present(pp) * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-    head += present(pp) * copied_parameters(structure)
+        head += above_one(pp) * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    head += above_one(pp) * copied_parameters(structure)
     return first * tables + last * head
 
 

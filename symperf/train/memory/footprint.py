@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import Max, complement, present
+from ...formulas.language.atoms import Max, above_one, complement
 from ...formulas.language.symbols import (
     batch,
     collective_buffer_bytes,
@@ -22,11 +22,11 @@ from ...formulas.language.symbols import (
     stage_number,
     workspace_bytes,
 )
-from ...formulas.memory import memory as mem
+from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
-from ...formulas.parallel.zero_bubble import beyond
+from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import expert_shard_groups, shard_groups
@@ -111,16 +111,16 @@ def stage_activations(structure: Structure, held: Any, share: Callable[[Any], An
     """
     counted = [(count, layer_activations(structure, kind)) for count, kind in _kinds(structure)]
     if share is None and structure.stages == "even" and not structure.some_layers:
-        return sum(mem.stage_activation_bytes(kept_bytes, count, pp, held) for count, kept_bytes in counted)
+        return sum(saved.stage_activation_bytes(kept_bytes, count, pp, held) for count, kept_bytes in counted)
     dealt = share or (lambda count: stage_count(structure, count))
     if not structure.some_layers:
-        return sum(mem.stage_activation_bytes(kept_bytes, dealt(count), 1, held) for count, kept_bytes in counted)
+        return sum(saved.stage_activation_bytes(kept_bytes, dealt(count), 1, held) for count, kept_bytes in counted)
     plain = dataclasses.replace(structure, recompute="none")
     total = sympy.S.Zero
     for count, kind in _kinds(structure):
         again = num_recomputed_layers if count == num_layers else num_recomputed_layers * (count / num_layers)
-        total += mem.stage_activation_bytes(layer_activations(structure, kind), again, 1, held)
-        total += mem.stage_activation_bytes(layer_activations(plain, kind), beyond(dealt(count), again), 1, held)
+        total += saved.stage_activation_bytes(layer_activations(structure, kind), again, 1, held)
+        total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(dealt(count), again), 1, held)
     return total
 
 
@@ -179,8 +179,8 @@ def _activations(structure: Structure) -> Any:
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
         newest = kept_on_device(structure, "activations", stage_activations(structure, 1))
-    first_stage = layer_bytes + held * first + complement(present(pp)) * last
-    return Max(first_stage, present(pp) * (newest + last))
+    first_stage = layer_bytes + held * first + complement(above_one(pp)) * last
+    return Max(first_stage, above_one(pp) * (newest + last))
 
 
 def _given_activations(structure: Structure, held: Any) -> Any:

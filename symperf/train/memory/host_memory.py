@@ -13,9 +13,9 @@ from ...formulas.language.symbols import (
     optimizer_bytes,
     weight_bytes,
 )
-from ...formulas.memory import memory as mem
+from ...formulas.memory import model_state
 from ...formulas.memory import offload as host
-from ...formulas.memory.offload import remaining
+from ...formulas.memory.offload import remaining_share
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
@@ -30,7 +30,7 @@ PARTS = {
 
 def kept_on_device(structure: Structure, what: str, size: Any) -> Any:
     """What stays on the device of a class of memory."""
-    return remaining(PARTS[what]) * size if what in structure.offload else size
+    return remaining_share(PARTS[what]) * size if what in structure.offload else size
 
 
 def buffers(structure: Structure, layer_weights: Any, layer_activations: Any) -> Any:
@@ -56,7 +56,7 @@ def host_terms(structure: Structure, updated: Any, weights: Any, activations: An
     if "optimizer" in structure.offload:
         found["optimizer"] = host.host_optimizer_memory(offloaded_optimizer * updated, optimizer_bytes)
     if "weights" in structure.offload:
-        found["weights"] = mem.weights_memory(offloaded_weights * weights, weight_bytes)
+        found["weights"] = model_state.weights_memory(offloaded_weights * weights, weight_bytes)
     if "activations" in structure.offload:
         found["activations"] = offloaded_activations * activations
     return found

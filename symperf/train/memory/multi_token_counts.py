@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import matmul
-from ...formulas.language.atoms import ceil_div, present
+from ...formulas.language.atoms import above_one, ceil_div
 from ...formulas.language.symbols import (
     batch,
     hidden_size,
@@ -24,8 +24,8 @@ from ...formulas.language.symbols import (
     tp,
     vocab_size,
 )
-from ...formulas.memory import memory as mem
 from ...formulas.memory import parameters as par
+from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...models import layer_counts as layers
 from ...operations.shapes import Shapes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ...plans.structure import Structure
 
 ZERO = sympy.S.Zero
-ANY = present(1 + num_multi_token_layers)
+ANY = above_one(1 + num_multi_token_layers)
 """One where there are such modules, else 0."""
 
 
@@ -92,7 +92,7 @@ def module_activations(structure: Structure) -> Any:
     kind = structure.architecture.kinds[-1]
     shapes = Shapes.of(structure, kind)
     stream = shapes.stream_tokens
-    one = mem.input_kept_bytes(stream, hidden_size)
+    one = saved.input_kept_bytes(stream, hidden_size)
     found = one + embedding_kept(structure, stream) + head_kept(structure, shapes)
     if recomputes(structure):
         # The input of the last norm is computed again.

@@ -10,7 +10,7 @@ from ...formulas.kernels import attention as att
 from ...formulas.kernels import low_precision as low
 from ...formulas.language import symbols as sym
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
-from ...formulas.memory import memory as mem
+from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models.architecture import RECURRENT, UNIFORM
 from ...operations.shapes import Shapes
@@ -36,7 +36,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
     if structure.dropout:
-        kept += _parts(kind) * mem.dropout_kept_bytes(stream, hidden_size)
+        kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
     if kind.mixer in ("attention", "local_attention", "latent_attention"):
         kept += _core_kept(structure, shapes, shapes.length)
     if kind.cross:
@@ -47,25 +47,25 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
 def stream_kept(structure: Structure, tokens: Any) -> Any:
     """Bytes kept of the residual stream, which a norm or a whole layer reads."""
     if structure.architecture.wide_stream:
-        return mem.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
-    return mem.input_kept_bytes(tokens, hidden_size)
+        return saved.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
+    return saved.input_kept_bytes(tokens, hidden_size)
 
 
 def read_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     """Bytes kept of an input that linear layers alone read: in the format of their products."""
-    return (mem.input_kept_bytes if structure.products == "half" else low.product_input_kept_bytes)(tokens, width)
+    return (saved.input_kept_bytes if structure.products == "half" else low.product_input_kept_bytes)(tokens, width)
 
 
 def _shared_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     """Bytes kept of an input that another operation reads in 16 bits too: there is a cast copy beside it."""
-    kept = mem.input_kept_bytes(tokens, width)
+    kept = saved.input_kept_bytes(tokens, width)
     return kept if structure.products == "half" else kept + low.product_input_kept_bytes(tokens, width)
 
 
 def _inner_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     """Bytes kept inside an MLP of an inner width."""
     if structure.products == "half":
-        inner = mem.gated_mlp_kept_bytes if structure.architecture.gated_mlp else mem.mlp_kept_bytes
+        inner = saved.gated_mlp_kept_bytes if structure.architecture.gated_mlp else saved.mlp_kept_bytes
     else:
         gated = structure.architecture.gated_mlp
         inner = low.cast_gated_mlp_kept_bytes if gated else low.cast_mlp_kept_bytes
@@ -93,32 +93,32 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if kind.mixer == "latent_attention":
         return _latent_kept(structure, shapes)
     if kind.mixer in RECURRENT:
-        return mem.input_kept_bytes(tokens, _recurrent_width(kind))
+        return saved.input_kept_bytes(tokens, _recurrent_width(kind))
     if kind.mixer == "none":
         return ZERO
-    kept = mem.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
+    kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
     if architecture.query_key_norm != "none":
-        kept += mem.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
+        kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
     if architecture.attention_gate:
-        kept += 2 * mem.input_kept_bytes(tokens, shapes.attention_width)
+        kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
     return kept + _shared_kept(structure, tokens, shapes.attention_width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
     """Bytes that the core of attention keeps beside its operands: statistics, or probabilities."""
     if structure.attention == "flash":
-        return mem.flash_kept_bytes(shapes.tokens, shapes.heads)
+        return saved.flash_kept_bytes(shapes.tokens, shapes.heads)
     if structure.recompute == "selective":
         return ZERO
     scores = att.score_elements(micro_batch, shapes.length, shapes.heads)
     scores = scores if keys == shapes.length else scores * keys / shapes.length
-    return (mem.scores_kept_bytes if structure.dropout else mem.probabilities_kept_bytes)(scores)
+    return (saved.scores_kept_bytes if structure.dropout else saved.probabilities_kept_bytes)(scores)
 
 
 def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that attention to an encoder keeps: queries and the result; keys and values; and its core."""
-    own = 2 * mem.input_kept_bytes(shapes.tokens, shapes.attention_width)
-    other = 2 * mem.input_kept_bytes(micro_batch * encoder_sequence, shapes.key_value_heads * shapes.head_dim)
+    own = 2 * saved.input_kept_bytes(shapes.tokens, shapes.attention_width)
+    other = 2 * saved.input_kept_bytes(micro_batch * encoder_sequence, shapes.key_value_heads * shapes.head_dim)
     return own + other + _core_kept(structure, shapes, encoder_sequence)
 
 
@@ -145,7 +145,7 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     architecture, tokens, heads = structure.architecture, shapes.tokens, shapes.heads
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
-    kept = mem.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
+    kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
     return kept + read_kept(structure, tokens, ranks) + _shared_kept(structure, tokens, heads * sym.v_head_dim)
 
 
@@ -153,7 +153,7 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that experts keep: scores of the router, rows in and out, inner tensors; and those of shared experts."""
     architecture, own = structure.architecture, shapes.stream_tokens
     arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
-    kept = mem.logits_kept_bytes(own, sym.num_experts) + mem.input_kept_bytes(arriving, hidden_size)
+    kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden_size)
     kept += read_kept(structure, arriving, hidden_size)
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
@@ -170,32 +170,32 @@ def end_activations(structure: Structure) -> tuple[Any, Any]:
         encoder = Shapes.of(structure, architecture.kinds[0]).stream_tokens
         # The encoder's end: the input of its norm, and its output, which the decoder's layers share.
         outputs = 2 if architecture.final_norm else 1
-        first += embedding_kept(structure, encoder) + outputs * mem.input_kept_bytes(encoder, hidden_size)
+        first += embedding_kept(structure, encoder) + outputs * saved.input_kept_bytes(encoder, hidden_size)
     return first, head_kept(structure, shapes)
 
 
 def embedding_kept(structure: Structure, stream: Any) -> Any:
     """Bytes that one embedding keeps."""
     architecture = structure.architecture
-    kept = mem.dropout_kept_bytes(stream, hidden_size) if structure.dropout else ZERO
+    kept = saved.dropout_kept_bytes(stream, hidden_size) if structure.dropout else ZERO
     if architecture.embedding_norm:
-        kept += mem.input_kept_bytes(stream, hidden_size)
+        kept += saved.input_kept_bytes(stream, hidden_size)
     if architecture.patches:
-        kept += mem.input_kept_bytes(micro_batch * sym.num_patches, sym.patch_features)
+        kept += saved.input_kept_bytes(micro_batch * sym.num_patches, sym.patch_features)
     return kept
 
 
 def head_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that the head keeps: inputs of its norms and products, and the logits."""
     architecture, stream = structure.architecture, shapes.stream_tokens
-    each = mem.input_kept_bytes(stream, hidden_size)
+    each = saved.input_kept_bytes(stream, hidden_size)
     norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
     match architecture.head:
         case "none":
             return norm
         case "labels":
-            return norm + mem.logits_kept_bytes(micro_batch, sym.num_labels)
+            return norm + saved.logits_kept_bytes(micro_batch, sym.num_labels)
         case "transformed":
             # Input of the product, of the activation function, of the norm and of the logits' product.
             norm += 3 * each
-    return norm + each + mem.logits_kept_bytes(shapes.tokens, shapes.vocabulary)
+    return norm + each + saved.logits_kept_bytes(shapes.tokens, shapes.vocabulary)

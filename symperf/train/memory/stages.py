@@ -36,7 +36,7 @@ def fullest_layers(structure: Structure) -> Any:
 
 def middle_layers() -> Any:
     """Layers of each stage between given ends: (L - l_1 - l_p) / (p - 2); none of two stages."""
-    rest = zb.beyond(num_layers, first_stage_layers + last_stage_layers)
+    rest = zb.excess(num_layers, first_stage_layers + last_stage_layers)
     return rest / Max(1, less_one(Max(1, less_one(pp))))
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import low_precision as low
-from ...formulas.kernels import optimizers as more
-from ...formulas.language.atoms import Max, ceil_div, complement, present
+from ...formulas.kernels import optimizers as opt
+from ...formulas.language.atoms import Max, above_one, ceil_div, complement
 from ...formulas.language.symbols import gradient_bytes, hidden_size, optimizer_bytes, pp, tp, vocab_size, weight_bytes
-from ...formulas.memory import memory as mem
+from ...formulas.memory import model_state
 from ...models import counts
 from ...operations.groups import expert_shard_groups, shard_groups
 from . import device_counts as device
@@ -32,8 +32,8 @@ def state_terms(structure: Structure, place: Place) -> dict[str, Any]:
     if structure.architecture.routed:
         parameters["experts"] = place.experts
     forms = {
-        "weights": {name: mem.weights_memory(count, weight_bytes) for name, count in parameters.items()},
-        "gradients": {name: mem.gradients_memory(count, gradient_bytes) for name, count in parameters.items()},
+        "weights": {name: model_state.weights_memory(count, weight_bytes) for name, count in parameters.items()},
+        "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in parameters.items()},
         "optimizer": _optimizer(structure, place, parameters),
     }
     if structure.products != "half":
@@ -69,9 +69,9 @@ def _sharded(structure: Structure, state: str, name: str, size: Any) -> Any:
 def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -> dict[str, Any]:
     match structure.optimizer:
         case "adam-8bit":
-            return {name: more.adam_8bit_memory(count) for name, count in parameters.items()}
+            return {name: opt.adam_8bit_memory(count) for name, count in parameters.items()}
         case "sgd-momentum":
-            return {name: more.sgd_momentum_memory(count) for name, count in parameters.items()}
+            return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}
         case "adafactor":
             found = held(structure, place.share)
             factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
@@ -79,9 +79,9 @@ def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -
             modules = held_modules(structure, place.modules)
             factors["multi_token"] = modules.factors(routed=False)
             factors["multi_token_experts"] = modules.factors(routed=True)
-            return {name: more.adafactor_memory(count, factors[name]) for name, count in parameters.items()}
+            return {name: opt.adafactor_memory(count, factors[name]) for name, count in parameters.items()}
         case "muon":
-            terms = {"ends": mem.optimizer_memory(place.ends, optimizer_bytes)}
+            terms = {"ends": model_state.optimizer_memory(place.ends, optimizer_bytes)}
             modules = held_modules(structure, place.modules)
             for names, found in (
                 (("layers", "experts"), held(structure, place.share)),
@@ -89,25 +89,25 @@ def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -
             ):
                 for name, vectors in zip(names, (found.vectors, found.expert_vectors), strict=True):
                     matrices = found.elements(routed=name.endswith("experts"))
-                    terms[name] = more.muon_memory(matrices) + mem.optimizer_memory(vectors, optimizer_bytes)
+                    terms[name] = opt.muon_memory(matrices) + model_state.optimizer_memory(vectors, optimizer_bytes)
             return {name: terms[name] for name in parameters}
         case _:
-            return {name: mem.optimizer_memory(count, optimizer_bytes) for name, count in parameters.items()}
+            return {name: model_state.optimizer_memory(count, optimizer_bytes) for name, count in parameters.items()}
 
 
 def end_factors(structure: Structure) -> Any:
     """Row and column statistics of the tables and the head; of learned positions too, and of vectors all elements."""
     architecture = structure.architecture
-    table = more.factored_elements(ceil_div(vocab_size, tp), hidden_size)
+    table = opt.factored_elements(ceil_div(vocab_size, tp), hidden_size)
     matrix = ceil_div(vocab_size, tp) * hidden_size
     first = table + sympy.expand(counts.embedding_parameters(architecture, tp) - matrix)
     norm, tied = counts.final_norm_parameters(architecture), architecture.tied_embeddings
     last = norm + table
     if copies_table(architecture, structure.schedule):
-        last += ANY * present(pp) * table
+        last += ANY * above_one(pp) * table
     # One device has both ends, and a tied table once, where there is one stage or, under DualPipe, a folded pipeline.
-    both = sympy.S.One if structure.schedule == "dualpipe" else complement(present(pp))
-    return Max(first + both * (norm + (sympy.S.Zero if tied else table)), present(pp) * last)
+    both = sympy.S.One if structure.schedule == "dualpipe" else complement(above_one(pp))
+    return Max(first + both * (norm + (sympy.S.Zero if tied else table)), above_one(pp) * last)
 
 
 def _copies(structure: Structure, place: Place) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _copies(structure: Structure, place: Place) -> dict[str, Any]:
 def gathered_memory(structure: Structure) -> Any:
     """Bytes of two layers that are gathered under ZeRO-3, and of their gradients; nothing of what is not sharded."""
     architecture = structure.architecture
-    dense, experts = (present(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
+    dense, experts = (above_one(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
     units = []
     for kind in architecture.kinds[:1] if architecture.uniform_dense else architecture.kinds:
         unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)

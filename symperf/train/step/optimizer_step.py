@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import low_precision as low
-from ...formulas.kernels import optimizer as opt
-from ...formulas.kernels import optimizers as more
-from ...formulas.language.atoms import Max, Min, ceil_div, present
+from ...formulas.kernels import optimizers as opt
+from ...formulas.language.atoms import Max, Min, above_one, ceil_div
 from ...formulas.language.symbols import (
     block_scale_bytes,
     gradient_bytes,
@@ -26,7 +25,7 @@ from ...formulas.language.symbols import (
     weight_bytes,
 )
 from ...formulas.memory import offload as host
-from ...formulas.memory.offload import remaining
+from ...formulas.memory.offload import remaining_share
 from ...operations.groups import Group, expert_shard_groups, shard_groups
 from ...operations.schedule import Demand, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
@@ -81,12 +80,12 @@ class Update:
             return self.muon()
         if "optimizer" not in self.structure.offload:
             return self.element_wise(updated)
-        own, other = remaining(offloaded_optimizer) * updated, offloaded_optimizer * updated
+        own, other = remaining_share(offloaded_optimizer) * updated, offloaded_optimizer * updated
         traffic = opt.adam_bytes(other, weight_bytes, gradient_bytes, optimizer_bytes)
         on_host = Op("optimizer/host", host.host_update_time(traffic), Demand(opt.adam_flops(other)))
         back = other * weight_bytes
         if "weights" in self.structure.offload:
-            back *= remaining(offloaded_weights)
+            back *= remaining_share(offloaded_weights)
         beside = Overlap(on_host, host_transfer("offload/updated", back), overlap_offload)
         return Overlap(beside, self.element_wise(own), sympy.S.One)
 
@@ -95,9 +94,9 @@ class Update:
         kind = name or self.structure.optimizer
         traffic = {
             "adam": lambda: opt.adam_bytes(updated, weight_bytes, gradient_bytes, optimizer_bytes),
-            "adam-8bit": lambda: more.update_bytes(updated, master_bytes + 2 * (moment_bytes + self.scale)),
-            "sgd-momentum": lambda: more.update_bytes(updated, master_bytes + moment_bytes),
-            "adafactor": lambda: more.adafactor_bytes(updated, self.factors()),
+            "adam-8bit": lambda: opt.update_bytes(updated, master_bytes + 2 * (moment_bytes + self.scale)),
+            "sgd-momentum": lambda: opt.update_bytes(updated, master_bytes + moment_bytes),
+            "adafactor": lambda: opt.adafactor_bytes(updated, self.factors()),
         }[kind]()
         path = f"optimizer/{kind.replace('-', '_')}"
         return self.kernels.stream(path, traffic, updated, VECTOR_FLOPS[kind])
@@ -124,7 +123,7 @@ class Update:
             return None
         message = offloaded_weights * self.step.layer_weights * weight_bytes
         if "optimizer" in self.structure.offload:
-            message *= remaining(offloaded_optimizer)
+            message *= remaining_share(offloaded_optimizer)
         return host_transfer("offload/weights/updated", message)
 
     # --- Muon
@@ -133,8 +132,8 @@ class Update:
         """Momentum, orthogonalisation and update of the matrices; Adam for tables, head and vectors."""
         matrices = self.updated_matrices()
         rest = self.rest()
-        traffic = more.muon_momentum_bytes(matrices)
-        apply = more.muon_apply_bytes(matrices)
+        traffic = opt.muon_momentum_bytes(matrices)
+        apply = opt.muon_apply_bytes(matrices)
         return in_sequence(
             self.kernels.stream("optimizer/muon/momentum", traffic, matrices, 4),
             *(self.orthogonalised(count, matrix) for count, matrix in held(self.structure).matrices),
@@ -166,8 +165,8 @@ class Update:
         iterates on its part of the matrices.
         """
         shards, path = self.shards(routed=matrix.routed), f"optimizer/muon/{matrix.name}"
-        local = more.muon_gather_bytes(count * matrix.elements)
-        whole = more.muon_gather_bytes(count * matrix.count * matrix.rows * matrix.columns) / shards.ranks
+        local = opt.muon_gather_bytes(count * matrix.elements)
+        whole = opt.muon_gather_bytes(count * matrix.count * matrix.rows * matrix.columns) / shards.ranks
         small, large = Min(matrix.rows, matrix.columns), Max(matrix.rows, matrix.columns)
         own = ceil_div(count * matrix.count, shards.ranks)
         product = self.kernels.matmul
@@ -177,7 +176,7 @@ class Update:
             product(f"{path}/square", small, small, small, **moved),
             product(f"{path}/product", small, large, small, **moved),
         )
-        split = present(matrix.ranks) * whole
+        split = above_one(matrix.ranks) * whole
         tensor = Group(matrix.ranks, sympy.S.One)
         return in_sequence(
             self.kernels.all_gather(f"{path}/gather", local, shards) if self.structure.zero else None,

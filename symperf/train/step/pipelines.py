@@ -17,6 +17,7 @@ from ...formulas.language.symbols import (
     pp,
 )
 from ...formulas.parallel import dual_pipe as dual
+from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
 from ...operations.schedule import Overlap, Repeat, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
@@ -95,7 +96,7 @@ def paced_by_given_stages(step: TrainingStep) -> Scheduled:
             last_stage_layers * layer_time + last_time,
         )
         fixed = transfer_time + num_recomputed_layers * again_time
-        return later * (fixed + slowest) + first_time + last_time
+        return pipe.uneven_stages_time(first_time + last_time, fixed + slowest, step.micro_batches)
 
     ends = step.micro_batches, step.micro_batches
     counts = (later * fullest_layers(step.structure), later, *ends, later * num_recomputed_layers)

@@ -6,7 +6,7 @@ import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max, bubble, ceil_div, less_one, present
+from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, less_one
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -214,7 +214,7 @@ class TrainingStep:
 
     def pipeline_gather(self, phase: str, message: Any) -> Node | None:
         """The all-gather of a received activation; nothing on a single stage."""
-        group = Group(1 + less_one(tp) * present(pp), 1)
+        group = Group(1 + less_one(tp) * above_one(pp), 1)
         return self.kernels.all_gather(f"pipeline/gather/{phase}", message, group)
 
     @property
@@ -273,7 +273,7 @@ class TrainingStep:
         if not tied and copied == 0:
             return None
         message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
-        pair = Group(1 + present(pp), tied_stride(self.structure, Max(1, less_one(pp))))
+        pair = Group(1 + above_one(pp), tied_stride(self.structure, Max(1, less_one(pp))))
         summed = self.kernels.all_reduce("gradients/tied", message, pair)
         return summed if tied or summed is None else Repeat(summed, ANY)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import symperf as sf
 from symperf.analysis.bounds import bounds
+from symperf.common.errors import InputError
 from symperf.formulas.kernels.roofline import ridge_time
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -79,7 +80,7 @@ def test_one_after_the_other_has_no_corner() -> None:
 
 @pytest.mark.parametrize("value", [0.49, 1.01, 0, -1])
 def test_a_share_outside_a_half_to_one_is_refused(value: float) -> None:
-    with pytest.raises(sf.InputError, match="ridge_efficiency"):
+    with pytest.raises(InputError, match="ridge_efficiency"):
         sf.training(
             sf.Model.load("gpt-22b"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048
         ).bind(ridge_efficiency=value)

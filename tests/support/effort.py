@@ -1,0 +1,24 @@
+"""How hard a test of a law tries, beside the profile of Hypothesis: whole under `nightly`, a part of it by default."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+LEAST = 5
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+
+
+def part(share: float) -> settings:
+    """Settings with a share of the examples of the profile; with all of them under `nightly`.
+
+    For examples that are whole batches of points, or runs of a simulator.
+    """
+    count = settings.default.max_examples
+    return settings(max_examples=count if NIGHTLY else max(LEAST, round(share * count)))
+
+
+def cases(count: int, share: float = 0.2) -> int:
+    """How many random cases a loop tries: a share of `count`, or all of them under `nightly`."""
+    return count if NIGHTLY else max(LEAST, round(share * count))

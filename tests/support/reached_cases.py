@@ -1,0 +1,155 @@
+"""Representative predictions of every kind, by whose building the formulas of the registry are reached."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+import symperf as sf
+import symperf.serve
+from symperf.calibration import forms as calibration
+from symperf.formulas.language.formula import REGISTRY, record_calls
+from symperf.formulas.language.symbols import context
+from symperf.formulas.registry import load
+from symperf.infer import build as inference
+from symperf.infer.footprint import footprint as inference_footprint
+from symperf.models import counts
+from symperf.operations.schedule import time_of
+from symperf.serve.build import memory as serving_memory
+from symperf.serve.iteration import trees as serving_trees
+from symperf.spending.forms import bill_forms, spending_forms
+from symperf.technology.cost import YIELDS, cost_forms
+from symperf.technology.forms import chip_forms
+from symperf.technology.structure import ChipStructure
+from symperf.train import build as training
+from symperf.train.memory.footprint import footprint, host_footprint, stage_footprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from symperf.plans.structure import Structure
+
+HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
+OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
+SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
+STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
+    ("phi-2", "a100-80gb-sxm", {}),
+    ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
+    ("mamba-1.4b", "h100-sxm", {}),
+    ("bamba-9b", "h100-sxm", {}),
+    ("gemma-2-9b", "h100-sxm", {"recompute": "full", "recompute_layers": 2}),
+    ("t5-base", "a100-80gb-sxm", {}),
+    ("vit-base-p16-224", "a100-80gb-sxm", {}),
+    ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "zero": 1, "precision": "fp8", "optimizer": "adam-8bit"}),
+    ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "precision": "fp8", **SENT}),
+    ("deepseek-v3", "h100-sxm", {"dp": 32, "ep": 32, "node_limit": 4, **SENT}),
+    ("gpt3-175b", "b200-sxm", {"tp": 8, "precision": "fp8"}),
+    ("mixtral-8x7b", "h100-sxm", {"dp": 8, "ep": 4, "tp": 2, "expert_tp": 2, "sequence_parallel": True}),
+    ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
+    ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
+    ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
+    ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "adafactor"}),
+    ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "sgd-momentum"}),
+    ("llama-2-7b", "h100-sxm", {"dp": 2, "pp": 2, **OVERHEADS}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "vpp": 2}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "gpipe", "first_stage_layers": 6, "last_stage_layers": 6}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zero-bubble"}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zb-h2"}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "zero-bubble-2p"}),
+    ("llama-2-7b", "h100-sxm", {"pp": 4, "schedule": "dualpipe", "uneven_stages": True}),
+    ("llama-2-7b", "h100-sxm", {"cp": 4}),
+    ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
+    ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
+    ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4}),
+    ("llama-2-7b", "gb200-nvl72", {"dp": 4, "tp": 2}),
+)
+"""Training: model, system, and what the plan and the run state."""
+INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("nemotron-3-nano-30b-a3b", "h100-sxm", "tensorrt-llm", {}),
+    ("deepseek-v2-lite", "b200-sxm", "vllm", {"tp": 2}),
+    ("gemma-2-9b", "tpu-v5e", "lmdeploy", {"tp": 2}),
+    ("gemma-2-9b", "h200-sxm", "none", {"tp": 2}),
+    ("llama-4-scout", "h200-sxm", "none", {"tp": 2}),
+    ("llama-4-scout", "h100-sxm", "fastertransformer", {"tp": 8}),
+    ("qwen3-next-80b-a3b", "h100-sxm", "vllm", {}),
+    ("mamba-1.4b", "h100-sxm", "vllm", {}),
+    ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
+    ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
+)
+"""Inference and serving: model, system, serving software, plan."""
+
+
+def reached() -> set[str]:
+    """Names of the formulas that the representative predictions call; those that others call are among them."""
+    load()  # first, as importing a page calls the formulas that others are composed of
+    with record_calls() as names:
+        for model, system, stated in STEPS:
+            _built(_structure(model, system, stated))
+        for model, system, stack, plan in INFERENCES:
+            _inference(model, system, stack, plan)
+        counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
+        spending_forms.cache_clear()
+        spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
+        _built(dataclasses.replace(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}), tiers=1, in_switch=True))
+        bill_forms()
+        for model in YIELDS:
+            cost_forms(model)
+        for given in (True, False):
+            chip_forms(ChipStructure(given, given, given, "law" if given else "lanes", "adapter"))
+        for system in ("h100-sxm", "tpu-v5e"):
+            for name in ("product", "thin", "sustained", "cached", "forward", "backward", "decode", "send"):
+                calibration._time(calibration.Form("row", name), sf.System.load(system))
+        for name in _served():
+            function(name)(*(sympy.Symbol(each, positive=True) for each in REGISTRY[name].parameters))
+    return set(names)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The formula of a name."""
+    found: Callable[..., Any] = getattr(importlib.import_module(REGISTRY[name].module), name)
+    return found
+
+
+def _served() -> set[str]:
+    """Formulas that the steady state of serving evaluates by name."""
+    (folder,) = symperf.serve.__path__
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.py")))
+    return set(re.findall(r"\bform\(\s*\"(\w+)\"", text))
+
+
+def _structure(model: str, system: str, stated: dict[str, Any]) -> Structure:
+    plan = sf.Plan(**{name: value for name, value in stated.items() if name in sf.Plan.names()})
+    values = {name: value for name, value in stated.items() if name not in sf.Plan.names()}
+    loaded = sf.Model.load(model)
+    sequence = loaded.sizes["num_patches"] + 1 if loaded.architecture.patches else 2048
+    batch = 16 * plan.dp * plan.pp
+    return sf.training(loaded, sf.System.load(system), plan, batch=batch, sequence=sequence, **values).structure
+
+
+def _built(structure: Structure) -> None:
+    training.step_tree.cache_clear()
+    tree = training.step_tree(structure)
+    time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
+    training.metrics(structure, sympy.Symbol("time", positive=True))
+    counts.visible_score_flops(structure.architecture)
+    footprint(structure)
+    host_footprint(structure)
+    stage_footprint(structure)
+
+
+def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> None:
+    plan = sf.Plan(**stated)
+    structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
+    inference.trees.cache_clear()
+    tree = inference.tree(structure)
+    time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
+    inference.metrics(structure, *sympy.symbols("prefill step time", positive=True))
+    inference_footprint(structure)
+    serving_trees(structure)
+    serving_memory(structure)
