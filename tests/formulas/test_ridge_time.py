@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.paths import ONE_LAYER
 
 import symperf as sf
 from symperf.analysis.bounds import bounds
+from symperf.common.errors import InputError
 from symperf.formulas.kernels.roofline import ridge_time
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -57,9 +59,7 @@ def test_a_product_at_the_ridge_is_bound_by_both_and_a_crossover_is_where_they_a
         "memory_efficiency": 1.0,
         "ridge_efficiency": 0.75,
     }
-    run = sf.training(
-        sf.Model.load("gpt-22b-1-layer"), sf.System.from_table(table, "x"), sf.Plan(), batch=1, sequence=128
-    )
+    run = sf.training(sf.Model.load(ONE_LAYER), sf.System.from_table(table, "x"), sf.Plan(), batch=1, sequence=128)
     near = [row for row in run.table() if row.flops and row.name == "layer/mlp/up/forward"]
     assert len(near) == 1
     up = near[0]
@@ -79,7 +79,7 @@ def test_one_after_the_other_has_no_corner() -> None:
 
 @pytest.mark.parametrize("value", [0.49, 1.01, 0, -1])
 def test_a_share_outside_a_half_to_one_is_refused(value: float) -> None:
-    with pytest.raises(sf.errors.InputError, match="ridge_efficiency"):
+    with pytest.raises(InputError, match="ridge_efficiency"):
         sf.training(
             sf.Model.load("gpt-22b"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048
         ).bind(ridge_efficiency=value)
