@@ -59,7 +59,7 @@ def test_the_walk_finds_the_layers() -> None:
     """The checks below look at files."""
     found = {_name(path).split("/")[0] for path in _files("formulas", "codegen", "symperf")}
     assert found == {"formulas", "codegen", "symperf"}
-    assert "sympy" in _imports(ROOT / "formulas" / "atoms.py")
+    assert "sympy" in _imports(ROOT / "formulas" / "language" / "atoms.py")
 
 
 @pytest.mark.parametrize("path", _files("formulas", "codegen"), ids=_name)
@@ -74,6 +74,12 @@ def test_a_lower_layer_imports_only_what_it_may(path: Path) -> None:
 def test_no_module_exists_twice(path: Path) -> None:
     """The layers are imported as symperf.formulas and symperf.codegen, never by their folder's name."""
     assert not {name.split(".")[0] for name in _imports(path)} & {"formulas", "codegen"}
+
+
+@each
+def test_imports_inside_the_package_are_relative(path: Path) -> None:
+    """One style: no file of the package names the package."""
+    assert "symperf" not in {name.split(".")[0] for name in _imports(path)}
 
 
 @pytest.mark.parametrize(
