@@ -28,7 +28,7 @@ named identity that common-subexpression sharing never merges, so that its adjoi
 where its operand is above 1, `at_least` where the first operand is not below the second, and both are 0 elsewhere;
 `stop_gradient` is its operand, and has no derivative."""
 
-JUMPS = frozenset({"ceil_div", "present", "at_least"})
+JUMPS = frozenset({"ceil_div", "above_one", "at_least"})
 """Operations whose value jumps: a rounding of what they read can change it by a whole step."""
 
 Instruction = tuple[Any, ...]

@@ -2,127 +2,165 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError
+from ..common.errors import InputError, nearest, shown
+from .listing import Entry, Group, show
 from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
-    from ..systems.software import Software
+    from ..systems.software import Share
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What there is of one kind: objects for `--json`, groups for a terminal."""
+
+    rows: Sequence[dict[str, Any]]
+    groups: Sequence[Group]
 
 
 def run(options: argparse.Namespace) -> int:
     """Print what there is of one kind."""
     if options.system is not None and options.what != "symbols":
         raise InputError(f"list: -s shows the values of symbols, found it with {options.what}")
-    columns, rows = {"models": models, "systems": systems, "stacks": stacks, "symbols": symbols, "formulas": formulas}[
-        options.what
-    ](options.system)
+    if options.family is not None and options.what != "models":
+        raise InputError(f"list: found {shown(options.family)} after {options.what}, expected a family only of models")
+    if options.what == "models":
+        listing = models(options.family)
+    elif options.what == "symbols":
+        listing = symbols(options.system)
+    else:
+        listing = {"systems": systems, "stacks": stacks, "formulas": formulas}[options.what]()
     if options.json:
-        write_json({options.what: [dict(zip(columns, row, strict=True)) for row in rows]})
+        write_json({options.what: list(listing.rows)})
         return 0
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold", no_wrap=name == "name")
-    for row in rows:
-        table.add_row(*map(_cell, row))
     with console() as out:
-        out.print(table)
+        show(out, listing.groups)
     return 0
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def models(start: str | None = None) -> Listing:
+    """Catalogue models by family, with their sizes.
 
+    Args:
+        start: only those whose family, or whose name, starts so.
 
-Listing = tuple[tuple[str, ...], list[tuple[Any, ...]]]
-
-
-def models(_: str | None) -> Listing:
-    """Catalogue models by name, family and sizes."""
+    Raises:
+        InputError: none does.
+    """
+    from ..models.catalogue import folded
     from ..models.model import Model, catalogue_names
+    from ..runs.inspection import inspect
 
-    rows = []
-    for name in catalogue_names():
-        model = Model.load(name)
-        sizes = model.sizes
-        rows.append(
-            (
-                name,
-                model.family,
-                sizes["num_layers"],
-                sizes["hidden_size"],
-                sizes["num_attention_heads"],
-                sizes["num_key_value_heads"],
-                sizes["intermediate_size"],
-                sizes["vocab_size"],
-            )
+    every = [Model.load(name) for name in catalogue_names()]
+    wanted = folded(start or "")
+    loaded = [model for model in every if folded(model.family).startswith(wanted) or model.name.startswith(wanted)]
+    if not loaded:
+        known = sorted({model.family for model in every}) + [model.name for model in every]
+        raise InputError(
+            f"list: found {shown(start)}, expected the start of a family or of a model's name{nearest(wanted, known)}"
         )
-    columns = (
-        "name",
-        "family",
-        "num_layers",
-        "hidden_size",
-        "num_attention_heads",
-        "num_key_value_heads",
-        "intermediate_size",
-        "vocab_size",
-    )
-    return columns, rows
+    rows: list[dict[str, Any]] = [
+        {
+            "name": model.name,
+            "family": model.family,
+            **{
+                name: model.sizes[name]
+                for name in (
+                    *("num_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"),
+                    *("intermediate_size", "vocab_size"),
+                )
+            },
+            "parameters": inspect(model)["parameters"]["total"],
+            "context": model.context,
+        }
+        for model in loaded
+    ]
+    headings = ("parameters", "layers", "hidden", "heads", "kv heads", "context")
+
+    def entry(row: dict[str, Any]) -> Entry:
+        sizes = (row[name] for name in ("num_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"))
+        cells = (str(size or "") for size in (*sizes, row["context"]))
+        return Entry((row["name"], _count(row["parameters"]), *cells))
+
+    by_family = groupby(sorted(rows, key=lambda row: str(row["family"])), key=lambda row: str(row["family"]))
+    groups = [Group((family, *headings), [entry(row) for row in each], numbers=True) for family, each in by_family]
+    return Listing(rows, groups)
 
 
-def systems(_: str | None) -> Listing:
+def _count(parameters: int) -> str:
+    """Parameters to four digits, in millions or in thousands of millions.
+
+    >>> _count(124_439_808), _count(1_008_038_707_200)
+    ('124.4 M', '1008 G')
+    """
+    return f"{parameters / 1e9:.4g} G" if parameters >= 1e9 else f"{parameters / 1e6:.4g} M"
+
+
+def systems() -> Listing:
     """Catalogue systems by name, with their main figures."""
     from ..report.scaled import quantity
     from ..systems.system import System, catalogue_names
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in catalogue_names():
         system = System.load(name)
         rate = max(system.matrix_rates, key=lambda p: (p == "bf16", p == "fp16"))
         rows.append(
-            (
-                name,
-                f"{rate} {quantity(system.matrix_rate(rate).value, 'FLOP/s')}",
-                quantity(system.value("memory_bandwidth"), "B/s"),
-                quantity(system.value("memory_capacity"), "B"),
-                system.title,
-            )
+            {
+                "name": name,
+                "matrix_rate": f"{rate} {quantity(system.matrix_rate(rate).value, 'FLOP/s')}",
+                "memory_bandwidth": quantity(system.value("memory_bandwidth"), "B/s"),
+                "memory_capacity": quantity(system.value("memory_capacity"), "B"),
+                "title": system.title,
+            }
         )
-    return ("name", "matrix_rate", "memory_bandwidth", "memory_capacity", "title"), rows
+    entries = [Entry((*list(row.values())[:4],), (row["title"],)) for row in rows]
+    return Listing(rows, [Group(("system", "matrix rate", "memory bandwidth", "memory capacity"), entries)])
 
 
-def stacks(_: str | None) -> Listing:
+def stacks() -> Listing:
     """Serving software by name with what it adds, and training software with the efficiencies it has a share of."""
     from ..infer.stack import Stack, names
     from ..systems import software
 
-    found = [Stack.load(name) for name in names()]
-    trained = [software.Software.load(name) for name in software.names()]
-    columns = ("name", "kind", *found[0].quantities, "shares", "title", "source")
-    serving: list[tuple[Any, ...]] = [
-        (stack.name, "serving", *(q.value for q in stack.quantities.values()), "", stack.title, stack.source)
-        for stack in found
-    ]
-    nothing = (None,) * len(found[0].quantities)
-    training: list[tuple[Any, ...]] = [
-        (each.name, "training", *nothing, _shares(each), each.title, each.source) for each in trained
-    ]
-    return columns, serving + training
+    serving = [Stack.load(name) for name in names()]
+    training = [software.Software.load(name) for name in software.names()]
+    nothing = dict.fromkeys(serving[0].quantities)
+    rows: list[dict[str, Any]] = []
+    entries: dict[str, list[Entry]] = {"serving": [], "training": []}
+    for stack in serving:
+        values = {name: quantity.value for name, quantity in stack.quantities.items()}
+        told = {"shares": "", "title": stack.title, "source": stack.source}
+        rows.append({"name": stack.name, "kind": "serving", **values, **told})
+        line = ", ".join(f"{name}={_number(value)}" for name, value in values.items())
+        entries["serving"].append(Entry((stack.name,), (stack.title, line, f"source: {stack.source}")))
+    for each in training:
+        shares = ", ".join(f"{share.quantity.value:.3g} {share.efficiency}" for share in each.shares)
+        told = {"shares": shares, "title": each.title, "source": each.source}
+        rows.append({"name": each.name, "kind": "training", **nothing, **told})
+        notes = (each.title, *map(_share, each.shares), f"source: {each.source}")
+        entries["training"].append(Entry((each.name,), notes))
+    return Listing(rows, [Group((f"{kind} software",), listed) for kind, listed in entries.items()])
 
 
-def _shares(software: Software) -> str:
-    return ", ".join(f"{share.quantity.value:.3g} {share.efficiency}" for share in software.shares)
+def _share(share: Share) -> str:
+    where = f" on {', '.join(share.systems)}" if share.systems else ""
+    return f"{share.efficiency} x {share.quantity.value:.3g}{where}"
 
 
-def symbols(system: str | None) -> Listing:
-    """The vocabulary: glyph, unit, domain, sentence; and value and provenance on a system."""
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def symbols(system: str | None = None) -> Listing:
+    """The vocabulary by group: glyph, unit, domain, sentence; and value and provenance on a system."""
     from ..formulas.language.symbols import SYMBOLS
     from ..train.binding import DEFAULTS
 
@@ -131,18 +169,29 @@ def symbols(system: str | None) -> Listing:
         from ..systems.system import System
 
         given |= {name: (q.value, q.source) for name, q in System.load(system).quantities.items()}
-    rows: list[tuple[Any, ...]] = []
-    for name, entry in SYMBOLS.items():
-        if entry.group in ("formal", "unit"):
+    rows: list[dict[str, Any]] = []
+    entries: dict[str, list[Entry]] = {}
+    for name, symbol in SYMBOLS.items():
+        if symbol.group in ("formal", "unit"):
             continue
         value, source = given.get(name, (None, None))
-        rows.append((name, entry.glyph, str(entry.dimension), entry.domain, entry.sentence, value, source))
-    return ("name", "glyph", "unit", "domain", "sentence", "value", "source"), rows
+        cells = {"name": name, "glyph": symbol.glyph, "unit": str(symbol.dimension), "domain": symbol.domain}
+        rows.append({**cells, "sentence": symbol.sentence, "value": value, "source": source})
+        notes = (symbol.sentence,) if value is None else (symbol.sentence, f"= {_number(value)}: {source}")
+        entries.setdefault(symbol.group, []).append(Entry((*cells.values(),), notes))
+    headings = ("glyph", "unit", "domain")
+    return Listing(rows, [Group((f"symbols: {group}", *headings), listed) for group, listed in entries.items()])
 
 
-def formulas(_: str | None) -> Listing:
-    """The registry: page, unit, sentence, source."""
+def formulas() -> Listing:
+    """The registry by page: unit, sentence, source."""
     from ..formulas.registry import load
 
-    rows: list[tuple[Any, ...]] = [(f.name, f.page, str(f.dimension), f.sentence, f.source) for f in load().values()]
-    return ("name", "page", "unit", "sentence", "source"), rows
+    rows: list[dict[str, Any]] = []
+    entries: dict[str, list[Entry]] = {}
+    for formula in load().values():
+        told = {"page": formula.page, "unit": str(formula.dimension), "sentence": formula.sentence}
+        rows.append({"name": formula.name, **told, "source": formula.source})
+        notes = (formula.sentence, f"source: {formula.source}")
+        entries.setdefault(formula.page, []).append(Entry((formula.name, told["unit"]), notes))
+    return Listing(rows, [Group((page, "unit"), listed) for page, listed in entries.items()])

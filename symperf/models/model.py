@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, shown
 from ..common.frozen import Frozen
+from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, folded
 from .configs import Architecture
 from .families import parse
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
-CATALOGUE = Path(__file__).parent.parent / "catalogue" / "models"
 LARGEST_FILE = 10_000_000
 """Bytes; published configs have some thousands."""
 
@@ -85,7 +83,7 @@ class Model:
         if isinstance(source, str):
             if not source.strip():
                 raise InputError("the model is an empty text, expected a catalogue name or the path of a config.json")
-            known = aliases().get(folded(source))
+            known = CATALOGUE.find(source)
             if known:
                 return from_catalogue(known)
         elif not isinstance(source, os.PathLike):
@@ -95,7 +93,7 @@ class Model:
 
 def catalogue_names() -> list[str]:
     """The names of all models of the catalogue, sorted."""
-    return sorted(entries())
+    return CATALOGUE.names()
 
 
 def resolve(name: str) -> str:
@@ -108,39 +106,16 @@ def resolve(name: str) -> str:
     'gpt3-175b'
 
     """
-    known = aliases()
-    if folded(name) not in known:
-        raise InputError(f"unknown model {shown(name)}, expected a catalogue name{nearest(folded(name)[:60], known)}")
-    return known[folded(name)]
+    known = CATALOGUE.find(name)
+    if known is None:
+        near = nearest(folded(name)[:60], CATALOGUE.aliases)
+        raise InputError(f"unknown model {shown(name)}, expected a catalogue name{near}")
+    return known
 
 
-def folded(name: str) -> str:
-    """A name as aliases are compared: lower case, hyphens for blanks and underscores."""
-    return name.strip().lower().replace(" ", "-").replace("_", "-")
-
-
-@lru_cache(maxsize=1)
-def entries() -> dict[str, dict[str, str]]:
-    """Catalogue name -> its row of SOURCES.csv."""
-    with (CATALOGUE / "SOURCES.csv").open(encoding="utf-8", newline="") as file:
-        return {row["name"]: row for row in csv.DictReader(file)}
-
-
-@lru_cache(maxsize=1)
-def aliases() -> dict[str, str]:
-    """Folded name, alias or hub id -> catalogue name."""
-    found = {}
-    for name, row in entries().items():
-        for alias in (row["hub_id"], row["hub_id"].rpartition("/")[2], *row["aliases"].split("|")):
-            if alias:
-                found[folded(alias)] = name
-    return found | {name: name for name in entries()}
-
-
-def from_catalogue(name: str) -> Model:
-    """The model of a catalogue name."""
-    row = entries()[name]
-    path = CATALOGUE / f"{name}.json"
+def from_catalogue(name: str, catalogue: Catalogue = CATALOGUE) -> Model:
+    """The model of a name of a catalogue."""
+    row, path = catalogue.entries[name], catalogue.path(name)
     return made(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
 
 
@@ -154,8 +129,7 @@ def from_file(source: str | os.PathLike[str]) -> Model:
                 raise InputError(f"{where}: the folder holds no config.json")
             path = path / "config.json"
         elif not path.exists():
-            near = nearest(folded(path.name)[:60], aliases())
-            raise InputError(f"{where}: no such file and no model of the catalogue{near}")
+            raise InputError(f"{where}: no such file and no model of the catalogue{_hint(path.name)}")
         where = one_line(path)
         absolute = path.resolve()
         data = read_object(path)
@@ -166,6 +140,14 @@ def from_file(source: str | os.PathLike[str]) -> Model:
         raise InputError(f"{where}: cannot be read: {reason}") from None
     name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
     return made(name or where, where, data, where)
+
+
+def _hint(name: str) -> str:
+    """The end of the line that refuses a name: where a model of benchmarks lies, or the nearest names."""
+    benchmark = BENCHMARKS.find(name)
+    if benchmark:
+        return f"; {benchmark} is a model of benchmarks, give its file: {one_line(BENCHMARKS.path(benchmark))}"
+    return nearest(folded(name)[:60], CATALOGUE.aliases)
 
 
 def made(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:

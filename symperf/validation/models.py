@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, shown
-from ..models.model import Model, aliases, folded, made
+from ..models.catalogue import BENCHMARKS, CATALOGUE, folded
+from ..models.model import Model, from_catalogue, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,8 @@ def model_of(row: Row, block: str = "") -> Model:
     """The model of a row.
 
     Args:
-        row: its column `model` is a name or an alias of the catalogue, or the path of a config.json; else its columns
-            `DIMENSIONS` describe the model.
+        row: its column `model` is a name or an alias of the models of benchmarks or of the catalogue, or the path of a
+            config.json; else its columns `DIMENSIONS` describe the model.
         block: what a layer is if dimensions describe it, one of `BLOCKS`; by default Llama's where the key-value heads
             are fewer than the heads or the MLP is not four times as wide as the model, else GPT's.
 
@@ -53,19 +54,32 @@ def model_of(row: Row, block: str = "") -> Model:
 @lru_cache(maxsize=1024)
 def _model(name: str, sizes: tuple[tuple[str, int | None], ...], block: str, sequence: int) -> Model:
     given = {column: value for column, value in sizes if value is not None}
-    if folded(name) in aliases() or name.endswith(".json"):
-        model = with_dimensions(Model.load(name), given)
+    if BENCHMARKS.find(name) or CATALOGUE.find(name) or name.endswith(".json"):
+        model = with_dimensions(load(name), given)
     else:
         if not name and not given:
             raise InputError("the row gives no model and no dimensions")
         missing = [column for column in ("layers", "hidden", "heads", "vocab") if column not in given]
         if missing:
-            near = nearest(folded(name)[:60], aliases())
+            near = nearest(folded(name)[:60], {**CATALOGUE.aliases, **BENCHMARKS.aliases})
             raise InputError(f"unknown model {shown(name)}, and no {', '.join(missing)} to describe it{near}")
         model = from_dimensions(given, name=name or "a model", block=block)
     if 0 < model.sizes["position_rows"] < sequence:
         model = replace(model, sizes={**model.sizes, "position_rows": sequence})
     return model
+
+
+def load(name: str) -> Model:
+    """The model of a name or an alias of the models of benchmarks, or what `Model.load` reads.
+
+    Raises:
+        InputError: there is no such model.
+
+    >>> load("GPT-22B (one transformer layer)").sizes["num_layers"]
+    1
+    """
+    benchmark = BENCHMARKS.find(name)
+    return from_catalogue(benchmark, BENCHMARKS) if benchmark else Model.load(name)
 
 
 def with_dimensions(model: Model, given: Mapping[str, int]) -> Model:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.paths import ONE_LAYER
 
 import symperf as sf
 from symperf.analysis import Unreachable
@@ -28,7 +29,7 @@ LLAMA = {
     "intermediate_size": 128,
     "vocab_size": 100,
 }
-TRAIN = ["train", "gpt-22b-1-layer", "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "2048"]
+TRAIN = ["train", ONE_LAYER, "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "2048"]
 INFER = ["infer", "llama-2-7b", "-s", "h100-sxm", "--batch", "8", "--prompt", "20", "--generate", "9"]
 NAMES = [
     "a$b_%#&{}^~\\",
@@ -54,9 +55,7 @@ def answer():
 
 @pytest.fixture(scope="module")
 def step():
-    return sf.training(
-        sf.Model.load("gpt-22b-1-layer"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048
-    )
+    return sf.training(sf.Model.load(ONE_LAYER), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048)
 
 
 def told(capsys, argv):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.paths import ROOT
+from support.paths import ONE_LAYER, ROOT
 from support.validation_cases import TRAINING, folder, table
 
 import symperf as sf
@@ -21,9 +21,9 @@ from symperf.validation.layout import divisors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TRAIN = ["train", "gpt-22b-1-layer", "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "2048"]
+TRAIN = ["train", ONE_LAYER, "-s", "a100-80gb-sxm", "--batch", "8", "--sequence", "2048"]
 INFER = ["infer", "llama-2-7b", "-s", "h100-sxm", "--batch", "1", "--prompt", "20", "--generate", "9"]
-SEARCH = ["search", "gpt-22b-1-layer", "-s", "a100-80gb-sxm", "--devices", "8", "--batch", "8", "--sequence", "2048"]
+SEARCH = ["search", ONE_LAYER, "-s", "a100-80gb-sxm", "--devices", "8", "--batch", "8", "--sequence", "2048"]
 ROWS = "kind,bytes,seconds\n" + "".join(f"copy,{2**at},{2 * 2**at / 4e12 + 2e-6}\n" for at in range(20, 30))
 LONG = "n" * 300
 ENDLESS = Path("/dev/zero")
@@ -40,7 +40,7 @@ def test_overheads_of_one_device_and_of_several(call, setting: str, tp: int) -> 
 
 def test_resource_shares_sum_to_one_with_overheads() -> None:
     found = sf.training(
-        *(sf.Model.load("gpt-22b-1-layer"), sf.System.load("a100-80gb-sxm"), sf.Plan()),
+        *(sf.Model.load(ONE_LAYER), sf.System.load("a100-80gb-sxm"), sf.Plan()),
         batch=8,
         sequence=2048,
         jitter=0.1,
@@ -104,9 +104,7 @@ def test_refused(refused, arguments: list[str], told: str) -> None:
     ],
 )
 def test_values_of_the_wrong_type_in_python(ask: Callable[[object], object], told: str) -> None:
-    run = sf.training(
-        *(sf.Model.load("gpt-22b-1-layer"), sf.System.load("a100-80gb-sxm"), sf.Plan()), batch=8, sequence=2048
-    )
+    run = sf.training(*(sf.Model.load(ONE_LAYER), sf.System.load("a100-80gb-sxm"), sf.Plan()), batch=8, sequence=2048)
     with pytest.raises(sf.InputError, match=told):
         ask(run)
 

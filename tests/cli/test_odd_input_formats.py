@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sympy
 from support.expert_format_cases import BACK, THERE
+from support.paths import ONE_LAYER
 from support.validation_cases import TRAINING, folder
 
 import symperf as sf
@@ -30,8 +31,8 @@ EDGES = [1, 2, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 512]
 """Rows at and about the sides of tiles."""
 MOE = shlex.split("infer mixtral-8x7b -s h100-sxm --dp 4 --ep 4 --batch 4 --prompt 100 --generate 10")
 TRAIN = shlex.split("train mixtral-8x7b -s h100-sxm --tp 2 --dp 4 --ep 4 --batch 16 --sequence 64")
-DENSE = shlex.split("train gpt-22b-1-layer -s a100-80gb-sxm --batch 8 --sequence 64")
-ALLOCATE = shlex.split("allocate gpt-22b-1-layer --tp 2 --batch 8 --json")
+DENSE = ["train", ONE_LAYER, *shlex.split("-s a100-80gb-sxm --batch 8 --sequence 64")]
+ALLOCATE = ["allocate", ONE_LAYER, *shlex.split("--tp 2 --batch 8 --json")]
 
 
 def trained(**values: Any) -> Any:

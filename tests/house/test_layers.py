@@ -76,6 +76,12 @@ def test_no_module_exists_twice(path: Path) -> None:
     assert not {name.split(".")[0] for name in _imports(path)} & {"formulas", "codegen"}
 
 
+@each
+def test_imports_inside_the_package_are_relative(path: Path) -> None:
+    """One style: no file of the package names the package."""
+    assert "symperf" not in {name.split(".")[0] for name in _imports(path)}
+
+
 @pytest.mark.parametrize(
     "path", _files("codegen", suffixes=(".py", ".j2", ".jinja", ".txt", ".md", ".c", ".js")), ids=_name
 )

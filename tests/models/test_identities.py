@@ -17,7 +17,8 @@ from symperf.formulas.kernels.attention import attention_flops
 from symperf.formulas.language.symbols import SYMBOLS, strip_units
 from symperf.models import counts, layer_counts
 from symperf.models.architecture import Architecture, LayerKind
-from symperf.models.model import catalogue_names
+from symperf.models.catalogue import BENCHMARKS, CATALOGUE
+from symperf.validation.models import load
 
 PLAIN = sf.Model.load("llama-2-7b").architecture
 size = st.integers(1, 2000)
@@ -263,8 +264,8 @@ def test_layers_add_up(name: str) -> None:
 def test_sharded_and_whole_layers_of_a_dense_model_are_one_formula() -> None:
     """What training shards over one device is what is counted here, for every dense family of the catalogue."""
     seen = set()
-    for name in catalogue_names():
-        model = sf.Model.load(name)
+    for name in (*CATALOGUE.names(), *BENCHMARKS.names()):
+        model = load(name)
         if model.uniform_dense and model.architecture not in seen:
             seen.add(model.architecture)
             whole = counts.layer_parameters(model.architecture)

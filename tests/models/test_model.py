@@ -9,14 +9,16 @@ import pickle
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 from support.model_configs import FALCON, LLAMA, MPT, OPT, load_config
 from support.paths import GOLDEN, ROOT
 
+from symperf.common.errors import InputError
+from symperf.models.catalogue import BENCHMARKS, CATALOGUE
 from symperf.models.families import FAMILIES
-from symperf.models.model import Model, aliases, catalogue_names, entries, resolve
+from symperf.models.model import Model, resolve
+from symperf.validation import models as validated
 
 SIZES = {
     "hidden_size",
@@ -37,7 +39,7 @@ def rows(name):
 
 def golden_model(name):
     own = GOLDEN / "configs" / f"{name}.json"
-    return Model.load(own if own.exists() else name)
+    return Model.load(own) if own.exists() else validated.load(name)
 
 
 def parameters(model):
@@ -118,7 +120,7 @@ def test_golden_flops(row):
 def test_published_parameters(row):
     """Equal in all digits that the source prints."""
     digits = len(row["parameters"].partition(".")[2])
-    assert f"{total(Model.load(row['model'])) / float(row['unit']):.{digits}f}" == row["parameters"]
+    assert f"{total(validated.load(row['model'])) / float(row['unit']):.{digits}f}" == row["parameters"]
 
 
 # Rules of the families --------------------------------------------------------------------------------------
@@ -285,18 +287,20 @@ def test_start_up_needs_no_heavy_package():
 # Catalogue and paths ------------------------------------------------------------------------------------------
 
 
-def test_catalogue_is_complete_and_consistent():
-    names = catalogue_names()
-    assert len(names) >= 45
-    folder = Path(sys.modules["symperf.models.model"].__file__).parent / "catalogue" / "models"
-    assert names == sorted(path.stem for path in folder.glob("*.json"))
+def test_catalogue_shows_every_family():
+    assert len(CATALOGUE.names()) >= 45
     parts = {"gemma4_text", "llama4_text", "qwen3_vl_text", "qwen3_vl_moe_text"}
-    assert {Model.load(name).family for name in names} == set(FAMILIES) - parts - {"mt5"}
-    for name, row in entries().items():
+    assert {Model.load(name).family for name in CATALOGUE.names()} == set(FAMILIES) - parts - {"mt5"}
+
+
+@pytest.mark.parametrize("catalogue", [CATALOGUE, BENCHMARKS], ids=["catalogue", "benchmarks"])
+def test_catalogue_is_complete_and_consistent(catalogue):
+    assert catalogue.names() == sorted(path.stem for path in catalogue.folder.glob("*.json"))
+    for name, row in catalogue.entries.items():
         assert name == name.lower()
         assert row["kind"]
         assert row["source"]
-        model = Model.load(name)
+        model = validated.load(name)
         assert model.name == name
         assert set(model.sizes) >= SIZES
         assert set(model.sizes) - SIZES == set() or not model.uniform_dense or model.sliding_window
@@ -306,10 +310,28 @@ def test_catalogue_is_complete_and_consistent():
 
 def test_no_alias_stands_for_two_models():
     claimed = {}
-    for name, row in entries().items():
+    for name, row in (CATALOGUE.entries | BENCHMARKS.entries).items():
         for alias in {name, row["hub_id"].lower(), *row["aliases"].split("|")} - {""}:
             assert claimed.setdefault(alias, name) == name
-    assert set(aliases().values()) == set(catalogue_names())
+    assert not CATALOGUE.entries.keys() & BENCHMARKS.entries.keys()
+    for catalogue in (CATALOGUE, BENCHMARKS):
+        assert set(catalogue.aliases.values()) == set(catalogue.names())
+
+
+NAMES_OF_BENCHMARKS = [
+    *(name for row in BENCHMARKS.entries for name in (row, row.upper())),
+    *("Grok-1 proxy (16 layers)", "Llama-3.1-405B proxy (62 layers)", "BERT-6B (encoder)"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES_OF_BENCHMARKS)
+def test_a_model_of_benchmarks_is_named_by_its_file(name):
+    """A user's line says where it lies; rows of measurements name it as they always did."""
+    with pytest.raises(InputError, match="is a model of benchmarks, give its file: ") as caught:
+        Model.load(name)
+    told = Model.load(str(caught.value).rpartition(": ")[2])
+    found = validated.load(name)
+    assert (told.name, told.sizes, told.architecture) == (found.name, found.sizes, found.architecture)
 
 
 @pytest.mark.parametrize(
@@ -330,12 +352,9 @@ def test_no_alias_stands_for_two_models():
         ("DeepSeek-V3", "deepseek-v3"),
         ("Mixtral-8x22B", "mixtral-8x22b"),
         ("Grok-1-314B", "grok-1"),
-        ("Grok-1 proxy (16 layers)", "grok-1-16-layers"),
-        ("Llama-3.1-405B proxy (62 layers)", "llama-3.1-405b-62-layers"),
         ("Llama-4-Maverick-17B-128E", "llama-4-maverick"),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama-4-scout"),
         ("NemotronH-56B", "nemotron-h-56b"),
-        ("BERT-6B (encoder)", "bert-6b"),
         ("GPT-OSS-120B", "gpt-oss-120b"),
     ],
 )

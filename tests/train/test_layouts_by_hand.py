@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.paths import ONE_LAYER
 
 import symperf as sf
 
@@ -62,7 +63,7 @@ A100 = {
 
 def test_products_of_128_rows_on_a100() -> None:
     """Work and traffic are nearly as long, and the corner binds both; without it down is split in four, and sums."""
-    made = rows(run("gpt-22b-1-layer", "a100-80gb-sxm", 1, 128))
+    made = rows(run(ONE_LAYER, "a100-80gb-sxm", 1, 128))
     wide, narrow = 4 * 6144, 6144
     up, down = made["layer/mlp/up/forward"], made["layer/mlp/down/forward"]
     assert up.each_s == pytest.approx(tiled(128, wide, narrow, A100), rel=1e-12)
@@ -79,7 +80,7 @@ def test_products_of_128_rows_on_a100() -> None:
 def test_the_ends_of_the_corner() -> None:
     """With 1 the corner is the plain roofline; with 1/2 work and traffic follow one another."""
     m, n, k = 128, 4 * 6144, 6144
-    made = run("gpt-22b-1-layer", "a100-80gb-sxm", 1, 128)
+    made = run(ONE_LAYER, "a100-80gb-sxm", 1, 128)
     work, memory = 2 * m * n * k / A100["rate"], 2 * (m * k + k * n + m * n) / A100["memory"]
     for ridge, seconds in ((1.0, max(work, memory)), (0.5, work + memory)):
         found = rows(made.bind(ridge_efficiency=ridge))["layer/mlp/up/forward"].each_s

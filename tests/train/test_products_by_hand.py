@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from support.paths import ROOT
+from support.paths import ONE_LAYER, ROOT
 
 import symperf as sf
 from symperf.validation.case import Scored
@@ -173,9 +173,7 @@ def test_a_stretch_is_a_ratio_of_logarithms() -> None:
 
 
 def test_a_sweep_counts_what_a_step_adds() -> None:
-    made = sf.training(
-        sf.Model.load("gpt-22b-1-layer"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048
-    )
+    made = sf.training(sf.Model.load(ONE_LAYER), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8), batch=8, sequence=2048)
     plain, slow = made.sweep(overhead_latency=[0, 0.5])["time"].values.ravel()
     assert plain == pytest.approx(made.value("time"), rel=1e-12)
     assert slow - plain == pytest.approx(0.5, rel=1e-9)

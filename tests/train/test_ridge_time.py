@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.paths import ONE_LAYER
 
 import symperf as sf
 from symperf.analysis.bounds import bounds
@@ -58,9 +59,7 @@ def test_a_product_at_the_ridge_is_bound_by_both_and_a_crossover_is_where_they_a
         "memory_efficiency": 1.0,
         "ridge_efficiency": 0.75,
     }
-    run = sf.training(
-        sf.Model.load("gpt-22b-1-layer"), sf.System.from_table(table, "x"), sf.Plan(), batch=1, sequence=128
-    )
+    run = sf.training(sf.Model.load(ONE_LAYER), sf.System.from_table(table, "x"), sf.Plan(), batch=1, sequence=128)
     near = [row for row in run.table() if row.flops and row.name == "layer/mlp/up/forward"]
     assert len(near) == 1
     up = near[0]

@@ -12,7 +12,8 @@ from support.paths import GOLDEN
 from support.points import directions
 
 import symperf as sf
-from symperf.models.model import catalogue_names
+from symperf.models.catalogue import BENCHMARKS, CATALOGUE
+from symperf.validation import models as validated
 
 with (GOLDEN / "params.csv").open(encoding="utf-8", newline="") as _file:
     NAMES = [row["model"] for row in csv.DictReader(_file)]
@@ -60,10 +61,10 @@ def test_a_backward_pass_has_two_products_for_each_of_the_forward_pass(name: str
             assert found[name] == pytest.approx((1 if name == "patch_embedding" else 2) * flops, rel=1e-12), name
 
 
-@pytest.mark.parametrize("name", catalogue_names())
+@pytest.mark.parametrize("name", [*CATALOGUE.names(), *BENCHMARKS.names()])
 def test_every_model_of_the_catalogue_trains(name: str) -> None:
     """On one device, with finite and positive numbers in every term."""
-    model = sf.Model.load(name)
+    model = validated.load(name)
     run = train(model, sequence=256)
     assert 0 < run.value("time") < 1e9
     assert run.value("memory") > 0

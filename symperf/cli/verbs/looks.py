@@ -32,8 +32,11 @@ def add(verb: Verb) -> None:
     inspect.add_argument(
         "--causal-half", action="store_true", help="count only the pairs of tokens that attention sees"
     )
-    lists = verb("list", "What there is.", "symperf list models", "list")
+    lists = verb("list", "What there is.", "symperf list models llama", "list")
     lists.add_argument("what", type=listed, metavar="WHAT", help=f"what to list: {', '.join(LISTED)}")
+    lists.add_argument(
+        "family", nargs="?", metavar="FAMILY", help="with models: only those whose family, or whose name, starts so"
+    )
     lists.add_argument("-s", "--system", help="with symbols: show the values that this system gives them")
     cite = verb(
         "cite",

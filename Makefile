@@ -1,0 +1,46 @@
+# What is done daily. PYTHON is the interpreter of the environment, by default the one that `make setup` makes.
+PYTHON ?= .venv/bin/python
+TESTS ?= tests symperf
+
+.PHONY: help setup lint format types test quick nightly docs bench same-answers ci
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## */\1: /p' Makefile
+
+setup: ## an environment in .venv with all that tests need
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet -e '.[test]'
+
+lint: ## what ruff finds
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+format: ## write files as ruff formats them, and mend what it can
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+types: ## mypy in its strict mode
+	$(PYTHON) -m mypy
+
+test: ## every test; TESTS=tests/models for some
+	$(PYTHON) -m pytest -q -n auto $(TESTS)
+
+quick: lint types ## lint, types, the rules of the house, catalogues and the command line: under two minutes
+	$(PYTHON) -m pytest -q -n auto tests/house tests/models tests/systems tests/cli/test_cli.py tests/cli/test_list.py
+
+nightly: ## every test, laws at length
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -q -n auto --timeout 7200 $(TESTS)
+
+docs: ## write again what pages quote
+	$(PYTHON) docs/refresh.py
+
+bench: ## the time of one prediction, of start-up and of kernels
+	$(PYTHON) benchmarks/bench_point.py
+	$(PYTHON) benchmarks/bench_startup.py
+	$(PYTHON) benchmarks/bench_kernels.py
+
+same-answers: ## whether the checkout in BEFORE gives the same answers
+	$(PYTHON) benchmarks/same_answers.py $(or $(BEFORE),$(error give BEFORE=FOLDER, a checkout to compare with))
+
+ci: ## what CI does, in a clean environment
+	.ci/run
