@@ -20,7 +20,7 @@ from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
 from symperf.codegen.passes import choose_order, fold, masks, prune, specialise, strength_reduce
 from symperf.codegen.program import JUMPS
-from symperf.formulas.language.atoms import Max, Min, ceil_div
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div
 
 if TYPE_CHECKING:
     from symperf.codegen.program import Program

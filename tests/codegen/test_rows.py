@@ -14,7 +14,7 @@ from symperf.codegen.evaluate import outputs_at
 from symperf.codegen.lower import lower
 from symperf.codegen.passes import prune
 from symperf.codegen.rows import BLOCK, PointTable, RowProgram
-from symperf.formulas.language.atoms import Max, bubble, ceil_div, log2
+from symperf.formulas.language.atoms import Max, above_one, bubble, ceil_div, log2
 
 A, B, C, S = sympy.symbols("a b c s", positive=True)
 FORMS = {
