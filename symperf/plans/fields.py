@@ -81,6 +81,25 @@ class Field:
         """Whether its values are whole numbers."""
         return self.kind in ("degree", "count")
 
+    @property
+    def values(self) -> str:
+        """Its legal values in words, of training."""
+        if self.numeric:
+            found = "0 to 1" if self.kind == "fraction" else "1, 2, ..."
+        else:
+            found = ", ".join(map(str, self.training or self.choices)) or "false, true"
+        return f"none, {found}" if self.optional else found
+
+    @property
+    def cells(self) -> str:
+        """How many closed forms its values have, in words."""
+        return {
+            "none": "one",
+            "above 1": "one for 1, one above",
+            "given": "one for none, one for numbers",
+            "value": "one each",
+        }[self.form]
+
     @cached_property
     def stand_in(self) -> Node:
         """What `unset` means."""

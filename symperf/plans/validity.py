@@ -143,8 +143,7 @@ CHOICE_RULES = (*COMBINATION_RULES, *HOST_RULES)
 def flags(plan: Plan, tiers: int) -> dict[str, int]:
     """The structural names of the rules."""
     return {
-        "interleaved_asked": int(plan.schedule == "interleaved"),
-        "one_stage_asked": int(plan.schedule not in (None, "interleaved")),
+        **schedule_flags(plan.schedule),
         "interleaved": int(plan.effective_schedule == "interleaved"),
         "sequence_parallel": int(plan.sequence_parallel),
         "tiers": tiers,
@@ -161,6 +160,14 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
         "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
+    }
+
+
+def schedule_flags(schedule: str | None) -> dict[str, int]:
+    """What the rules of a plan alone read of its schedule."""
+    return {
+        "interleaved_asked": int(schedule == "interleaved"),
+        "one_stage_asked": int(schedule not in (None, "interleaved")),
     }
 
 

@@ -179,11 +179,16 @@ def values(
     return found, unset
 
 
+def _open(value: Any) -> bool:
+    """Whether a value leaves a field open; files, which have no None, say it with a word."""
+    return value is None or (isinstance(value, str) and value == "none")
+
+
 def _unset(name: str, given: Iterable[Any]) -> np.ndarray[Any, Any] | None:
     """Where a number that a plan may leave open is left open; None where it is nowhere."""
     if name not in NUMBERS or not NUMBERS[name].optional:
         return None
-    unset = np.array([value is None for value in given])
+    unset = np.array([_open(value) for value in given])
     return unset if unset.any() else None
 
 
@@ -200,7 +205,8 @@ def choice(name: str, value: Any, where: str) -> Any:
             return value if isinstance(value, System) else System.load(value)
         if isinstance(value, np.generic):
             value = value.item()
-        return FIELDS[name].check(value, training=True)
+        field = FIELDS[name]
+        return field.check(None if field.optional and _open(value) else value, training=True)
     except InputError as error:
         raise InputError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
 

@@ -15,11 +15,13 @@ from ..plans.validity import (
     CHOICE_RULES,
     IMPOSSIBLE,
     NAMES,
+    PLAN_RULES,
     RULES,
     BrokenRuleError,
     flags,
     model_flags,
     reason_of,
+    schedule_flags,
 )
 from ..systems.system import checked_number
 from ..systems.units import COUNT
@@ -134,7 +136,8 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
     except InputError as error:
         if single:
             raise
-        return Cell(None, {}, impossible=str(error), reason=reason_of(error))
+        earlier = _broken_plan_rule(base, question, choices)
+        return Cell(None, {}, impossible=str(error), reason=earlier or reason_of(error))
     program = compile_step(structure).program
     known = set(program.outputs) | set(program.lets)
     wanted, absent = {}, []
@@ -185,7 +188,6 @@ def _bound(
     assert system is not None
     given = question.given()
     plan = _representative(base, question, choices, first)
-    check_host(plan, system)
     asked = base.values.get("encoder_sequence", first.get("encoder_sequence"))
     require_modelled(model, None if asked is None else int(asked))
     figures = {n: v for n, v in base.values.items() if n not in (*TRAINED_SIZES, *DEFAULTS, *WORK)}
@@ -211,7 +213,9 @@ def _bound(
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
     stated = stated_of(base.values) | set(given)
-    return structure_of(model, system, plan, stated), {n: v for n, v in scalars.items() if n not in given}
+    structure = structure_of(model, system, plan, stated)
+    check_host(plan, system)
+    return structure, {n: v for n, v in scalars.items() if n not in given}
 
 
 def _representative(
@@ -233,6 +237,15 @@ def _representative(
     interleaved: dict[str, Any] = {"vpp": 2, "pp": 2}
     several = fields["schedule"] == "interleaved" or (fields["schedule"] is None and vpp > 1)
     return Plan(**fields, **(interleaved if several else {})).with_micro_batch(1)
+
+
+def _broken_plan_rule(base: Base, question: Question, choices: Mapping[str, Any]) -> str | None:
+    """The rule of plans alone that all points of a cell break, if there is one: a single run asks it first."""
+    values = {**_fixed(base), **choices}
+    if {"vpp", "pp"} & question.given():
+        return None
+    asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
+    return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
 
 
 def _fixed(base: Base) -> dict[str, Any]:
