@@ -113,12 +113,19 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     except InputError as error:
         return _refused(given, error, found, winner)
     try:
-        if plan.devices != question.devices:
-            raise InputError(f"devices: tp x pp x dp x cp = {plan.devices}, but the search is of {question.devices}")
         run = question.run(**given)
     except InputError as error:
-        return _refused(given, error, found, winner)
+        return _refused(given, error, found, winner, _other_devices(plan, question))
+    if other := _other_devices(plan, question):
+        return _refused(given, InputError(other), found, winner)
     return _compared(given, run, found, winner)
+
+
+def _other_devices(plan: Plan, question: Question) -> str:
+    """What to say of a plan of other devices than those that are searched."""
+    if plan.devices == question.devices:
+        return ""
+    return f"devices: tp x pp x dp x cp = {plan.devices}, but the search is of {question.devices}"
 
 
 def _searched(answer: Answer, fields: Mapping[str, Any]) -> Found:
@@ -142,12 +149,12 @@ def _limit(question: Question) -> float:
     return min(question.capacity, question.capacity if question.max_memory is None else question.max_memory)
 
 
-def _refused(given: Mapping[str, Any], error: InputError, found: Found, winner: Run) -> Versus:
+def _refused(given: Mapping[str, Any], error: InputError, found: Found, winner: Run, told: str = "") -> Versus:
     rule = error.rule if isinstance(error, BrokenRuleError) else None
     limit = _limit(found.question)
     time = winner.value("time")
     devices = found.question.devices
-    return Versus(given, devices, "refused", str(error), rule, winner.plan, time, None, None, limit, (), ())
+    return Versus(given, devices, "refused", told or str(error), rule, winner.plan, time, None, None, limit, (), ())
 
 
 def _compared(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:
