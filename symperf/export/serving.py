@@ -4,39 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..plans.plan import Plan
+from ..plans.plan import FIELDS
 
 if TYPE_CHECKING:
     from .sheet import Asked, Sheet
 
-TRAINING = (
-    "recompute",
-    "recompute_layers",
-    "sequence_parallel",
-    "zero",
-    "zero_shards",
-    "vpp",
-    "schedule",
-    "uneven_stages",
-    "first_stage_layers",
-    "last_stage_layers",
-    "node_limit",
-    "overlap_tp",
-    "overlap_dp",
-    "overlap_ep",
-    "overlap_gather",
-    "overlap_parameters",
-    "dropout",
-    "optimizer",
-    "offload",
-)
+TRAINING = tuple(name for name, field in FIELDS.items() if field.inference in ("ignored", "refused"))
 
 
 def training_only(made: Sheet, asked: Asked) -> None:
     """Note what a server has no use for."""
     for name in TRAINING:
         value = getattr(asked.plan, name)
-        if value != Plan.__dataclass_fields__[name].default:
+        if name not in made.covered and value != FIELDS[name].default:
             made.note(name, f"{value} is a choice of training")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..plans.plan import Plan
+from ..plans.plan import FIELDS, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,9 +131,8 @@ class Sheet:
 
     def finish(self, plan: Plan) -> Sheet:
         """Note each field that differs from its default and that nothing has covered."""
-        for name in Plan.names():
-            value = getattr(plan, name)
-            if name not in self.covered and value != Plan.__dataclass_fields__[name].default:
+        for name, entry in FIELDS.items():
+            if name not in self.covered and getattr(plan, name) != entry.default:
                 self.note(name, f"{self.framework} has no option for it")
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
@@ -86,9 +87,9 @@ def bind(
     bound: Bound = {name: (float(size), f"model {model.name}") for name, size in model.sizes.items()}
     for name in ("batch", "prompt", "generate"):
         bound[name] = (float(getattr(work, name)), "asked for")
-    for name in ("tp", "pp", "dp", "micro_batch", "ep"):
-        bound[name] = (float(getattr(plan, name)), "plan")
-    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
+    for name, field in NUMBERS.items():
+        if field.inference in ("searched", "read"):
+            bound[field.symbol] = (plan.number(name), "plan")
     for name, quantity in {**system.quantities, **stack.quantities}.items():
         bound[name] = (quantity.value, quantity.source)
     precision, found, rate = format_of(plan, system)

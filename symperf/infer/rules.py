@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..plans.plan import FIELDS
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 
 if TYPE_CHECKING:
@@ -28,26 +29,6 @@ _APPLY = (
 )
 RULES = (*MODEL_RULES, *(rule for rule in RUN_RULES if rule.name in _APPLY))
 """The rules of a training run that an inference shares."""
-_TRAINING_ONLY = {
-    "vpp": 1,
-    "recompute": "none",
-    "sequence_parallel": False,
-    "zero": 0,
-    "schedule": None,
-    "dropout": None,
-    "overlap_tp": 1.0,
-    "overlap_dp": 0.0,
-    "overlap_ep": 1.0,
-    "overlap_gather": 1.0,
-    "overlap_parameters": 0.0,
-    "zero_shards": None,
-    "node_limit": None,
-    "cp_kind": "ring",
-    "optimizer": "adam",
-    "recompute_layers": None,
-    "offload": None,
-}
-"""Fields of a plan that mean nothing here, with the value that says nothing."""
 
 
 def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
@@ -56,13 +37,13 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     Raises:
         InputError: one line that says what does not divide what, or what is missing.
     """
-    if plan.cp > 1 or plan.stages != "even":
-        name = "cp" if plan.cp > 1 else "uneven_stages"
-        raise InputError(f"{name}: is modelled in training only")
+    for name, field in FIELDS.items():
+        if field.inference == "refused" and getattr(plan, name) != field.default:
+            raise InputError(f"{name}: is modelled in training only")
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-    refuse(rules, values | {"stages": plan.pp, "vpp": 1})
+    refuse(rules, values | {"vpp": 1})
     _check_shards(plan, model)
     if plan.ep > 1 and plan.effective_expert_tp > 1:
         raise InputError(
@@ -149,7 +130,7 @@ def _warnings(plan: Plan, model: Model, what: str, longest: int) -> list[str]:
         found.append(f"{what} = {longest} exceeds the {model.context} tokens that {model.name} is made for")
     if model.architecture.multi_token_head:
         found.append("the layers for multi-token prediction are not run: every step yields one token")
-    ignored = [name for name, default in _TRAINING_ONLY.items() if getattr(plan, name) != default]
+    ignored = [n for n, field in FIELDS.items() if field.inference == "ignored" and getattr(plan, n) != field.default]
     if ignored:
         found.append(f"{', '.join(ignored)}: means nothing in inference and is ignored")
     return found

@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen.workers import default_threads
 from ..common.errors import InputError
 from ..plans.plan import Plan
+from ..plans.validity import reason_of
 from .legal import Table, table
 from .space import combinations
 from .tasks import Work
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Progress = Callable[[int, int], None]
-IMPOSSIBLE = "choices_do_not_go_together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,9 @@ def laid(question: Question) -> Laid:
         possible = [c for c in group if not c.refusal]
         made = table(question, form, possible)
         considered += made.considered * len(group)
-        refused(IMPOSSIBLE, made.considered * (len(group) - len(possible)))
+        for combination in group:
+            if combination.refusal:
+                refused(combination.rule, made.considered)
         for name, n in made.rejected.items():
             refused(name, n * len(possible))
         for name, n in made.rejections.items():
@@ -121,7 +123,7 @@ def laid(question: Question) -> Laid:
                 if combination.numbers not in numbers:
                     numbers[combination.numbers] = _numbers(question, combination, made, legal)
             except InputError as error:
-                refused(IMPOSSIBLE, int(np.count_nonzero(legal)))
+                refused(reason_of(error), int(np.count_nonzero(legal)))
                 refusal = refusal or str(error)
                 continue
             assert combination.structure is not None

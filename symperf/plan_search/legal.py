@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common.errors import InputError
-from ..plans.plan import Plan
+from ..plans.plan import FIELDS
 from ..plans.validity import RULES
 from .space import LARGEST, LAYOUT, layouts
 
@@ -109,7 +109,7 @@ def _shards(question: Question, combination: Combination) -> bool:
 
 def _reorders(question: Question, combination: Combination) -> bool:
     """Whether a combination has another order of ranks than the usual one, which is searched too."""
-    usual = Plan.__dataclass_fields__["rank_order"].default
+    usual = FIELDS["rank_order"].default
     return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
 
 
@@ -170,7 +170,7 @@ def _crossed(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> 
         raise InputError(
             f"search: more than {LARGEST} choices of degrees, expected limits such as --max-pp or fewer values"
         )
-    kind = np.float64 if name.startswith("overlap") else np.int64
+    kind = np.int64 if FIELDS[name].whole else np.float64
     crossed = {key: np.repeat(column, len(values)) for key, column in columns.items()}
     return {**crossed, name: np.tile(np.array(values, dtype=kind), length)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, shown
-from ..plans.plan import Plan, positive_integer
+from ..plans.plan import FIELDS, positive_integer
 from .space import DEGREES, LAYOUT, layouts
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def checked_required(given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """
     found = {}
     for name, value in checked_mapping("require", given).items():
-        if name not in Plan.names():
-            raise InputError(f"require: no field {shown(name)} in a plan{nearest(name, Plan.names())}")
+        if name not in FIELDS:
+            raise InputError(f"require: no field {shown(name)} in a plan{nearest(name, FIELDS)}")
         values = list(value) if _several(value) else [value]
         if not values:
             raise InputError(f"require: {name} has no value, expected one or more")
@@ -60,11 +60,8 @@ def _several(value: object) -> bool:
 
 def _checked(name: str, value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
-    beside: dict[str, Any] = {}
-    if name == "vpp" or (name, value) == ("schedule", "interleaved"):
-        beside = {"pp": 2} if name == "vpp" else {"pp": 2, "vpp": 2}
     try:
-        return getattr(Plan(**{**beside, name: value}), name)
+        return FIELDS[name].check(value)
     except InputError as error:
         raise InputError(f"require: {error}") from None
 

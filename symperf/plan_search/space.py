@@ -11,12 +11,11 @@ import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from ..plans.plan import Plan, attention_of
-from ..plans.structure import Context, RankOrder, Recompute, Schedule
-from ..plans.validity import NAMES, run_values
+from ..plans.plan import FIELDS, Plan, attention_of
+from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
 from ..runs.training_run import Run
 from ..train.inputs import stated_of, structure_of
 
@@ -27,22 +26,14 @@ if TYPE_CHECKING:
     from ..plans.structure import Structure
     from ..systems.system import System
 
-LAYOUT = ("tp", "pp", "cp", "dp")
+_COLUMNS = [(field.column, name) for name, field in FIELDS.items() if field.column is not None]
+DEGREES = tuple(name for _, name in sorted(_COLUMNS))
+"""Columns of every table, from the outermost."""
+LAYOUT = tuple(name for name in DEGREES if FIELDS[name].layout)
 """Degrees whose product is the number of devices."""
-DEGREES = (*LAYOUT, "micro_batch", "ep", "vpp")
-FRACTIONS = ("overlap_tp", "overlap_dp", "overlap_gather", "overlap_ep", "overlap_parameters")
+FRACTIONS = tuple(name for name, field in FIELDS.items() if field.kind == "fraction")
 """Fields that are columns of the table only where they have several values."""
-STRUCTURAL = (
-    "recompute",
-    "sequence_parallel",
-    "zero",
-    "schedule",
-    "attention",
-    "cp_kind",
-    "uneven_stages",
-    "expert_tp",
-    "rank_order",
-)
+STRUCTURAL = (*(name for name, field in FIELDS.items() if field.searched), "expert_tp")
 """Choices that change the structure and no number of a run."""
 LEFT_OUT = {
     "gpipe": "as fast as 1f1b, and holds at least as many activations",
@@ -105,7 +96,7 @@ class Question:
     @cached_property
     def candidates(self) -> dict[str, tuple[Any, ...]]:
         """The values of every field of the plan, in the order in which they are tried."""
-        found: dict[str, tuple[Any, ...]] = {n: (Plan.__dataclass_fields__[n].default,) for n in Plan.names()}
+        found: dict[str, tuple[Any, ...]] = {name: (field.default,) for name, field in FIELDS.items()}
         found |= _degrees(self) | _choices(self) | dict(self.required)
         for name, most in self.limits.items():
             found[name] = tuple(value for value in found[name] if value <= most)
@@ -155,6 +146,7 @@ class Combination:
         constants: what rules read of it, in the order of the question's `constants`.
         structure: of its plans; None where the choices do not go together.
         refusal: why they do not.
+        rule: the name of the rule that says so.
     """
 
     number: int
@@ -163,6 +155,7 @@ class Combination:
     constants: tuple[Any, ...]
     structure: Structure | None
     refusal: str = ""
+    rule: str = IMPOSSIBLE
 
     @property
     def numbers(self) -> tuple[Any, ...]:
@@ -211,7 +204,7 @@ def _combination(question: Question, number: int, form: Form, fields: dict[str, 
         plan = Plan(**fields, **_smallest(form))
         structure = structure_of(model, system, plan, stated_of(question.values))
     except InputError as error:
-        return Combination(number, form, fields, (), None, str(error))
+        return Combination(number, form, fields, (), None, str(error), reason_of(error))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
 
@@ -237,15 +230,13 @@ def _degrees(question: Question) -> dict[str, tuple[Any, ...]]:
 def _choices(question: Question) -> dict[str, tuple[Any, ...]]:
     (dropout, *_) = question.required.get("dropout", (None,))
     usual = attention_of(Plan(dropout=dropout), question.base.model)
+    every = {name: field.choices or (False, True) for name, field in FIELDS.items() if field.searched}
+    orders = every["rank_order"]
     return {
-        "recompute": get_args(Recompute),
-        "sequence_parallel": (False, True),
-        "zero": (0, 1, 2, 3),
-        "schedule": tuple(name for name in get_args(Schedule) if name not in LEFT_OUT),
+        **every,
+        "schedule": tuple(name for name in every["schedule"] if name not in LEFT_OUT),
         "attention": tuple(dict.fromkeys((usual, "flash"))),
-        "cp_kind": get_args(Context)[1:],
-        "uneven_stages": (False, True),
-        "rank_order": get_args(RankOrder) if len(question.base.system.tiers) > 1 else get_args(RankOrder)[:1],
+        "rank_order": orders if len(question.base.system.tiers) > 1 else orders[:1],
     }
 
 

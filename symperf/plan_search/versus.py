@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from ..plans.grammar import evaluate
 from ..plans.plan import Plan, attention_of
-from ..plans.validity import PLAN_RULES, RULES, run_values
+from ..plans.validity import BrokenRuleError
 from ..train.binding import precision_of
 from .request import checked_required
 
@@ -112,14 +111,21 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     try:
         plan = Plan(**given)
     except InputError as error:
-        return _refused(given, str(error), _plan_rule(given), found, winner)
+        return _refused(given, error, found, winner)
     try:
-        if plan.devices != question.devices:
-            raise InputError(f"devices: tp x pp x dp x cp = {plan.devices}, but the search is of {question.devices}")
         run = question.run(**given)
     except InputError as error:
-        return _refused(given, str(error), _rule(plan, question), found, winner)
+        return _refused(given, error, found, winner, _other_devices(plan, question))
+    if other := _other_devices(plan, question):
+        return _refused(given, InputError(other), found, winner)
     return _compared(given, run, found, winner)
+
+
+def _other_devices(plan: Plan, question: Question) -> str:
+    """What to say of a plan of other devices than those that are searched."""
+    if plan.devices == question.devices:
+        return ""
+    return f"devices: tp x pp x dp x cp = {plan.devices}, but the search is of {question.devices}"
 
 
 def _searched(answer: Answer, fields: Mapping[str, Any]) -> Found:
@@ -139,36 +145,16 @@ def _fill(given: dict[str, Any], devices: int) -> None:
     given["dp"] = rest if rest and not left else 1
 
 
-def _plan_rule(given: Mapping[str, Any]) -> str | None:
-    """The name of the first rule of plans alone that fields break."""
-    stages, schedule = given.get("vpp", 1), given.get("schedule")
-    values = {
-        "interleaved_asked": int(schedule == "interleaved"),
-        "one_stage_asked": int(schedule not in (None, "interleaved")),
-        "vpp": stages,
-        "pp": given.get("pp", 1),
-    }
-    return next((rule.name for rule in PLAN_RULES if not evaluate(rule.tree, values)), None)
-
-
-def _rule(plan: Plan, question: Question) -> str | None:
-    """The name of the first rule that a plan breaks."""
-    model = question.base.model
-    encoder = question.values.get("encoder_sequence")
-    work = (question.batch, question.sequence)
-    values = run_values(plan, model.name, model.sizes, question.base.system, work, encoder)
-    return next((rule.name for rule in RULES if not evaluate(rule.tree, values)), None)
-
-
 def _limit(question: Question) -> float:
     return min(question.capacity, question.capacity if question.max_memory is None else question.max_memory)
 
 
-def _refused(given: Mapping[str, Any], reason: str, rule: str | None, found: Found, winner: Run) -> Versus:
+def _refused(given: Mapping[str, Any], error: InputError, found: Found, winner: Run, told: str = "") -> Versus:
+    rule = error.rule if isinstance(error, BrokenRuleError) else None
     limit = _limit(found.question)
     time = winner.value("time")
     devices = found.question.devices
-    return Versus(given, devices, "refused", reason, rule, winner.plan, time, None, None, limit, (), ())
+    return Versus(given, devices, "refused", told or str(error), rule, winner.plan, time, None, None, limit, (), ())
 
 
 def _compared(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:

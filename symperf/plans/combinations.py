@@ -1,11 +1,12 @@
-"""Choices of a plan that do not go together, whatever the numbers are: each has its own sentence."""
+"""Choices of a plan that do not go together, whatever the numbers are, as rules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError
 from ..models.architecture import RECURRENT
+from .rule import BrokenRuleError, Rule
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
@@ -13,107 +14,249 @@ if TYPE_CHECKING:
     from ..systems.system import System
     from .plan import Plan
 
+NAMES = (
+    "flash",
+    "relative_positions",
+    "parts",
+    "two_stacks",
+    "recurrent",
+    "splits_backward",
+    "plain_schedule",
+    "interleaved",
+    "zero",
+    "hybrid",
+    "node_limited",
+    "routed",
+    "some_layers",
+    "recomputes_all",
+    "adam",
+    "adafactor",
+    "matrix_optimizer",
+    "low_precision",
+    "all_matrices",
+    "keeps_state",
+    "keeps_optimizer",
+    "keeps_weights",
+    "first_given",
+    "last_given",
+    "uneven",
+)
+"""What conditions on choices read: 0 or 1, and the ZeRO stage."""
+HOST_NAMES = ("offloads", "keeps_optimizer", "host_link", "host_memory")
+
+
+def _rule(name: str, condition: str, message: str) -> Rule:
+    return Rule(name, condition, message, NAMES)
+
+
+COMBINATION_RULES = (
+    _rule(
+        "relative_positions_need_eager_attention",
+        "flash == 0 or relative_positions == 0",
+        "attention: {model} learns biases of relative positions, for which flash kernels have no gradient; expected "
+        "eager",
+    ),
+    _rule(
+        "cp_with_an_encoder_and_a_decoder",
+        "parts == 0 or two_stacks == 0",
+        "cp: {model} has an encoder and a decoder, and attention from parts of one sequence to parts of another is "
+        "not modelled; expected cp = 1",
+    ),
+    _rule(
+        "cp_with_recurrent_layers",
+        "parts == 0 or recurrent == 0",
+        "cp: {model} has layers with a recurrent state ({recurrent_mixer}), whose tokens cannot be dealt to devices; "
+        "expected cp = 1",
+    ),
+    _rule(
+        "cp_needs_flash_attention",
+        "parts == 0 or flash == 1",
+        "cp: parts of a sequence need flash attention, found eager; add --attention flash",
+    ),
+    _rule(
+        "schedule_needs_whole_gradients_and_weights",
+        "splits_backward == 0 or zero <= 1",
+        "zero: stages 2 and 3 do not go with schedule {schedule}, which needs gradients and weights whole until the "
+        "last weight gradient; found zero = {zero}",
+    ),
+    _rule(
+        "zero_shards_need_zero",
+        "hybrid == 0 or zero > 0",
+        "zero_shards: hybrid sharding needs state to shard, found zero = 0; add --zero 1, 2 or 3",
+    ),
+    _rule(
+        "node_limit_needs_experts",
+        "node_limited == 0 or routed == 1",
+        "node_limit: found {node_limit}, but {model} has no experts",
+    ),
+    _rule(
+        "recompute_layers_need_full_recomputation",
+        "some_layers == 0 or recomputes_all == 1",
+        "recompute_layers: counts layers of full recomputation, found recompute = {recompute}; add --recompute full",
+    ),
+    _rule(
+        "adafactor_needs_whole_matrices",
+        "adafactor == 0 or zero == 0",
+        "optimizer: adafactor keeps sums over rows and columns of whole matrices, which shards of flattened parameters "
+        "do not have; expected zero = 0, found {zero}",
+    ),
+    _rule(
+        "precision_needs_listed_matrices",
+        "low_precision == 0 or all_matrices == 1",
+        "precision: {precision} needs the matrices of every layer, and those of {unlisted} are not listed",
+    ),
+    _rule(
+        "optimizer_needs_listed_matrices",
+        "matrix_optimizer == 0 or all_matrices == 1",
+        "optimizer: {optimizer} needs the matrices of every layer, and those of {unlisted} are not listed",
+    ),
+    _rule(
+        "offload_needs_equal_or_uneven_stages",
+        "keeps_state == 0 or first_given == 0",
+        "offload: {kept_state} and given stages do not go together; expected equal or uneven stages",
+    ),
+    _rule(
+        "host_updates_with_adam_only",
+        "keeps_optimizer == 0 or adam == 1",
+        "offload: the host updates with Adam only (DeepSpeed's CPU-Adam), found optimizer = {optimizer}",
+    ),
+    _rule(
+        "schedule_needs_whole_weights",
+        "keeps_weights == 0 or splits_backward == 0",
+        "offload: weights do not go with schedule {schedule}, which needs them whole until the last weight gradient",
+    ),
+    _rule(
+        "first_stage_layers_need_last",
+        "first_given == 0 or last_given == 1",
+        "first_stage_layers: needs last_stage_layers too, expected both or neither",
+    ),
+    _rule(
+        "last_stage_layers_need_first",
+        "last_given == 0 or first_given == 1",
+        "last_stage_layers: needs first_stage_layers too, expected both or neither",
+    ),
+    _rule(
+        "interleaved_stages_must_be_equal",
+        "interleaved == 0 or (first_given == 0 and uneven == 0)",
+        "{unequal}: interleaved stages must be equal; expected vpp = 1",
+    ),
+    _rule(
+        "given_stages_need_a_plain_schedule",
+        "first_given == 0 or (plain_schedule == 1 and zero <= 1)",
+        "first_stage_layers: needs schedule 1f1b or gpipe and zero 0 or 1, found {schedule} and zero = {zero}",
+    ),
+)
+"""What the choices of a plan must satisfy with a model."""
+
+HOST_RULES = (
+    Rule(
+        "no_link_to_the_host",
+        "offloads == 0 or host_link == 1",
+        "offload: system {system} describes no link to its host (host_bandwidth); add --set host_bandwidth=...",
+        HOST_NAMES,
+    ),
+    Rule(
+        "no_bandwidth_of_host_memory",
+        "keeps_optimizer == 0 or host_memory == 1",
+        "offload: system {system} describes no bandwidth of its host's memory (host_memory_bandwidth); add --set "
+        "host_memory_bandwidth=...",
+        HOST_NAMES,
+    ),
+)
+"""What offloading needs of a system."""
+
 
 def check_combination(plan: Plan, model: Model, attention: str) -> None:
     """Refuse choices that do not go together.
 
     Raises:
-        InputError: one line that says which, and what would do.
+        BrokenRuleError: one line that says which, and what would do.
     """
-    schedule = plan.effective_schedule
-    if attention == "flash" and model.architecture.positions == "relative":
-        raise InputError(
-            f"attention: {model.name} learns biases of relative positions, for which flash kernels have no gradient; "
-            "expected eager"
-        )
-    if plan.cp > 1:
-        _check_context(model, attention)
-    if schedule in SPLIT and plan.zero > 1:
-        raise InputError(
-            f"zero: stages 2 and 3 do not go with schedule {schedule}, which needs gradients and weights whole until "
-            f"the last weight gradient; found zero = {plan.zero}"
-        )
-    if plan.zero_shards is not None and not plan.zero:
-        raise InputError("zero_shards: hybrid sharding needs state to shard, found zero = 0; add --zero 1, 2 or 3")
-    if plan.node_limit is not None and not model.architecture.routed:
-        raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
-    _check_state(plan, model)
-    _check_offload(plan)
-    given = [name for name in ("first_stage_layers", "last_stage_layers") if getattr(plan, name) is not None]
-    if len(given) == 1:
-        other = "last_stage_layers" if given[0] == "first_stage_layers" else "first_stage_layers"
-        raise InputError(f"{given[0]}: needs {other} too, expected both or neither")
-    if (given or plan.uneven_stages) and schedule == "interleaved":
-        name = given[0] if given else "uneven_stages"
-        raise InputError(f"{name}: interleaved stages must be equal; expected vpp = 1")
-    if given and (schedule not in ("1f1b", "gpipe") or plan.zero > 1):
-        raise InputError(
-            f"{given[0]}: needs schedule 1f1b or gpipe and zero 0 or 1, found {schedule} and zero = {plan.zero}"
-        )
-
-
-def _check_state(plan: Plan, model: Model) -> None:
-    if plan.recompute_layers is not None and plan.recompute != "full":
-        raise InputError(
-            f"recompute_layers: counts layers of full recomputation, found recompute = {plan.recompute}; "
-            "add --recompute full"
-        )
-    if plan.optimizer == "adafactor" and plan.zero:
-        raise InputError(
-            "optimizer: adafactor keeps sums over rows and columns of whole matrices, which shards of flattened "
-            f"parameters do not have; expected zero = 0, found {plan.zero}"
-        )
-    low = plan.precision in ("fp8", "fp4")
-    if plan.optimizer in ("adafactor", "muon") or low:
-        other = sorted({kind.mixer for kind in model.architecture.kinds} - set(MATRIX_MIXERS))
-        crossed = any(kind.cross for kind in model.architecture.kinds)
-        if other or crossed or model.architecture.attention_gate or model.architecture.shared_key_value:
-            name, value = ("precision", plan.precision) if low else ("optimizer", plan.optimizer)
-            mixer = other[0] if other else "cross" if crossed else "attention with a gate or shared keys and values"
-            raise InputError(f"{name}: {value} needs the matrices of every layer, and those of {mixer} are not listed")
-
-
-def _check_offload(plan: Plan) -> None:
-    given = plan.first_stage_layers is not None
-    for what in plan.offloads:
-        if what == "optimizer" and plan.optimizer != "adam":
-            raise InputError(
-                f"offload: the host updates with Adam only (DeepSpeed's CPU-Adam), found optimizer = {plan.optimizer}"
-            )
-        if what != "optimizer" and given:
-            raise InputError(f"offload: {what} and given stages do not go together; expected equal or uneven stages")
-        if what == "weights" and plan.effective_schedule in SPLIT:
-            raise InputError(
-                f"offload: weights do not go with schedule {plan.effective_schedule}, which needs them whole until the "
-                "last weight gradient"
-            )
+    values = _values(plan, model, attention)
+    broken = _first_broken(COMBINATION_RULES, tuple(int(values[name]) for name in NAMES), NAMES)
+    if broken is not None:
+        raise BrokenRuleError.of(broken, values | _words(plan, model))
 
 
 def check_host(plan: Plan, system: System) -> None:
     """Refuse an offload to a host whose link or memory the system does not describe.
 
     Raises:
-        InputError: what is missing.
+        BrokenRuleError: what is missing.
     """
-    needed = ["host_bandwidth"] if plan.offloads else []
-    needed += ["host_memory_bandwidth"] if "optimizer" in plan.offloads else []
-    for name in needed:
-        if name not in system.quantities:
-            what = "link to its host" if name == "host_bandwidth" else "bandwidth of its host's memory"
-            raise InputError(f"offload: system {system.name} describes no {what} ({name}); add --set {name}=...")
+    values = {
+        "offloads": bool(plan.offloads),
+        "keeps_optimizer": "optimizer" in plan.offloads,
+        "host_link": "host_bandwidth" in system.quantities,
+        "host_memory": "host_memory_bandwidth" in system.quantities,
+    }
+    broken = _first_broken(HOST_RULES, tuple(int(values[name]) for name in HOST_NAMES), HOST_NAMES)
+    if broken is not None:
+        raise BrokenRuleError.of(broken, {"system": system.name})
 
 
-def _check_context(model: Model, attention: str) -> None:
-    if model.architecture.stacks == 2:
-        raise InputError(
-            f"cp: {model.name} has an encoder and a decoder, and attention from parts of one sequence to parts of "
-            "another is not modelled; expected cp = 1"
-        )
-    recurrent = sorted({kind.mixer for kind in model.architecture.kinds} & set(RECURRENT))
-    if recurrent:
-        raise InputError(
-            f"cp: {model.name} has layers with a recurrent state ({recurrent[0]}), whose tokens cannot be dealt to "
-            "devices; expected cp = 1"
-        )
-    if attention != "flash":
-        raise InputError("cp: parts of a sequence need flash attention, found eager; add --attention flash")
+@lru_cache(maxsize=4096)
+def _first_broken(rules: tuple[Rule, ...], values: tuple[int, ...], names: tuple[str, ...]) -> Rule | None:
+    """A search asks of thousands of combinations, which differ in few of the values."""
+    known = dict(zip(names, values, strict=True))
+    return next((rule for rule in rules if not rule.holds(known)), None)
+
+
+def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
+    architecture, schedule = model.architecture, plan.effective_schedule
+    return {
+        "flash": attention == "flash",
+        "relative_positions": architecture.positions == "relative",
+        "parts": plan.cp > 1,
+        "two_stacks": architecture.stacks == 2,
+        "recurrent": any(kind.mixer in RECURRENT for kind in architecture.kinds),
+        "splits_backward": schedule in SPLIT,
+        "plain_schedule": schedule in ("1f1b", "gpipe"),
+        "interleaved": schedule == "interleaved",
+        "zero": plan.zero,
+        "hybrid": plan.zero_shards is not None,
+        "node_limited": plan.node_limit is not None,
+        "routed": architecture.routed,
+        "some_layers": plan.recompute_layers is not None,
+        "recomputes_all": plan.recompute == "full",
+        "adam": plan.optimizer == "adam",
+        "adafactor": plan.optimizer == "adafactor",
+        "matrix_optimizer": plan.optimizer in ("adafactor", "muon"),
+        "low_precision": plan.precision in ("fp8", "fp4"),
+        "all_matrices": not _unlisted(model),
+        "keeps_state": bool({"activations", "weights"} & set(plan.offloads)),
+        "keeps_optimizer": "optimizer" in plan.offloads,
+        "keeps_weights": "weights" in plan.offloads,
+        "first_given": plan.first_stage_layers is not None,
+        "last_given": plan.last_stage_layers is not None,
+        "uneven": plan.uneven_stages,
+    }
+
+
+def _words(plan: Plan, model: Model) -> dict[str, Any]:
+    """What messages tell beside the values."""
+    given = [name for name in ("first_stage_layers", "last_stage_layers") if getattr(plan, name) is not None]
+    return {
+        "model": model.name,
+        "schedule": plan.effective_schedule,
+        "node_limit": plan.node_limit,
+        "recompute": plan.recompute,
+        "precision": plan.precision,
+        "optimizer": plan.optimizer,
+        "recurrent_mixer": next(iter(sorted({kind.mixer for kind in model.architecture.kinds} & set(RECURRENT))), ""),
+        "unlisted": _unlisted(model),
+        "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
+        "unequal": given[0] if given else "uneven_stages",
+    }
+
+
+def _unlisted(model: Model) -> str:
+    """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
+    architecture = model.architecture
+    other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))
+    if other:
+        return other[0]
+    if any(kind.cross for kind in architecture.kinds):
+        return "cross"
+    gated = architecture.attention_gate or architecture.shared_key_value
+    return "attention with a gate or shared keys and values" if gated else ""

@@ -37,10 +37,10 @@ PARALLEL_RULES = (
     ),
     Rule(
         "more_recomputed_layers_than_a_stage_has",
-        "some_layers == 0 or (given_stages == 0 and num_recomputed_layers <= num_layers // pp) or (given_stages == 1 "
-        "and num_recomputed_layers <= first_stage_layers and num_recomputed_layers <= last_stage_layers and (pp < 3 or "
-        "num_recomputed_layers <= (num_layers - first_stage_layers - last_stage_layers) // max(pp - 2, 1)))",
-        "recompute_layers: {num_recomputed_layers} of each stage, but {model} has {num_layers} layers in pp = {pp} "
+        "some_layers == 0 or (given_stages == 0 and recompute_layers <= num_layers // pp) or (given_stages == 1 "
+        "and recompute_layers <= first_stage_layers and recompute_layers <= last_stage_layers and (pp < 3 or "
+        "recompute_layers <= (num_layers - first_stage_layers - last_stage_layers) // max(pp - 2, 1)))",
+        "recompute_layers: {recompute_layers} of each stage, but {model} has {num_layers} layers in pp = {pp} "
         "stages, of which one has fewer",
     ),
     Rule(

@@ -1,12 +1,20 @@
-"""A rule that a plan must satisfy, and the names that rules read."""
+"""A rule that a plan must satisfy, the names that rules read, and the error of one that is broken."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from .grammar import Node, predicate
+from ..common.errors import InputError
+from .grammar import Node, evaluate, predicate
+from .plan_fields import NUMBERS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+IMPOSSIBLE = "choices_do_not_go_together"
+"""The reason of a refusal that no rule with a name gives."""
 FLAGS = (
     "interleaved_asked",
     "one_stage_asked",
@@ -28,25 +36,10 @@ FLAGS = (
     "pipeline_inside",
 )
 """Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
-NAMES = (
-    *FLAGS,
-    "tp",
-    "pp",
-    "dp",
-    "vpp",
-    "ep",
-    "expert_tp",
-    "cp",
-    "zero_shards",
-    "first_stage_layers",
-    "last_stage_layers",
-    "num_recomputed_layers",
+WORK = ("batch", "sequence", "encoder_sequence")
+SIZES = (
     "num_experts",
     "expert_intermediate_size",
-    "micro_batch",
-    "batch",
-    "sequence",
-    "encoder_sequence",
     "num_attention_heads",
     "num_key_value_heads",
     "intermediate_size",
@@ -58,8 +51,9 @@ NAMES = (
     "ssm_inner_size",
     "linear_num_key_heads",
     "linear_num_value_heads",
-    "scale_up_size",
 )
+"""Sizes of a model that rules read."""
+NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK, *SIZES, "scale_up_size")
 ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
@@ -75,15 +69,69 @@ class Rule:
 
     Attributes:
         name: of the reason, when it does not.
-        condition: in the grammar, over `NAMES`.
-        message: the error line of a single run, with the values and `{model}`, `{system}`, `{schedule}` filled in.
+        condition: in the grammar, over `names`.
+        message: the error line of a single run, with the values, what follows from them (see `told`) and `{model}`,
+            `{system}`, `{schedule}` filled in.
+        names: that the condition may read.
     """
 
     name: str
     condition: str
     message: str
+    names: tuple[str, ...] = NAMES
 
     @cached_property
     def tree(self) -> Node:
         """The parsed condition."""
-        return predicate(self.condition, NAMES, f"rule {self.name}")
+        return predicate(self.condition, self.names, f"rule {self.name}")
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether values satisfy it."""
+        return bool(evaluate(self.tree, values))
+
+
+class BrokenRuleError(InputError):
+    """The message of a rule that does not hold.
+
+    Attributes:
+        rule: its name.
+    """
+
+    rule: str
+
+    @classmethod
+    def of(cls, rule: Rule, values: Mapping[str, Any]) -> BrokenRuleError:
+        """The error of a rule at some values."""
+        error = cls(rule.message.format_map({**values, **told(values)}))
+        error.rule = rule.name
+        return error
+
+
+def reason_of(error: InputError) -> str:
+    """The name of the rule that an error is of, by which sweeps and searches count it."""
+    return error.rule if isinstance(error, BrokenRuleError) else IMPOSSIBLE
+
+
+def refuse(rules: Iterable[Rule], values: Mapping[str, Any]) -> None:
+    """Refuse values that break a rule.
+
+    Raises:
+        BrokenRuleError: the message of the first rule that is broken.
+    """
+    for rule in rules:
+        if not rule.holds(values):
+            raise BrokenRuleError.of(rule, values)
+
+
+def told(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What messages tell beside the values themselves: products of them, where an open one counts as 1."""
+    tp, pp, dp, vpp, cp, micro_batch, batch = (
+        values.get(name, 1) for name in ("tp", "pp", "dp", "vpp", "cp", "micro_batch", "batch")
+    )
+    return {
+        "stages": pp * vpp,
+        "share": dp * micro_batch,
+        "micro_batches": batch // (dp * micro_batch),
+        "devices": tp * pp * dp * cp,
+        "chunks": f"2 x cp = {2 * cp}" if values.get("balanced") else f"cp = {cp}",
+    }

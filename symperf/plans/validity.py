@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError
-from .grammar import evaluate
+from .combinations import COMBINATION_RULES, HOST_RULES
 from .parallel_rules import KIND_RULES, PARALLEL_RULES
+from .plan_fields import NUMBERS
 from .rule import ABSENT as ABSENT
 from .rule import FLAGS as FLAGS
+from .rule import IMPOSSIBLE as IMPOSSIBLE
 from .rule import NAMES as NAMES
+from .rule import BrokenRuleError as BrokenRuleError
 from .rule import Rule as Rule
+from .rule import reason_of as reason_of
+from .rule import refuse as refuse
 from .structure import ZERO_BUBBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from ..systems.system import System
     from .plan import Plan
@@ -132,13 +136,14 @@ RUN_RULES = (
 """What a plan must satisfy with a model, a system, a batch and a sequence."""
 
 RULES = (*PLAN_RULES, *MODEL_RULES, *RUN_RULES)
+CHOICE_RULES = (*COMBINATION_RULES, *HOST_RULES)
+"""What is known before any number is: choices that do not go together."""
 
 
 def flags(plan: Plan, tiers: int) -> dict[str, int]:
     """The structural names of the rules."""
     return {
-        "interleaved_asked": int(plan.schedule == "interleaved"),
-        "one_stage_asked": int(plan.schedule not in (None, "interleaved")),
+        **schedule_flags(plan.schedule),
         "interleaved": int(plan.effective_schedule == "interleaved"),
         "sequence_parallel": int(plan.sequence_parallel),
         "tiers": tiers,
@@ -155,6 +160,14 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
         "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
+    }
+
+
+def schedule_flags(schedule: str | None) -> dict[str, int]:
+    """What the rules of a plan alone read of its schedule."""
+    return {
+        "interleaved_asked": int(schedule == "interleaved"),
+        "one_stage_asked": int(schedule not in (None, "interleaved")),
     }
 
 
@@ -187,37 +200,17 @@ def run_values(
         encoder_sequence: of the encoder before a decoder; by default as the decoder's.
     """
     batch, sequence = work
-    share = plan.dp * (plan.micro_batch or 1)
     return {
         **flags(plan, len(system.tiers)),
         **ABSENT,
         **sizes,
         **model_flags(sizes),
-        **{name: getattr(plan, name) for name in ("tp", "pp", "dp", "vpp", "ep", "cp", "schedule")},
-        **{name: getattr(plan, name) or 1 for name in ("zero_shards", "first_stage_layers", "last_stage_layers")},
-        "chunks": f"2 x cp = {2 * plan.cp}" if plan.cp_kind != "all-to-all" else f"cp = {plan.cp}",
-        "num_recomputed_layers": plan.recompute_layers or 1,
-        "expert_tp": plan.effective_expert_tp,
-        "micro_batch": plan.micro_batch or 1,
+        **{name: int(plan.number(name)) for name, each in NUMBERS.items() if each.whole},
+        "schedule": plan.schedule,
         "batch": batch,
         "sequence": sequence,
         "encoder_sequence": encoder_sequence or sequence,
         "scale_up_size": int(system.value("scale_up_size")) if system.tiers else 1,
         "model": model,
         "system": system.name,
-        "stages": plan.pp * plan.vpp,
-        "share": share,
-        "micro_batches": batch // share,
-        "devices": plan.devices,
     }
-
-
-def refuse(rules: Iterable[Rule], values: Mapping[str, Any]) -> None:
-    """Refuse values that break a rule.
-
-    Raises:
-        InputError: the message of the first rule that is broken.
-    """
-    for rule in rules:
-        if not evaluate(rule.tree, values):
-            raise InputError(rule.message.format_map(values))

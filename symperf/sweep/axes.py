@@ -8,39 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..common.errors import InputError, nearest, shown
 from ..models.model import Model
-from ..plans.plan import PRECISIONS, TRAINING_PRECISIONS, Plan, positive_integer
+from ..plans.plan import FIELDS, NUMBERS, positive_integer
 from ..systems.system import System, checked_number
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS
-from ..train.inputs import TRAINED_SIZES, limits_of, size
+from ..train.inputs import TRAINED_SIZES, WORK, limits_of, size
 
-CHOICES = (
-    "model",
-    "system",
-    "recompute",
-    "sequence_parallel",
-    "zero",
-    "schedule",
-    "precision",
-    "attention",
-    "dropout",
-    "rank_order",
-    "optimizer",
-    "offload",
-    "recompute_layers",
-)
+CHOICES = ("model", "system", *(name for name in FIELDS if name not in NUMBERS))
 """Axes of choices: each value has a structure, or numbers, of its own."""
-DEGREES = ("tp", "pp", "dp", "vpp", "micro_batch", "batch", "sequence", "encoder_sequence")
-FRACTIONS = ("overlap_tp", "overlap_dp")
-NUMERIC = (*DEGREES, *FRACTIONS, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
+WHOLE = (*(name for name, entry in NUMBERS.items() if entry.whole), *WORK)
+NUMERIC = (*NUMBERS, *WORK, *TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS)
 LONGEST = 10**7
 """Values of one axis."""
 SCALES = ("linear", "log")
@@ -54,13 +39,35 @@ class Axis:
     Attributes:
         name: of the dimension.
         members: what varies along it, by symbol: float64 or int64 arrays, or tuples of choices; all of one length.
+        unset: where a number is left open (and its array has 1), by symbol; only of those that are so somewhere.
     """
 
     name: str
     members: Mapping[str, np.ndarray[Any, Any] | tuple[Any, ...]]
+    unset: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.members.values())))
+
+    def labels(self, name: str) -> np.ndarray[Any, Any] | tuple[Any, ...]:
+        """The values of a member as they were given: None where a number is left open."""
+        values = self.members[name]
+        if name not in self.unset:
+            return values
+        return tuple(None if open_ else value for value, open_ in zip(values.tolist(), self.unset[name], strict=True))  # type: ignore[union-attr]
+
+    def forms(self) -> dict[str, Sequence[Any]]:
+        """What decides the form of the cost at each position, by member; of members that change numbers only, nothing.
+
+        Of a number it is whether it is above 1, or given (see `Field.form`); of a choice the choice itself.
+        """
+        found: dict[str, Sequence[Any]] = {}
+        for name, values in self.members.items():
+            if isinstance(values, tuple):
+                found[name] = values
+            elif name in NUMBERS and NUMBERS[name].form != "none":
+                found[name] = [NUMBERS[name].form_of(value) for value in self.labels(name)]
+        return found
 
 
 @dataclass(frozen=True)
@@ -121,24 +128,26 @@ def axis(name: str, given: Any, extras: Iterable[str] = ()) -> Axis:
             raise InputError(f"{where}: zip is {shown(given['zip'])}, expected lists by name")
         given = Zip(**given["zip"])
     if not isinstance(given, Zip):
-        return Axis(name, {name: values(name, given, where, extras)})
+        found, unset = values(name, given, where, extras)
+        return Axis(name, {name: found}, {} if unset is None else {name: unset})
     if not given.members:
         raise InputError(f"{where}: zips nothing, expected lists by name")
     if name in (*CHOICES, *NUMERIC) and name not in given.members:
         raise InputError(f"{where}: a zipped axis needs a name that is no symbol, or that of one of its symbols")
-    members = {key: values(key, value, f"{where}: {key}", extras, unique=False) for key, value in given.members.items()}
+    pairs = {key: values(key, value, f"{where}: {key}", extras, unique=False) for key, value in given.members.items()}
+    members = {key: found for key, (found, _) in pairs.items()}
     lengths = {key: len(value) for key, value in members.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(
             f"{where}: {', '.join(f'{key} has {n} values' for key, n in lengths.items())}, expected as many of each"
         )
-    return Axis(name, members)
+    return Axis(name, members, {key: unset for key, (_, unset) in pairs.items() if unset is not None})
 
 
 def values(
     name: str, given: Any, where: str, extras: Iterable[str] = (), *, unique: bool = True
-) -> np.ndarray[Any, Any] | tuple[Any, ...]:
-    """The checked values of one symbol along an axis.
+) -> tuple[np.ndarray[Any, Any] | tuple[Any, ...], np.ndarray[Any, Any] | None]:
+    """The checked values of one symbol along an axis, and where a number is left open, if it is anywhere.
 
     Raises:
         InputError: naming the axis, what was found and what was expected.
@@ -153,9 +162,13 @@ def values(
         raise InputError(f"{where}: is empty, expected one value or more")
     if len(given) > LONGEST:
         raise InputError(f"{where}: has {len(given)} values, expected at most {LONGEST}")
+    unset = _unset(name, given)
     if name in CHOICES:
         found: np.ndarray[Any, Any] | tuple[Any, ...] = tuple(choice(name, value, where) for value in given)
         repeated = [c for k, c in enumerate(found) if c in found[:k]]
+    elif unset is not None:
+        found = numbers(name, [1 if open_ else value for value, open_ in zip(given, unset, strict=True)], where)
+        repeated = [None] if unset.sum() > 1 else _repeated(found[~unset])
     elif name in NUMERIC or name in extras:
         found = numbers(name, given, where)
         repeated = _repeated(found) if unique else []
@@ -163,7 +176,20 @@ def values(
         raise InputError(f"{where}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
     if unique and repeated:
         raise InputError(f"{where}: {shown(label(repeated[0]))} comes twice, expected it once")
-    return found
+    return found, unset
+
+
+def _open(value: Any) -> bool:
+    """Whether a value leaves a field open; files, which have no None, say it with a word."""
+    return value is None or (isinstance(value, str) and value == "none")
+
+
+def _unset(name: str, given: Iterable[Any]) -> np.ndarray[Any, Any] | None:
+    """Where a number that a plan may leave open is left open; None where it is nowhere."""
+    if name not in NUMBERS or not NUMBERS[name].optional:
+        return None
+    unset = np.array([_open(value) for value in given])
+    return unset if unset.any() else None
 
 
 def choice(name: str, value: Any, where: str) -> Any:
@@ -179,14 +205,10 @@ def choice(name: str, value: Any, where: str) -> Any:
             return value if isinstance(value, System) else System.load(value)
         if isinstance(value, np.generic):
             value = value.item()
-        if name == "precision" and value in PRECISIONS and value not in TRAINING_PRECISIONS:
-            raise InputError(f"found {shown(value)}, expected {' or '.join(TRAINING_PRECISIONS)} in training")
-        if name == "schedule" and value == "interleaved":
-            Plan(schedule=value, vpp=2, pp=2)
-            return value
-        return getattr(Plan(**{name: value}), name)
+        field = FIELDS[name]
+        return field.check(None if field.optional and _open(value) else value, training=True)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def label(value: Any) -> Any:
@@ -218,7 +240,7 @@ def numbers(name: str, given: Any, where: str) -> np.ndarray[Any, Any]:
         plain = probe.item()
         one(name, int(plain) if plain.is_integer() else plain, where)
     limits = limits_of(name)
-    count = name in (*DEGREES, *TRAINED_SIZES) or (limits is not None and limits.dimension is COUNT)
+    count = name in (*WHOLE, *TRAINED_SIZES) or (limits is not None and limits.dimension is COUNT)
     if count or (name not in NUMERIC and not (finite % 1).any()):
         return found.astype(np.int64)
     return found
@@ -233,10 +255,10 @@ def one(name: str, value: Any, where: str) -> float:
     try:
         if name in TRAINED_SIZES:
             return size(name, value)
-        if name in DEGREES:
+        if name in WORK:
             return positive_integer(name, value)
-        if name in FRACTIONS:
-            return float(getattr(Plan(**{name: value}), name))
+        if name in NUMBERS and not (value is None and NUMBERS[name].optional):
+            return float(NUMBERS[name].check(value))
         limits = limits_of(name)
         if limits is not None:
             return checked_number(value, limits, name)

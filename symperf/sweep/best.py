@@ -65,7 +65,7 @@ def best(
     kept = _Top(target, maximize is not None, top)
     for made, sizes, positions in sweep.parts(tuple(slice(0, n) for n in sweep.shape)):
         if made.program is None:
-            kept.counts[1] += math.prod(p.size for p in positions)
+            kept.counts[1 + sweep.reasons.index(made.reason)] += math.prod(p.size for p in positions)
         elif _suits(sweep, made, sizes, target):
             kept.add_compiled(sweep, made, positions)
         else:

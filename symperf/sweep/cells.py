@@ -9,15 +9,27 @@ from ..common.errors import InputError, nearest, shown
 from ..evaluation.base_run import ALIASES
 from ..plans.combinations import check_host
 from ..plans.grammar import Node, evaluate, number, predicate
-from ..plans.plan import LARGEST, Plan, require_modelled
-from ..plans.validity import ABSENT, NAMES, RULES, flags, model_flags
+from ..plans.plan import FIELDS, LARGEST, NUMBERS, Plan, require_modelled
+from ..plans.validity import (
+    ABSENT,
+    CHOICE_RULES,
+    IMPOSSIBLE,
+    NAMES,
+    PLAN_RULES,
+    RULES,
+    BrokenRuleError,
+    flags,
+    model_flags,
+    reason_of,
+    schedule_flags,
+)
 from ..systems.system import checked_number
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS, LIMITS, bind, precision_of
 from ..train.compile import compile_step
 from ..train.inputs import TRAINED_SIZES, WORK, limits_of, require_multi_token_head, stated_of, structure_of
 from .assemble import assemble
-from .axes import DEGREES, FRACTIONS
+from .axes import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +39,6 @@ if TYPE_CHECKING:
     from ..plans.structure import Structure
     from ..systems.system import System
 
-IMPOSSIBLE = "choices_do_not_go_together"
 FITS = "memory <= memory_capacity"
 _SPECIAL = {"capacity_bytes": "memory_capacity", "tflops_per_device": "flops_per_s_per_device / 1e12"}
 _ANSWERS = ("time", "memory", "mfu", "hfu", "model_flops", "hardware_flops", "tokens", "devices", "parameters")
@@ -82,7 +93,7 @@ class Question:
 
     def reasons(self) -> list[str]:
         """Every reason, in the order in which they are asked; their codes count from 1."""
-        return [IMPOSSIBLE, *self.rules(), *self.where]
+        return [IMPOSSIBLE, *(rule.name for rule in CHOICE_RULES), *self.rules(), *self.where]
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,7 @@ class Cell:
         constraints: names of the slacks, in order; those that hold everywhere in the cell are left out.
         absent: outputs that the cell's structure does not have; they are NaN.
         impossible: the error line of choices that do not go together; then there is no program.
+        reason: the name of the rule that says so.
     """
 
     program: Program | None
@@ -102,16 +114,17 @@ class Cell:
     constraints: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     impossible: str = ""
+    reason: str = IMPOSSIBLE
 
 
-def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float]) -> Cell:
+def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]) -> Cell:
     """Build a cell.
 
     Args:
         base: what is fixed.
         question: what is asked.
-        choices: values of the axes of choices, and `vpp` above 1 as `interleaved`.
-        first: a value of each varying number.
+        choices: what gives the cell its form: values of the axes of choices, and of numbers what `Field.form` says.
+        first: a value of each varying number; None where the cell leaves it open.
 
     Raises:
         InputError: choices that do not go together, where no axis gives any; an unknown output; a fixed value that
@@ -123,7 +136,8 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
     except InputError as error:
         if single:
             raise
-        return Cell(None, {}, impossible=str(error))
+        earlier = _broken_plan_rule(base, question, choices)
+        return Cell(None, {}, impossible=str(error), reason=earlier or reason_of(error))
     program = compile_step(structure).program
     known = set(program.outputs) | set(program.lets)
     wanted, absent = {}, []
@@ -136,7 +150,7 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
         else:
             absent.append(name)
     rules = question.rules()
-    derived = dict(question.derived)
+    derived = _with_stand_ins(base, question, first)
     if "encoder_sequence" not in scalars and "encoder_sequence" not in question.given():
         derived["encoder_sequence"] = Node("name", ("sequence",))
     kept = {}
@@ -146,10 +160,10 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
             kept[name] = node
         elif not _holds(node, scalars):
             if single:
-                raise InputError(_message(name, base, scalars))
+                raise _broken(name, base, scalars)
             kept[name] = node
     constraints = kept | dict(question.where)
-    made = assemble(program, wanted, derived, constraints, question.varying)
+    made = assemble(program, wanted, derived | _symbols(), constraints, question.varying)
     missing = [name for name in made.inputs if name not in scalars and name not in question.varying]
     if missing:
         raise InputError(f"{missing[0]}: the system does not give it; set it, or use a system that has it")
@@ -166,26 +180,14 @@ def unknown_output(name: str, base: Base, question: Question, choices: Mapping[s
 
 
 def _bound(
-    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float]
+    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]
 ) -> tuple[Structure, dict[str, float]]:
     """The structure of a cell, and every number that its base gives."""
     model, system = choices.get("model", base.model), choices.get("system", base.system)
     assert model is not None
     assert system is not None
     given = question.given()
-    fields = {**base.plan, **{k: v for k, v in choices.items() if k in Plan.names()}}
-    degrees = {name: fields.pop(name, Plan.__dataclass_fields__[name].default) for name in (*DEGREES[:5], *FRACTIONS)}
-    degrees = {name: 1 if value is None else value for name, value in degrees.items()}
-    for name in degrees:
-        if name not in given:
-            alone: dict[str, Any] = {"pp": 2} if name == "vpp" else {}
-            Plan(**{**alone, name: degrees[name]})
-    folded = choices["interleaved"] if "interleaved" in choices else degrees["vpp"] != 1
-    several = fields.get("schedule") == "interleaved" or (fields.get("schedule") is None and folded)
-    if several:
-        fields |= {"vpp": 2, "pp": 2}
-    plan = Plan(**fields).with_micro_batch(1)
-    check_host(plan, system)
+    plan = _representative(base, question, choices, first)
     asked = base.values.get("encoder_sequence", first.get("encoder_sequence"))
     require_modelled(model, None if asked is None else int(asked))
     figures = {n: v for n, v in base.values.items() if n not in (*TRAINED_SIZES, *DEFAULTS, *WORK)}
@@ -198,7 +200,8 @@ def _bound(
     defaults = {n: checked_number(v, LIMITS[n], f"set: {n}") for n, v in base.values.items() if n in DEFAULTS}
     bound = bind(model, system, plan, 1, 1, defaults)
     scalars = {name: value for name, (value, _) in bound.items()}
-    scalars |= {name: float(value) for name, value in {**degrees, **base.work, **sizes}.items()}
+    scalars |= {name: float(value) for name, value in {**base.work, **sizes}.items()}
+    scalars |= {name: field.number(_fixed(base)) for name, field in NUMBERS.items()}
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
     scalars |= {name: float(value) for name, value in model_flags(model.sizes).items()}
     scalars = {name: float(value) for name, value in ABSENT.items()} | scalars
@@ -210,39 +213,94 @@ def _bound(
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
     stated = stated_of(base.values) | set(given)
-    return structure_of(model, system, plan, stated), {n: v for n, v in scalars.items() if n not in given}
+    structure = structure_of(model, system, plan, stated)
+    check_host(plan, system)
+    return structure, {n: v for n, v in scalars.items() if n not in given}
+
+
+def _representative(
+    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]
+) -> Plan:
+    """A plan of the cell's form: its choices, and of its numbers those that decide the form.
+
+    Degrees are checked point by point, so that all others are 1; `vpp` and `pp` are as the schedule needs them.
+    """
+    fixed, given = _fixed(base), question.given()
+    for name, field in FIELDS.items():
+        if name not in given:
+            field.check(fixed[name], training=True)
+    fields = {name: choices.get(name, fixed[name]) for name in FIELDS if name not in NUMBERS}
+    for name, field in NUMBERS.items():
+        if field.form != "none":
+            fields[name] = first.get(name, 1 if name in question.derived else fixed[name])
+    vpp = fields.pop("vpp")
+    interleaved: dict[str, Any] = {"vpp": 2, "pp": 2}
+    several = fields["schedule"] == "interleaved" or (fields["schedule"] is None and vpp > 1)
+    return Plan(**fields, **(interleaved if several else {})).with_micro_batch(1)
+
+
+def _broken_plan_rule(base: Base, question: Question, choices: Mapping[str, Any]) -> str | None:
+    """The rule of plans alone that all points of a cell break, if there is one: a single run asks it first."""
+    values = {**_fixed(base), **choices}
+    if {"vpp", "pp"} & question.given():
+        return None
+    asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
+    return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
+
+
+def _fixed(base: Base) -> dict[str, Any]:
+    """Every field of the plan as the base has it."""
+    return {name: base.plan.get(name, field.default) for name, field in FIELDS.items()}
+
+
+def _with_stand_ins(base: Base, question: Question, first: Mapping[str, float | None]) -> dict[str, Node]:
+    """What is derived in a cell: what the question says, and what follows from other fields where one is left open.
+
+    Each stands before the first that reads it.
+    """
+    fixed, given = _fixed(base), question.given()
+    waiting: dict[str, Node] = {}
+    for name, field in NUMBERS.items():
+        reads, value = field.stand_in.names(), first.get(name, fixed[name])
+        if value is None and name not in question.derived and reads and (name in question.varying or reads & given):
+            waiting[name] = field.stand_in
+    found: dict[str, Node] = {}
+    for name, node in question.derived.items():
+        for read in node.names() & set(waiting):
+            late = waiting[read].names() & set(question.derived) - set(found)
+            if late:
+                raise InputError(f"derived {name}: reads {read}, which follows from {min(late)}, which comes after it")
+            found[read] = waiting.pop(read)
+        found[name] = node
+    return found | waiting
+
+
+def _symbols() -> dict[str, Node]:
+    """The numbers of fields whose symbols have other names."""
+    return {f.symbol: number(name, [name], name) for name, f in NUMBERS.items() if f.symbol != name}
 
 
 def _holds(node: Node, scalars: Mapping[str, float]) -> bool:
     return bool(evaluate(node, {name: int(scalars[name]) for name in node.names()}))
 
 
-def _message(name: str, base: Base, scalars: Mapping[str, float]) -> str:
+def _broken(name: str, base: Base, scalars: Mapping[str, float]) -> InputError:
+    """The error line of a single run that breaks a rule."""
     rule = next(rule for rule in RULES if rule.name == name)
-    numbers = {key: int(value) for key, value in scalars.items() if key in NAMES}
-    degrees = {key: numbers.get(key, 1) for key in ("tp", "pp", "dp", "vpp", "micro_batch", "batch")}
-    share = degrees["dp"] * degrees["micro_batch"]
-    return rule.message.format_map(
-        {
-            **numbers,
-            "model": getattr(base.model, "name", ""),
-            "system": getattr(base.system, "name", ""),
-            "schedule": base.plan.get("schedule"),
-            "stages": degrees["pp"] * degrees["vpp"],
-            "share": share,
-            "micro_batches": degrees["batch"] // share,
-            "devices": degrees["tp"] * degrees["pp"] * degrees["dp"] * numbers.get("cp", 1),
-            "chunks": f"cp = {numbers.get('cp', 1)}",
-        }
-    )
+    names = {
+        "model": getattr(base.model, "name", ""),
+        "system": getattr(base.system, "name", ""),
+        "schedule": base.plan.get("schedule"),
+    }
+    return BrokenRuleError.of(rule, {key: int(value) for key, value in scalars.items() if key in NAMES} | names)
 
 
 def _domain(name: str) -> Node | None:
     """The condition under which a derived value of a symbol is one that a single run takes."""
-    if name in DEGREES or name in TRAINED_SIZES:
+    if name in WHOLE or name in TRAINED_SIZES:
         lowest = 0 if name == "num_multi_token_layers" else 1
         text = f"{name} == floor({name}) and {lowest} <= {name} <= {LARGEST}"
-    elif name in FRACTIONS:
+    elif name in NUMBERS:
         text = f"0 <= {name} <= 1"
     else:
         limits = limits_of(name)

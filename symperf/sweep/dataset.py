@@ -70,11 +70,11 @@ def coordinates_of(sweep: Sweep) -> list[tuple[str, str, Array, dict[str, Any]]]
     """Each coordinate: its name, its dimension, its values (numbers, booleans or text), its attributes."""
     found = []
     for axis in sweep.axes:
-        for name, values in axis.members.items():
+        for name in axis.members:
             about: dict[str, Any] = attributes(name)
-            if name in CHOICES:
+            if name in CHOICES or name in axis.unset:
                 about = {"long_name": name.replace("_", " ")}
-            found.append((name, axis.name, written(values), about))
+            found.append((name, axis.name, written(axis.labels(name)), about))
     return found
 
 
@@ -129,8 +129,8 @@ def frame(sweep: Sweep, block: Block, found: dict[str, Array], at: Sequence[Arra
         at = [positions.ravel() for positions in mesh]
     columns: dict[str, Any] = {}
     for axis, positions in zip(sweep.axes, at, strict=True):
-        for name, values in axis.members.items():
-            columns[name] = written(values)[positions]
+        for name in axis.members:
+            columns[name] = written(axis.labels(name))[positions]
     columns |= {name: found[name].ravel() for name in sweep.outputs}
     if REASON in found:
         names = np.array(["", *sweep.reasons], dtype=object)

@@ -30,7 +30,7 @@ def identity(sweep: Sweep) -> dict[str, str]:
 
 
 def _asked(sweep: Sweep) -> list[Any]:
-    axes = [(axis.name, list(axis.members.items())) for axis in sweep.axes]
+    axes = [(axis.name, list(axis.members.items()), list(axis.unset.items())) for axis in sweep.axes]
     question = sweep.question
     return [axes, sweep.base, question.outputs, list(question.derived.items()), list(question.where.items())]
 

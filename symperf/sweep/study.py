@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import InputError, nearest, shown
-from ..plans.plan import Plan, positive_integer
+from ..plans.plan import FIELDS, positive_integer
 from .axes import CHOICES, NUMERIC, choice, one
 from .cells import Base
 from .sweep import DEFAULT_OUTPUTS, Sweep
@@ -99,8 +99,8 @@ def _sweep(table: dict[str, Any], folder: Path) -> Sweep:
     if not parts["axes"]:
         raise InputError("axes: there are none, expected one or more")
     for name in parts["plan"]:
-        if name not in Plan.names():
-            raise InputError(f"plan: unknown field {shown(name)}{nearest(name, Plan.names())}")
+        if name not in FIELDS:
+            raise InputError(f"plan: unknown field {shown(name)}{nearest(name, FIELDS)}")
     for name, value in parts["axes"].items():
         if not isinstance(value, list | dict):
             raise InputError(f"axis {name}: found {shown(value)}, expected a list or a range")
@@ -109,15 +109,15 @@ def _sweep(table: dict[str, Any], folder: Path) -> Sweep:
             raise InputError(f"derived {name}: found {shown(value)}, expected an expression as text")
     values = {}
     for name, value in parts["set"].items():
-        if name in Plan.names() or name in ("batch", "sequence", *CHOICES) or name not in NUMERIC:
-            where = " (it belongs under [plan])" if name in Plan.names() else ""
+        if name in FIELDS or name in ("batch", "sequence", *CHOICES) or name not in NUMERIC:
+            where = " (it belongs under [plan])" if name in FIELDS else ""
             where = where or (" (it belongs above all tables)" if name in ("batch", "sequence") else "")
-            hint = where or nearest(name, [n for n in NUMERIC if n not in Plan.names()])
+            hint = where or nearest(name, [n for n in NUMERIC if n not in FIELDS])
             raise InputError(f"set: unknown symbol {shown(name)}{hint}")
         values[name] = one(name, value, f"set: {name}")
     work: dict[str, int] = {name: positive_integer(name, table[name]) for name in WORK if name in table}
     fixed = {name: choice(name, _local(table[name], folder), name) for name in ("model", "system") if name in table}
-    fields = {name: choice(name, v, "plan") if name in CHOICES else v for name, v in parts["plan"].items()}
+    fields = {name: choice(name, value, f"plan: {name}") for name, value in parts["plan"].items()}
     base = Base(fixed.get("model"), fixed.get("system"), fields, work, values)
     _refuse_repeats(parts, table)
     axes = {name: _located(name, value, folder) for name, value in parts["axes"].items()}

@@ -17,9 +17,9 @@ import numpy as np
 from ..codegen.evaluate import evaluate
 from ..common.errors import InputError, nearest, shown
 from ..plans.grammar import Node, number, predicate
-from ..plans.plan import Plan
+from ..plans.plan import NUMBERS, Plan
 from ..train.inputs import TRAINED_SIZES
-from .axes import CHOICES, NUMERIC, Zip, axis, choice, one
+from .axes import CHOICES, NUMERIC, WHOLE, Zip, axis, choice, one
 from .cell_kernel import CellKernel, stores
 from .cells import ANSWERS, FITS, Base, Cell, Question, cell, unknown_output
 from .chunks import Block, block_shape, every
@@ -131,6 +131,8 @@ class Sweep:
         schedules = next((a.members["schedule"] for a in self.axes if "schedule" in a.members), None)
         if "vpp" in trees and None in (schedules if schedules is not None else [self.base.plan.get("schedule")]):
             raise InputError("derived vpp: needs a schedule, which is otherwise chosen by vpp")
+        if "cp" in trees:
+            raise InputError("derived cp: whether it is above 1 changes the closed form, expected a list of values")
         return trees
 
     def _refuse_clashes(self, conditions: Mapping[str, Node]) -> None:
@@ -172,9 +174,7 @@ class Sweep:
         found: list[list[tuple[dict[str, Any], Array]]] = []
         for a in self.axes:
             groups: dict[tuple[Any, ...], list[int]] = {}
-            structural = {n: v for n, v in a.members.items() if n in CHOICES}
-            if "vpp" in a.members:
-                structural["interleaved"] = tuple((np.asarray(a.members["vpp"]) > 1).tolist())
+            structural = a.forms()
             if not structural:
                 found.append([({}, np.arange(len(a)))])
                 continue
@@ -183,15 +183,16 @@ class Sweep:
             found.append([(dict(zip(structural, k, strict=True)), np.array(p)) for k, p in groups.items()])
         return found
 
-    def _choices(self, key: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, float]]:
+    def _choices(self, key: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, float | None]]:
         chosen: dict[str, Any] = {}
-        first: dict[str, float] = {}
+        first: dict[str, float | None] = {}
         for a, groups, k in zip(self.axes, self._groups, key, strict=True):
             choices, positions = groups[k]
             chosen |= choices
             for name, values in a.members.items():
                 if isinstance(values, np.ndarray):
-                    first[name] = values[positions[0]].item()
+                    open_ = choices.get(name) is False and name in a.unset and a.unset[name][positions[0]]
+                    first[name] = None if open_ else values[positions[0]].item()
         return chosen, first
 
     def cell(self, key: tuple[int, ...]) -> Cell:
@@ -242,7 +243,8 @@ class Sweep:
         found: dict[str, Array] = {}
         for made, sizes, positions in self.parts(block):
             if made.program is None:
-                values: dict[str, Any] = {**dict.fromkeys(self.outputs, np.nan), REASON: 1}
+                code = 1 + self.reasons.index(made.reason)
+                values: dict[str, Any] = {**dict.fromkeys(self.outputs, np.nan), REASON: code}
             else:
                 values = self._block(made, sizes, [p + c.start for p, c in zip(positions, block, strict=True)])
                 if tuple(p.size for p in positions) == shape:
@@ -349,10 +351,12 @@ def _fixed(
         if name == "system":
             return Base(base.model, chosen, {}, {}, {})
         plan[name] = chosen
+    elif name in NUMBERS and value is None and NUMBERS[name].optional:
+        plan[name] = None
     elif name in NUMERIC:
         checked = one(name, value, where)
-        target: dict[str, Any] = plan if name in Plan.names() else work if name in ("batch", "sequence") else values
-        target[name] = int(checked) if name in TRAINED_SIZES else checked
+        target: dict[str, Any] = plan if name in NUMBERS else work if name in ("batch", "sequence") else values
+        target[name] = int(checked) if name in (*WHOLE, *TRAINED_SIZES) else checked
     else:
         raise InputError(f"axis {name}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
     return base

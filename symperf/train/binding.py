@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..plans.plan import STATE_BYTES
+from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
 from ..systems.system_symbols import Limits
 from ..systems.units import BYTES, COUNT, FRACTION, TIME
@@ -61,21 +61,6 @@ LIMITS: dict[str, Limits] = {
 }
 """What values the symbols of `DEFAULTS` may take."""
 
-_DEGREES = (
-    "tp",
-    "pp",
-    "dp",
-    "vpp",
-    "ep",
-    "cp",
-    "overlap_tp",
-    "overlap_dp",
-    "overlap_gather",
-    "overlap_ep",
-    "overlap_parameters",
-)
-_OPTIONAL = ("zero_shards", "node_limit", "first_stage_layers", "last_stage_layers")
-
 
 def bind(
     model: Model,
@@ -103,13 +88,8 @@ def bind(
     if model.architecture.stacks == 2:
         asked = "asked for" if encoder_sequence else "as the decoder's sequence"
         bound["encoder_sequence"] = (float(encoder_sequence or sequence), asked)
-    bound["micro_batch"] = (float(plan.micro_batch or 1), "plan")
-    for name in _DEGREES:
-        bound[name] = (float(getattr(plan, name)), "plan")
-    for name in _OPTIONAL:
-        bound[name] = (float(getattr(plan, name) or 1), "plan")
-    bound["num_recomputed_layers"] = (float(plan.recompute_layers or 1), "plan")
-    bound["expert_tp"] = (float(plan.effective_expert_tp), "plan")
+    for name, field in NUMBERS.items():
+        bound[field.symbol] = (plan.number(name), "plan")
     precision = precision_of(plan, system)
     rate = system.matrix_rate(precision)
     bound["matrix_rate"] = (rate.value, f"{precision}: {rate.source}")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError
-from .load import IMPOSSIBLE, MEMORY, MISSED, rounded_number
+from ...plans.validity import reason_of
+from .load import MEMORY, MISSED, rounded_number
 
 if TYPE_CHECKING:
     from ...runs.inference_run import InferenceRun
@@ -57,7 +58,7 @@ def tried(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], n
         run = question.inference(fields)
     except InputError as error:
         survey.refusal = survey.refusal or str(error)
-        survey.reject(IMPOSSIBLE)
+        survey.reject(reason_of(error))
         return None
     memory, capacity = run.memory_alone(), run.value("capacity_bytes")
     if memory > capacity:

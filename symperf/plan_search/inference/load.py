@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...common.errors import InputError
+from ...plans.validity import reason_of
 from ...serve.limits import Targets
 from ..tally import rounded
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from .space import InferenceQuestion
     from .times import SearchedServing
 
-IMPOSSIBLE = "choices_do_not_go_together"
 MEMORY = "does_not_fit"
 MISSED = {"ttft": "ttft_out_of_reach", "tpot": "tpot_out_of_reach"}
 NARROW = 1.05
@@ -189,7 +189,7 @@ def look(
         serving = question.serving(fields)
     except InputError as error:
         survey.refusal = survey.refusal or str(error)
-        survey.reject(IMPOSSIBLE)
+        survey.reject(reason_of(error))
         return None
     if not serving.fits:
         memory = serving.memory(0)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import InputError, nearest, shown
 from ...infer.formats import KV_BYTES
 from ...infer.rules import require_decoder
-from ...plans.plan import Plan, positive_integer
+from ...plans.plan import FIELDS as PLAN
+from ...plans.plan import positive_integer
 from ...serve.request import Asked
 from ..request import checked_mapping
 from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
@@ -55,7 +56,7 @@ def _checked(name: str, value: Any) -> Any:
             raise InputError(f"kv_precision: found {shown(value)}, expected {' or '.join(KV_BYTES)}")
         return value
     assert name in PLAN_FIELDS
-    return getattr(Plan(**{name: value}), name)
+    return PLAN[name].check(value)
 
 
 def checked_most(given: Mapping[str, Any], *, batch: bool) -> dict[str, int]:

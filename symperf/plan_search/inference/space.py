@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...infer.formats import sixteen_bits
 from ...infer.rules import RULES
 from ...infer.stack import DEFAULT
-from ...plans.grammar import evaluate
+from ...plans.fields import KINDS
+from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import Plan
 from ...plans.validity import MODEL_RULES, run_values
 from ...runs.inference_run import InferenceRun
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from ...models.model import Model
     from ...systems.system import System
 
-LAYOUT = ("tp", "pp", "dp")
-PLAN_FIELDS = (*LAYOUT, "ep", "micro_batch", "precision")
+_SEARCHED = [field for field in PLAN.values() if field.inference == "searched"]
+PLAN_FIELDS = tuple(field.name for field in sorted(_SEARCHED, key=lambda field: KINDS.index(field.kind)))
+LAYOUT = tuple(name for name in PLAN_FIELDS if PLAN[name].layout)
 FIELDS = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
 """What may be asked for by `require`."""
-LIMITED = (*LAYOUT, "ep", "micro_batch", "chunk", "batch")
+LIMITED = (*(name for name in PLAN_FIELDS if PLAN[name].whole), "chunk", "batch")
 """What may have a largest value."""
 CHUNKS = (512, 1024, CHUNK, 8192)
 """Prompt tokens of an iteration that are tried; a multiple of a tile each."""
@@ -117,9 +119,9 @@ class InferenceQuestion:
         batch = fields.get("batch", plan.dp)
         plan = plan.with_micro_batch(max(batch // plan.dp, 1))
         values = run_values(plan, model.name, model.sizes, self.base.system, (batch, self.prompt + self.generate))
-        values |= {"stages": plan.pp, "vpp": 1}
+        values |= {"vpp": 1}
         rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-        return next((rule.name for rule in rules if not evaluate(rule.tree, values)), None)
+        return next((rule.name for rule in rules if not rule.holds(values)), None)
 
     def serving(self, fields: Mapping[str, Any]) -> SearchedServing:
         """The serving system of a plan.

@@ -1,0 +1,205 @@
+"""The fields of a plan: the one table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from .fields import plan_field, table_of
+from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+
+TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
+"""Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
+PRECISIONS = (*TRAINING_PRECISIONS, "int8", "int8-weight", "int4-weight")
+CONTEXT_KINDS = get_args(Context)[1:]
+
+
+@dataclass(frozen=True)
+class PlanFields:
+    """Parallel degrees, micro-batch, schedule, recomputation, sharding, precision and overlap; see `FIELDS`."""
+
+    tp: int = plan_field(1, "degree", "tensor-parallel degree", layout=True, column=0, inference="searched")
+    pp: int = plan_field(1, "degree", "pipeline stages", layout=True, column=1, inference="searched")
+    dp: int = plan_field(1, "degree", "replicas", layout=True, column=3, inference="searched")
+    vpp: int = plan_field(
+        1,
+        "degree",
+        "virtual stages per device; above 1 the schedule is interleaved",
+        form="above 1",
+        column=6,
+    )
+    micro_batch: int | None = plan_field(
+        None,
+        "count",
+        "sequences in a micro-batch; by default 1 in training, a replica's whole batch in inference",
+        form="none",
+        column=4,
+        inference="searched",
+        heading="mb",
+    )
+    recompute: str = plan_field(
+        "none",
+        "choice",
+        "what the backward pass computes again: none, selective (the attention core) or full (every layer)",
+        choices=get_args(Recompute),
+        searched=True,
+        metavar="MODE",
+    )
+    sequence_parallel: bool = plan_field(
+        False,
+        "flag",
+        "shard norms, dropouts and residuals over the tensor-parallel group",
+        searched=True,
+        heading="sp",
+    )
+    zero: int = plan_field(
+        0,
+        "choice",
+        "ZeRO stage, what is sharded over the replicas: 0 nothing, 1 the optimizer state, 2 also gradients, 3 also "
+        "weights (as FSDP does)",
+        choices=(0, 1, 2, 3),
+        searched=True,
+        metavar="STAGE",
+    )
+    schedule: str | None = plan_field(
+        None,
+        "choice",
+        "schedule of the pipeline: gpipe, 1f1b, interleaved, zero-bubble (ZB-H1), zb-h2, zero-bubble-2p or dualpipe; "
+        "by default what vpp asks for",
+        choices=get_args(Schedule),
+        searched=True,
+    )
+    precision: str | None = plan_field(
+        None,
+        "choice",
+        "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also int8, "
+        "int8-weight or int4-weight; by default what the device has",
+        choices=PRECISIONS,
+        training=TRAINING_PRECISIONS,
+        inference="searched",
+    )
+    attention: str | None = plan_field(
+        None,
+        "choice",
+        "eager or flash; by default eager for models with dropout, flash for the rest",
+        choices=get_args(Attention),
+        searched=True,
+        inference="read",
+        metavar="KIND",
+    )
+    dropout: bool | None = plan_field(None, "flag", "whether dropouts run; by default what the model's config says")
+    overlap_tp: float = plan_field(
+        1.0, "fraction", "part of the overlappable tensor-parallel traffic that hides in the backward pass"
+    )
+    overlap_dp: float = plan_field(
+        0.0,
+        "fraction",
+        "part of the last backward pass (of every one from ZeRO-2 on) beside which gradients are reduced",
+    )
+    ep: int = plan_field(
+        1,
+        "degree",
+        "expert-parallel degree: devices over which the experts of a layer are dealt",
+        column=5,
+        inference="searched",
+    )
+    expert_tp: int | None = plan_field(
+        None,
+        "count",
+        "tensor-parallel degree inside an expert; by default 1 with ep above 1, else tp",
+        unset="1 + (tp - 1) * max(2 - ep, 0)",
+        inference="read",
+    )
+    overlap_gather: float = plan_field(
+        1.0, "fraction", "part of the gathering of sharded parameters (ZeRO-3) that runs beside the layers"
+    )
+    cp: int = plan_field(
+        1,
+        "degree",
+        "context-parallel degree: parts of a sequence",
+        form="above 1",
+        layout=True,
+        column=2,
+        inference="refused",
+    )
+    cp_kind: str = plan_field(
+        "ring",
+        "choice",
+        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses) or all-gather",
+        choices=CONTEXT_KINDS,
+        searched=True,
+        metavar="KIND",
+        heading="cp kind",
+    )
+    uneven_stages: bool = plan_field(
+        False,
+        "flag",
+        "stages need not have equal layers: they differ by one at most",
+        searched=True,
+        inference="refused",
+        heading="uneven",
+    )
+    first_stage_layers: int | None = plan_field(
+        None,
+        "count",
+        "layers of the first stage, with last_stage_layers; the others share the rest",
+        inference="refused",
+    )
+    last_stage_layers: int | None = plan_field(
+        None, "count", "layers of the last stage, with first_stage_layers", inference="refused"
+    )
+    zero_shards: int | None = plan_field(
+        None, "count", "hybrid sharding: replicas that share one copy of the state; by default all"
+    )
+    node_limit: int | None = plan_field(
+        None, "count", "scale-up domains that may hold the experts of one token; by default all (DeepSeek-V3 has 4)"
+    )
+    overlap_ep: float = plan_field(
+        1.0, "fraction", "part of the transfers of experts and stages that DualPipe runs beside the other pass"
+    )
+    overlap_parameters: float = plan_field(
+        0.0,
+        "fraction",
+        "part of the gathering of updated parameters (ZeRO-1 and 2) that runs beside the first forward pass",
+    )
+    optimizer: str = plan_field(
+        "adam",
+        "choice",
+        "what updates the weights: adam, adam-8bit, adafactor, sgd-momentum or muon",
+        choices=get_args(Optimizer),
+    )
+    recompute_layers: int | None = plan_field(
+        None,
+        "count",
+        "layers of each stage that full recomputation computes again; by default all",
+        symbol="num_recomputed_layers",
+    )
+    offload: str | None = plan_field(
+        None,
+        "list",
+        "what the host keeps: activations, optimizer, weights, or several with commas between",
+        choices=OFFLOADS,
+        metavar="LIST",
+    )
+    rank_order: str = plan_field(
+        "tp-cp-dp-pp",
+        "choice",
+        "how ranks are numbered, innermost first: tp-cp-dp-pp, or tp-cp-pp-dp (a whole pipeline inside a replica, as "
+        "Megatron-LM's --use-tp-pp-dp-mapping has it)",
+        choices=get_args(RankOrder),
+        searched=True,
+        inference="read",
+        metavar="ORDER",
+    )
+
+
+FIELDS = table_of(PlanFields)
+"""Every field of a plan, by name."""
+NUMBERS = {name: each for name, each in FIELDS.items() if each.numeric}
+"""Those that are numbers."""
+
+
+def attributes() -> str:
+    """The fields as the `Attributes:` of a docstring, in its indentation."""
+    lines = [f"        {each.name}: {each.sentence}." for each in FIELDS.values()]
+    return "\n".join(["Attributes:", *lines])
