@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..common.errors import InputError
+from ..plans.grammar import fold
 from ..plans.plan import Plan
 from ..plans.validity import RULES
 from .space import LARGEST, LAYOUT, layouts
@@ -196,21 +198,11 @@ def holding(node: Node, values: Mapping[str, Any]) -> Any:
     >>> holding(predicate("a % b == 0", ["a", "b"], "here"), {"a": np.array([6, 7]), "b": 3}).tolist()
     [True, False]
     """
-    if node.operation == "number":
-        return int(node.parts[0]) if node.parts[0].isdigit() else float(node.parts[0])
-    if node.operation == "name":
-        return values[node.parts[0]]
-    parts = [holding(part, values) for part in node.parts]
-    found = parts[0]
-    operation: Any = _VECTOR[node.operation]
-    if len(parts) == 1:
-        return operation(found)
-    for part in parts[1:]:
-        found = operation(found, part)
-    return found
+    return fold(node, _VECTOR | {"name": values.__getitem__})
 
 
 _VECTOR: dict[str, Any] = {
+    "number": lambda value: value,
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -219,8 +211,8 @@ _VECTOR: dict[str, Any] = {
     "remainder": np.remainder,
     "power": np.power,
     "negate": np.negative,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": lambda *parts: reduce(np.minimum, parts),
+    "max": lambda *parts: reduce(np.maximum, parts),
     "ceil": np.ceil,
     "floor": np.floor,
     "<=": np.less_equal,
@@ -229,7 +221,7 @@ _VECTOR: dict[str, Any] = {
     "!=": np.not_equal,
     "<": np.less,
     ">": np.greater,
-    "and": np.logical_and,
-    "or": np.logical_or,
+    "and": lambda parts: np.logical_and(*parts),
+    "or": lambda parts: np.logical_or(*parts),
     "not": np.logical_not,
 }
