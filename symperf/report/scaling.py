@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..plan_search.scaling import training
 from ..plans.plan import Plan
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -67,12 +68,8 @@ def show(scaling: Scaling, console: Console, tokens: float | None) -> None:
 
 def table(scaling: Scaling, tokens: float | None) -> Table:
     """One row for each number of devices; empty where no plan fits."""
-    from rich.table import Table as _Table
-
-    made = _Table(box=None, pad_edge=False, header_style="bold")
     heads = ["devices", "batch", "time", "token/s", "MFU", "memory", "speedup", "efficiency"]
-    for head in [*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])]:
-        made.add_column(head, justify="right", no_wrap=True)
+    made = plain_table([*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])])
     made.add_column("plan", justify="left")
     for point in scaling.points:
         made.add_row(str(point.devices), str(point.batch), *_cells(scaling, point, tokens))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..plan_search.inference.search import sorted_counts
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ def _aim(answer: InferenceAnswer) -> str:
 
 def plans(answer: InferenceAnswer) -> Table:
     """One row a plan; where there are pools, each has a line of its own, and the plan is in words."""
-    from rich.table import Table
-
     records, question = answer.records, answer.questions[0]
     pools = any(record.pools for record in records)
     words = ("tp", "pp", "dp", "ep", "chunk") if pools else () if _deals(records) else ("ep",)
@@ -146,9 +145,7 @@ def plans(answer: InferenceAnswer) -> Table:
         columns["token/$"] = lambda r: f"{r.measures['tokens_per_dollar']:.4g}"
     if pools:
         columns["plan"] = _plan
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in columns:
-        table.add_column(head, justify="left" if head in ("limit", "plan") else "right", no_wrap=True)
+    table = plain_table(columns, left=("limit", "plan"))
     for record in records:
         table.add_row(*(cell(record) for cell in columns.values()))
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -82,11 +83,7 @@ def _verdict(found: Versus) -> str:
 
 
 def _table(terms: tuple[Term, ...], write: Any, whole: float) -> Table:
-    from rich.table import Table as _Table
-
-    table = _Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("difference", "this plan", "best plan", "term"):
-        table.add_column(head, justify="left" if head == "term" else "right", no_wrap=True)
+    table = plain_table(("difference", "this plan", "best plan", "term"), left=("term",))
     worth = [term for term in terms if abs(term.difference) > LEAST * whole]
     for term in worth[:SHOWN]:
         table.add_row(_signed(term.difference, write), write(term.plan), write(term.winner), term.name)
