@@ -7,10 +7,11 @@ import hashlib
 import io
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import decode, read_file
+from ..common.numbers import numeral
 
 if TYPE_CHECKING:
     import os
@@ -81,11 +82,8 @@ def read(path: str | os.PathLike[str]) -> Table:
         InputError: the file cannot be read, lacks a column, or has a value that is none; it names the line.
     """
     label = str(path)
-    data = _bytes(path, label)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{label}: byte {error.start} is not UTF-8, expected a CSV file in UTF-8") from None
+    data = read_file(path, label, "a CSV file", MOST_BYTES)
+    text = decode(data, label, "a CSV file")
     reader = csv.reader(io.StringIO(text), strict=True)
     try:
         head = [cell.strip() for cell in next(reader, [])]
@@ -111,24 +109,6 @@ def read(path: str | os.PathLike[str]) -> Table:
         raise InputError(f"{label}: has a header and no rows, expected measurements")
     found = tuple(dict.fromkeys(device for device in devices if device))
     return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
-
-
-def _bytes(path: str | os.PathLike[str], label: str) -> bytes:
-    try:
-        file = Path(path)
-        if file.is_dir():
-            raise InputError(f"{label}: is a folder, expected a CSV file")
-        with file.open("rb") as opened:  # a device may have no end
-            data = opened.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InputError(f"{label}: has more than {MOST_BYTES} bytes, expected at most that")
-        return data
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{shown(label)}: cannot be read: {error}") from None
 
 
 def _check_head(head: list[str], label: str) -> None:
@@ -165,12 +145,10 @@ def _row(named: dict[str, str], line: int, label: str) -> Row:
 
 
 def _number(text: str, where: str, column: str) -> float:
-    try:
-        value = float(text) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected a number") from None
-    if not math.isfinite(value):
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected a finite number")
+    value = numeral(text, float)
+    if value is None or not math.isfinite(value):
+        expected = "a number" if value is None else "a finite number"
+        raise InputError(f"{where}: {column}: found {shown(text)}, expected {expected}")
     return value
 
 

@@ -13,8 +13,8 @@ from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
 from ..plan_search.versus import versus
 from ..plans.plan import Plan
-from .flags import numeral
 from .output import write, write_error
+from .settings import field_value, split_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -187,22 +187,5 @@ def pairs(text: str) -> dict[str, Any]:
     >>> pairs("tp=8 pp=4 recompute=full sequence-parallel=true")
     {'tp': 8, 'pp': 4, 'recompute': 'full', 'sequence_parallel': True}
     """
-    found: dict[str, Any] = {}
-    for part in text.split():
-        name, equals, value = part.partition("=")
-        name = name.replace("-", "_")
-        if not equals or not name or not value:
-            raise InputError(f"--explain: found {shown(part)}, expected NAME=VALUE, with spaces between")
-        if name in found:
-            raise InputError(f"--explain: {name} is given twice")
-        found[name] = _value(name, value)
-    return found
-
-
-def _value(name: str, text: str) -> Any:
-    if text.lower() in ("none", "null") and name != "recompute":
-        return None
-    for kind in (int, float):
-        if (number := numeral(text, kind)) is not None:
-            return number
-    return {"true": True, "false": False}.get(text.lower(), text)
+    texts = split_settings(text.split(), "--explain", "NAME=VALUE, with spaces between")
+    return {name: field_value(name, value) for name, value in texts.items()}

@@ -266,7 +266,7 @@ def _counts(devices: int | Iterable[int]) -> list[int]:
 def _memory(given: float | str | None) -> float | None:
     if given is None:
         return None
-    from ..systems.system import checked_number
+    from ..systems.quantities import checked_number
 
     return checked_number(given, SYSTEM_SYMBOLS["memory_capacity"], "max_memory")
 

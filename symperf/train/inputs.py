@@ -14,7 +14,7 @@ from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_of
 from ..plans.validity import MODEL_RULES, refuse
-from ..systems.system import checked_number
+from ..systems.quantities import checked_number
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .binding import LIMITS, LOW_PRECISIONS, precision_of

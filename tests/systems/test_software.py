@@ -11,6 +11,7 @@ import pytest
 import symperf as sf
 from symperf.common.errors import InputError
 from symperf.systems.software import SCALED, Software, names
+from symperf.systems.system import catalogue_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def test_every_profile_has_sources_and_sensible_shares(name: str) -> None:
         quantity = share.quantity
         assert quantity.source
         assert 0 < (quantity.low or 0) <= quantity.value <= (quantity.high or 0) <= 1
-        assert set(share.systems) <= set(sf.system.catalogue_names())
+        assert set(share.systems) <= set(catalogue_names())
 
 
 def test_a_share_multiplies_value_and_spread() -> None:
