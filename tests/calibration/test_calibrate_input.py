@@ -145,7 +145,10 @@ def test_files(call, tmp_path: Path) -> None:
     base = tmp_path / "base.toml"
     base.write_text('base = "h200-sxm"\n', encoding="utf-8")
     for arguments, told in (
-        ([str(tmp_path / "none.csv"), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")], "no such file, expected a CSV file"),
+        (
+            [str(tmp_path / "none.csv"), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")],
+            "none.csv: no such file, expected",
+        ),
         ([str(tmp_path), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")], "is a folder, expected a CSV file"),
         ([str(rows), "-s", "h200", "-o", str(tmp_path / "new.toml")], "did you mean h200-sxm"),
         ([str(rows), "-s", str(base), "-o", str(base)], "is what is read; expected another file"),
