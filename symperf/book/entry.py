@@ -75,7 +75,7 @@ class SymbolRow:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BookEntry:
     """One formula as the book shows it.
 
     Attributes:
@@ -109,7 +109,7 @@ class Page:
     formulas: tuple[Formula, ...]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> BookEntry:
     """The entry of a formula.
 
     Raises:
@@ -117,7 +117,7 @@ def entry(name: str) -> Entry:
     """
     formula = find(name)
     first, *details = paragraphs(formula.doc)
-    return Entry(
+    return BookEntry(
         formula=formula,
         sentence=first,
         details=tuple(details),

@@ -42,7 +42,7 @@ USED = ("kind", "name", "dtype", "mode", "note", *COUNTS)
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredRow:
     """One measurement: its line in the file, its texts, its counts, its seconds, and the file."""
 
     line: int
@@ -63,19 +63,19 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class MeasuredTable:
     """All rows of a file, with the file's name and hash."""
 
     name: str
     sha256: str
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[MeasuredRow]
     devices: tuple[str, ...]
     runs: str = ""
     """Of what whole runs it is a table, whose rows are read elsewhere: "step", "latency" or none."""
 
 
-def read(path: str | os.PathLike[str]) -> Table:
+def read(path: str | os.PathLike[str]) -> MeasuredTable:
     """The rows of a CSV file.
 
     Raises:
@@ -91,7 +91,7 @@ def read(path: str | os.PathLike[str]) -> Table:
             raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
         runs = "" if "kind" in head else next((kind for column, kind in RUNS.items() if column in head), "")
         if runs:
-            return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
+            return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
         _check_head(head, label)
         rows, devices = [], []
         for cells in reader:
@@ -108,7 +108,7 @@ def read(path: str | os.PathLike[str]) -> Table:
     if not rows:
         raise InputError(f"{label}: has a header and no rows, expected measurements")
     found = tuple(dict.fromkeys(device for device in devices if device))
-    return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
+    return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
 
 
 def _check_head(head: list[str], label: str) -> None:
@@ -125,7 +125,7 @@ def _instead(column: str, head: Iterable[str]) -> str:
     return found.replace("did you mean", "is it").rstrip("?") + "?" if found else ""
 
 
-def _row(named: dict[str, str], line: int, label: str) -> Row:
+def _row(named: dict[str, str], line: int, label: str) -> MeasuredRow:
     where = f"{label}: line {line}"
     kind = ALIASES.get(named["kind"], named["kind"])
     if kind not in NEEDED:
@@ -141,7 +141,7 @@ def _row(named: dict[str, str], line: int, label: str) -> Row:
         if counts["flops"] != expected:
             raise InputError(f"{where}: flops: found {counts['flops']}, expected 2 m n k = {expected}")
     texts = {column: named.get(column, "") for column in ("name", "dtype", "mode", "note")}
-    return Row(line, kind, texts, counts, _seconds(named["seconds"], where), label)
+    return MeasuredRow(line, kind, texts, counts, _seconds(named["seconds"], where), label)
 
 
 def _number(text: str, where: str, column: str) -> float:

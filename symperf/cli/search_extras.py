@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..export.emit import Emission
     from ..models.model import Model
-    from ..plan_search.scaling import Point, Scaling
+    from ..plan_search.scaling import Scaling, ScalingPoint
     from ..plan_search.search import Answer
     from ..plan_search.versus import Versus
     from ..systems.system import System
@@ -51,7 +51,7 @@ class Extras:
 
     answer: Answer
     scaling: Scaling | None
-    chosen: Point | None
+    chosen: ScalingPoint | None
     tokens: float | None
     within: float | None
     explained: Versus | None
@@ -113,12 +113,12 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
     )
 
 
-def _of(scaling: Scaling, found: Answer) -> Point:
+def _of(scaling: Scaling, found: Answer) -> ScalingPoint:
     """The point of the best plan."""
     return next(point for point in scaling.points if point.devices == found.best.question.devices)
 
 
-def _within(scaling: Scaling, seconds: float) -> Point:
+def _within(scaling: Scaling, seconds: float) -> ScalingPoint:
     point = scaling.within(seconds)
     if point is not None:
         return point
@@ -131,7 +131,7 @@ def _within(scaling: Scaling, seconds: float) -> Point:
     )
 
 
-def _emitted(model: Model, system: System, framework: str, chosen: Point) -> Emission:
+def _emitted(model: Model, system: System, framework: str, chosen: ScalingPoint) -> Emission:
     plan = Plan(**{name: chosen.record[name] for name in Plan.names()})
     if framework in SERVERS:
         return emit(plan, framework, model=model, system=system)

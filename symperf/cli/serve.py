@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
-from ..serve.request import CHUNK, Asked
+from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
 from .output import console, write_json
@@ -46,7 +46,7 @@ def asked(options: argparse.Namespace) -> Serving:
         Model.load(options.model),
         System.load(options.system),
         plan,
-        Asked(**work),
+        ServingRequest(**work),
         draft=draft,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

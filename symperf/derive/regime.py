@@ -38,7 +38,7 @@ class Choice:
     others: tuple[Any, ...]
 
 
-class Regime:
+class RegimeRewriter:
     """Rewrites closed forms as they are at one point.
 
     Args:

@@ -42,7 +42,7 @@ class Op:
 
     Attributes:
         path: its name.
-        time: of one execution; of a `summed` operation, of one execution in each step of the `Steps` around it.
+        time: of one execution; of a `summed` operation, of one execution in each step of the `StepSeries` around it.
         demand: of one execution, the mean over the steps for a summed one.
         shape: rows, columns, inner length and groups of a matrix product.
         summed: its time differs from step to step, and `time` is the sum.
@@ -71,7 +71,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepSeries:
     """Its child, once in each of `count` steps; operations that are `summed` tell their sum over the steps."""
 
     child: Node
@@ -121,7 +121,7 @@ class Scheduled:
     rule: Callable[..., Any]
 
 
-Node = Op | Sequence | Repeat | Steps | Overlap | Ends | Idle | Scheduled
+Node = Op | Sequence | Repeat | StepSeries | Overlap | Ends | Idle | Scheduled
 
 
 def sequence(*children: Node | None) -> Sequence:
@@ -143,7 +143,7 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return sympy.Add(*(time_of(child, leaf) for child in children))
         case Repeat(child, count):
             return count * time_of(child, leaf)
-        case Steps(child, count):
+        case StepSeries(child, count):
             return count * time_of(child, lambda op: ZERO if _summed(op) else leaf(op)) + time_of(
                 child, lambda op: leaf(op) if _summed(op) else ZERO
             )
@@ -188,7 +188,7 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
         case Sequence(children):
             for child in children:
                 yield from _leaves(child)
-        case Repeat(child, _) | Steps(child, _):
+        case Repeat(child, _) | StepSeries(child, _):
             yield from _leaves(child)
         case Overlap(work, transfer, _):
             yield from _leaves(work)
@@ -215,7 +215,7 @@ def _count(node: Node, times: Any, found: dict[str, Any]) -> None:
         case Sequence(children):
             for child in children:
                 _count(child, times, found)
-        case Repeat(child, count) | Steps(child, count):
+        case Repeat(child, count) | StepSeries(child, count):
             _count(child, times * count, found)
         case Overlap(work, transfer, _):
             _count(work, times, found)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..plans.grammar import Node
     from ..plans.rule import Rule
-    from .space import Combination, Form, Question
+    from .space import Combination, SearchQuestion, TableForm
 
     Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ SAME_PLACES = "rank_order_changes_nothing"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DegreeTable:
     """The degrees of the plans of one form.
 
     Attributes:
@@ -65,7 +65,7 @@ class Table:
         return {name: column[row].item() for name, column in self.columns.items() if name != "expert_tp"}
 
 
-def table(question: Question, form: Form, combinations: Sequence[Combination]) -> Table:
+def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Combination]) -> DegreeTable:
     """The table of a form.
 
     Args:
@@ -100,22 +100,22 @@ def table(question: Question, form: Form, combinations: Sequence[Combination]) -
         legal[k], counts = known[key]
         for name, n in counts.items():
             rejections[name] = rejections.get(name, 0) + n
-    return Table(columns, considered, rejected, list(combinations), legal, rejections)
+    return DegreeTable(columns, considered, rejected, list(combinations), legal, rejections)
 
 
-def _shards(question: Question, combination: Combination) -> bool:
+def _shards(question: SearchQuestion, combination: Combination) -> bool:
     """Whether a combination shards over replicas what another keeps whole."""
     fields = combination.fields
     return fields["zero"] > 0 and fields["schedule"] != "dualpipe" and 0 in question.candidates["zero"]
 
 
-def _reorders(question: Question, combination: Combination) -> bool:
+def _reorders(question: SearchQuestion, combination: Combination) -> bool:
     """Whether a combination has another order of ranks than the usual one, which is searched too."""
     usual = Plan.__dataclass_fields__["rank_order"].default
     return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
 
 
-def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
+def _moved(question: SearchQuestion, columns: Mapping[str, Array]) -> Array:
     """Where another order of ranks can move a group to another tier, so that a step may be faster.
 
     Data and pipeline must both be there. Nothing moves where the whole plan lies in one scale-up domain, nor where
@@ -128,7 +128,7 @@ def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
 
 
 def _grown(
-    question: Question, form: Form, values: Mapping[str, Any] | None, rules: Sequence[Rule]
+    question: SearchQuestion, form: TableForm, values: Mapping[str, Any] | None, rules: Sequence[Rule]
 ) -> tuple[dict[str, Array], int, dict[str, int]]:
     """Columns of the rows that the rules allow, how many were considered, and what each rule refused.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..plan_search.scaling import Point, Scaling, Training
+    from ..plan_search.scaling import Scaling, ScalingPoint, Training
 
 DAY = 86400.0
 
@@ -23,7 +23,7 @@ def as_json(scaling: Scaling, tokens: float | None) -> dict[str, Any]:
     return {"kind": scaling.kind, "points": [_point(scaling, point, tokens) for point in scaling.points]}
 
 
-def _point(scaling: Scaling, point: Point, tokens: float | None) -> dict[str, Any]:
+def _point(scaling: Scaling, point: ScalingPoint, tokens: float | None) -> dict[str, Any]:
     record = point.record if point.feasible else {}
     taken = training(point, tokens) if tokens is not None and point.feasible else None
     return {
@@ -53,7 +53,7 @@ def training_json(taken: Training) -> dict[str, Any]:
     }
 
 
-def within_json(point: Point, limit: float) -> dict[str, Any]:
+def within_json(point: ScalingPoint, limit: float) -> dict[str, Any]:
     """The object under `within`."""
     plan = {name: point.record[name] for name in Plan.names()}
     return {"seconds": limit, "devices": point.devices, "batch": point.batch, "time_s": point.time, "plan": plan}
@@ -76,7 +76,7 @@ def table(scaling: Scaling, tokens: float | None) -> Table:
     return made
 
 
-def _cells(scaling: Scaling, point: Point, tokens: float | None) -> list[str]:
+def _cells(scaling: Scaling, point: ScalingPoint, tokens: float | None) -> list[str]:
     speedup, efficiency = scaling.speedup(point), scaling.efficiency(point)
     if speedup is None or efficiency is None:
         return ["none fits"]

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..serve.definitions import as_text
-from ..serve.point import Point
+from ..serve.point import LoadPoint
 from .run_parts import does_not_fit, plain_table, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""
-POINT_KEYS = tuple(field.name for field in dataclasses.fields(Point) if field.name != "state")
+POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if field.name != "state")
 
 
 def can(serving: Serving) -> bool:
@@ -66,7 +66,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
     }
 
 
-def _point(point: Point | None, *, empty: bool = False) -> Any:
+def _point(point: LoadPoint | None, *, empty: bool = False) -> Any:
     if point is None:
         return dict.fromkeys(POINT_KEYS) if empty else None
     return {name: getattr(point, name) for name in POINT_KEYS}
@@ -114,7 +114,7 @@ LIMITS = {
 """What limits a load, in words."""
 
 
-def _times(point: Point) -> str:
+def _times(point: LoadPoint) -> str:
     parts = [f"TTFT {_seconds(point.ttft_s)}"]
     return ", ".join(parts + ([f"TPOT {_seconds(point.tpot_s)}"] if point.tpot_s is not None else []))
 
@@ -158,7 +158,7 @@ def _show_largest(serving: Serving, console: Console) -> None:
         console.print(f"largest load   {load:.5g} requests/s, limited by {LIMITS[largest.limit]}", style="bold")
 
 
-def _show_answer(serving: Serving, point: Point, console: Console) -> None:
+def _show_answer(serving: Serving, point: LoadPoint, console: Console) -> None:
     if point.saturated:
         console.print(f"at {point.load:.5g} req/s   saturated: utilisation {percent(point.utilisation)}", style="bold")
         return

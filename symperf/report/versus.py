@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..plan_search.versus import Term, Versus
+    from ..plan_search.versus import TermDifference, Versus
 
 SHOWN = 12
 """Terms in a table; the rest is one line."""
@@ -41,7 +41,7 @@ def as_json(found: Versus) -> dict[str, Any]:
     }
 
 
-def _term(term: Term, unit: str) -> dict[str, Any]:
+def _term(term: TermDifference, unit: str) -> dict[str, Any]:
     return {
         "name": term.name,
         f"winner_{unit}": term.winner,
@@ -82,7 +82,7 @@ def _verdict(found: Versus) -> str:
     return f"{percent(abs(found.difference) / found.winner_time)} {found.verdict}: {times}"
 
 
-def _table(terms: tuple[Term, ...], write: Any, whole: float) -> Table:
+def _table(terms: tuple[TermDifference, ...], write: Any, whole: float) -> Table:
     table = plain_table(("difference", "this plan", "best plan", "term"), left=("term",))
     worth = [term for term in terms if abs(term.difference) > LEAST * whole]
     for term in worth[:SHOWN]:

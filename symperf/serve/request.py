@@ -14,7 +14,7 @@ LONGEST_DRAFT = 64
 
 
 @dataclass(frozen=True)
-class Asked:
+class ServingRequest:
     """The requests, their targets and the policy.
 
     Attributes:

@@ -59,7 +59,7 @@ from ..infer.build import tree as inference_tree
 from ..infer.passes import MICRO_BATCHES
 from ..infer.structure import InferenceStructure
 from ..operations.groups import replicas
-from ..operations.schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, Steps
+from ..operations.schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, StepSeries
 from ..train.build import step_tree
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _count(node: Node, times: Any, found: dict[Op, Any]) -> None:
                 _count(child, times, found)
         case Repeat(child, count):
             _count(child, times * (MICRO_BATCHES if count in WAITS else count), found)
-        case Steps(child, count):
+        case StepSeries(child, count):
             _count(child, times * count, found)
         case Overlap(work, transfer, _):
             _count(work, times, found)

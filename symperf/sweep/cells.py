@@ -55,7 +55,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Question:
+class SweepQuestion:
     """What is asked at every point.
 
     Attributes:
@@ -104,7 +104,7 @@ class Cell:
     impossible: str = ""
 
 
-def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float]) -> Cell:
+def cell(base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float]) -> Cell:
     """Build a cell.
 
     Args:
@@ -157,7 +157,9 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
     return Cell(made, scalars, tuple(constraints), tuple(absent))
 
 
-def unknown_output(name: str, base: Base, question: Question, choices: Mapping[str, Any], first: Any) -> InputError:
+def unknown_output(
+    name: str, base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Any
+) -> InputError:
     """The error of an output that no cell has."""
     structure, _ = _bound(base, question, choices, first)
     program = compile_step(structure).program
@@ -166,7 +168,7 @@ def unknown_output(name: str, base: Base, question: Question, choices: Mapping[s
 
 
 def _bound(
-    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float]
+    base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float]
 ) -> tuple[Structure, dict[str, float]]:
     """The structure of a cell, and every number that its base gives."""
     model, system = choices.get("model", base.model), choices.get("system", base.system)

@@ -11,7 +11,7 @@ from .units import COUNT, FRACTION, parse, scaled
 
 if TYPE_CHECKING:
     from .system_symbols import Limits
-    from .units import Dimension
+    from .units import UnitKind
 
 
 def quantity_of(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
@@ -68,14 +68,14 @@ def checked_number(entry: object, symbol: Limits, where: str) -> float:
     return value
 
 
-def _hint(dimension: Dimension) -> str:
+def _hint(dimension: UnitKind) -> str:
     if dimension is FRACTION:
         return ' (a share of the data-sheet figure; write 80 % as 0.8 or "80 %")'
     unit = _si(dimension)
     return "" if dimension is COUNT or not unit else f" (a bare number is in {unit}: is the unit missing?)"
 
 
-def _si(dimension: Dimension) -> str:
+def _si(dimension: UnitKind) -> str:
     return next(unit for unit, factor in dimension.units.items() if factor == 1.0)
 
 

@@ -12,7 +12,7 @@ from ..models.model import Model, aliases, folded, made
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .rows import Row
+    from .rows import TableRow
 
 DIMENSIONS = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
 """Columns that describe a model; `ffn` is the width of the MLP."""
@@ -29,7 +29,7 @@ BLOCKS = ("gpt", "llama")
 or Llama's (a gated MLP, RMS norms, rotary positions)."""
 
 
-def model_of(row: Row, block: str = "") -> Model:
+def model_of(row: TableRow, block: str = "") -> Model:
     """The model of a row.
 
     Args:

@@ -37,7 +37,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row.
 
     Attributes:
@@ -103,7 +103,7 @@ class UnreadableError(InputError):
     """A fault of the file itself, not a row that the model cannot express: nothing is scored."""
 
 
-def read(path: Path, columns: Columns) -> list[Row]:
+def read(path: Path, columns: Columns) -> list[TableRow]:
     """The rows of a file.
 
     Raises:
@@ -120,7 +120,7 @@ def read(path: Path, columns: Columns) -> list[Row]:
         raise UnreadableError(f"{table}: invalid CSV: {error}") from None
 
 
-def _rows(text: str, table: str, columns: Columns) -> Iterator[Row]:
+def _rows(text: str, table: str, columns: Columns) -> Iterator[TableRow]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = [name.strip() for name in next(reader, [])]
     check_header(header, table, columns)
@@ -133,7 +133,7 @@ def _rows(text: str, table: str, columns: Columns) -> Iterator[Row]:
                 f"{table}: line {reader.line_num}: found {len(cells)} cells, expected the first line's {len(header)}"
             )
         empty = False
-        yield Row(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+        yield TableRow(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
     if empty:
         raise UnreadableError(f"{table}: has no row, expected at least one below the first line")
 
