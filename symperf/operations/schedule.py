@@ -204,30 +204,52 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
 def executions(node: Node) -> dict[str, Any]:
     """How often each operation runs in a step on one device that runs them all, by path."""
     found: dict[str, Any] = {}
-    _count(node, sympy.S.One, found)
+    for op, count in count_operations(node).items():
+        found[op.path] = found.get(op.path, ZERO) + count
     return found
 
 
-def _count(node: Node, times: Any, found: dict[str, Any]) -> None:
-    match node:
-        case Op():
-            found[node.path] = found.get(node.path, ZERO) + times
-        case Sequence(children):
-            for child in children:
-                _count(child, times, found)
-        case Repeat(child, count) | StepSeries(child, count):
-            _count(child, times * count, found)
-        case Overlap(work, transfer, _):
-            _count(work, times, found)
-            _count(transfer, times, found)
-        case Ends(first, last, micro_batches, _):
-            _count(first, times * micro_batches, found)
-            _count(last, times * micro_batches, found)
-        case Scheduled(passes, repeated, _):
-            for each, count in zip(passes, repeated, strict=True):
-                _count(each, times * count, found)
-        case Idle():
-            pass
+def count_operations(
+    node: Node,
+    times: Any = sympy.S.One,
+    repeats: Callable[[Any], Any] = lambda count: count,
+    share: Any = sympy.S.One,
+) -> dict[Op, Any]:
+    """How often each operation runs.
+
+    Args:
+        node: the tree.
+        times: how often the tree runs.
+        repeats: how often the child of a `Repeat` runs, from its count.
+        share: part of all devices that have an end of the model.
+    """
+    found: dict[Op, Any] = {}
+
+    def count(node: Node, times: Any) -> None:
+        match node:
+            case Op():
+                found[node] = found.get(node, ZERO) + times
+            case Sequence(children):
+                for child in children:
+                    count(child, times)
+            case Repeat(child, many):
+                count(child, times * repeats(many))
+            case StepSeries(child, many):
+                count(child, times * many)
+            case Overlap(work, transfer, _):
+                count(work, times)
+                count(transfer, times)
+            case Ends(first, last, micro_batches, _):
+                count(first, times * micro_batches * share)
+                count(last, times * micro_batches * share)
+            case Scheduled(passes, repeated, _):
+                for each, many in zip(passes, repeated, strict=True):
+                    count(each, times * many)
+            case Idle():
+                pass
+
+    count(node, times)
+    return found
 
 
 def part(node: Node, keep: Callable[[Op], bool]) -> Node:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..models.description import BASE_SIZES
 from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_of
@@ -25,17 +26,8 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..systems.system import System
 
-MODEL_SIZES = (
-    "hidden_size",
-    "num_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocab_size",
-    "position_rows",
-)
-
+MODEL_SIZES = BASE_SIZES
+"""Sizes of the model that any run may be asked with."""
 TRAINED_SIZES = (*MODEL_SIZES, "num_multi_token_layers")
 """Sizes of the model that a training step may be asked with."""
 
