@@ -16,7 +16,7 @@ import accuracy_evidence
 from symperf.validation import report as tables
 from symperf.validation.case import Case, LeftOut, Scored
 from symperf.validation.plot import draw
-from symperf.validation.rows import PACKAGED, Row, read
+from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, expressed_rows, predicted, summaries, validate
 from symperf.validation.tables import columns_of
 
@@ -190,7 +190,7 @@ def reference_rows(found: Report) -> list[str]:
     return [*lines, *row_table(of(found, "reference_inference"))]
 
 
-def read_reference() -> list[Row]:
+def read_reference() -> list[TableRow]:
     """The rows of the table of training references."""
     return read(PACKAGED / "reference_training.csv", columns_of("reference_training.csv"))
 

@@ -146,10 +146,12 @@ def serving(
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
-    from .serve.request import CHUNK, Asked
+    from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
 
-    asked = Asked(prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length)
+    asked = ServingRequest(
+        prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
+    )
     return _Serving(
         load_model(model),
         load_system(system),

@@ -36,7 +36,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Cell:
+class RegimeCell:
     """One point that stands for a stretch of the symbol on which nothing switches.
 
     Attributes:
@@ -72,7 +72,7 @@ class Cell:
         text = formula(subject.program, winner, self.sides)
         return Branch(position, operation, terms, resource, text, side, bearers)
 
-    def differs(self, other: Cell, position: int) -> bool:
+    def differs(self, other: RegimeCell, position: int) -> bool:
         """Whether a maximum, minimum or step is taken in another way in another cell."""
         if position in self.nests:
             return self.numbers.bound(position, self.point) != other.numbers.bound(position, other.point)

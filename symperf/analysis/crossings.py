@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .cells import Cell
+from .cells import RegimeCell
 from .forms import plain
-from .line import Line, Pieces, joined
+from .line import Pieces, PiecewiseProgram, joined
 from .numbers import numbers
 from .roots import between, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .forms import Form
+    from .forms import PowerQuotient
     from .subject import Subject
 
 NEAR = 1e-12
 """Cuts closer than this, relative, are one crossover of several switches."""
 
-Stretch = tuple[Cell, Cell, float, float, float]
+Stretch = tuple[RegimeCell, RegimeCell, float, float, float]
 """The first and the last of the cells between two crossovers, the ends, and a point inside.
 
 Between the two only switches change on which nothing depends there."""
@@ -52,11 +52,11 @@ def crossings(subject: Subject, symbol: str, low: float, high: float) -> list[St
     for k, point in enumerate(points):
         sides = {position: side.at(point) for position, side in line.sides.items()}
         active = {p for p in sides if p in matters and matters[p][k]} | _steps(subject, sides)
-        cells.append(Cell(at, k, sides, frozenset(active)))
+        cells.append(RegimeCell(at, k, sides, frozenset(active)))
     return _merged(cells, [bounds.at(point) for point in points], edges, points)
 
 
-def bounding(line: Line, subject: Subject) -> Pieces:
+def bounding(line: PiecewiseProgram, subject: Subject) -> Pieces:
     """The index of the resource with the largest share along a line, or -1 where the quantity is no time."""
     total = line.values[subject.position]
     edges = (line.low, *total.cuts, line.high)
@@ -71,7 +71,9 @@ def bounding(line: Line, subject: Subject) -> Pieces:
     return joined(cuts, sides)
 
 
-def _largest(line: Line, form: Form, count: int, low: float, high: float) -> tuple[list[float], list[int]]:
+def _largest(
+    line: PiecewiseProgram, form: PowerQuotient, count: int, low: float, high: float
+) -> tuple[list[float], list[int]]:
     parts = form.parts(count) if form.over and count else None
     if not parts:
         return [], [-1]
@@ -100,7 +102,7 @@ def _apart(cuts: Sequence[float]) -> list[float]:
     return found
 
 
-def _merged(cells: list[Cell], bounds: list[int], edges: list[float], points: list[float]) -> list[Stretch]:
+def _merged(cells: list[RegimeCell], bounds: list[int], edges: list[float], points: list[float]) -> list[Stretch]:
     """Neighbouring cells in one stretch where no switch that matters to either, and no bound, changes."""
     found: list[Stretch] = []
     for k, cell in enumerate(cells):

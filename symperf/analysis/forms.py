@@ -26,7 +26,7 @@ class FormError(ValueError):
     """The result of an operation is no quotient of sums of powers."""
 
 
-class Form:
+class PowerQuotient:
     """One exact function of x.
 
     Attributes:
@@ -41,30 +41,30 @@ class Form:
         self.under = under
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Form) and self.over == other.over and self.under == other.under
+        return isinstance(other, PowerQuotient) and self.over == other.over and self.under == other.under
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Form) -> Form:
+    def __add__(self, other: PowerQuotient) -> PowerQuotient:
         if self.under == other.under:
-            return Form(_plus(self.over, other.over), self.under)
+            return PowerQuotient(_plus(self.over, other.over), self.under)
         mine, theirs = self.under or ONE, other.under or ONE
         return _reduced(_plus(_times(self.over, theirs), _times(other.over, mine)), _times(mine, theirs))
 
-    def __sub__(self, other: Form) -> Form:
-        return self + Form({key: -c for key, c in other.over.items()}, other.under)
+    def __sub__(self, other: PowerQuotient) -> PowerQuotient:
+        return self + PowerQuotient({key: -c for key, c in other.over.items()}, other.under)
 
-    def __mul__(self, other: Form) -> Form:
+    def __mul__(self, other: PowerQuotient) -> PowerQuotient:
         under = other.under if self.under is None else self.under
         if self.under is not None and other.under is not None:
             under = _times(self.under, other.under)
         return _reduced(_times(self.over, other.over), under)
 
-    def __truediv__(self, other: Form) -> Form:
+    def __truediv__(self, other: PowerQuotient) -> PowerQuotient:
         if not other.over:
             raise ZeroDivisionError("division by a cost that is zero")
         if other.under is None and len(other.over) == 1:
-            return Form(_times(self.over, _inverse(other.over)), self.under)
+            return PowerQuotient(_times(self.over, _inverse(other.over)), self.under)
         over = self.over if other.under is None else _times(self.over, other.under)
         under = other.over if self.under is None else _times(self.under, other.over)
         return _reduced(over, under)
@@ -77,7 +77,7 @@ class Form:
             return Fraction(0)
         return self.over.get((0, 0, ())) if len(self.over) == 1 else None
 
-    def sqrt(self) -> Form:
+    def sqrt(self) -> PowerQuotient:
         """Its square root.
 
         Raises:
@@ -85,7 +85,7 @@ class Form:
         """
         return self.power(Fraction(1, 2))
 
-    def power(self, exponent: Fraction) -> Form:
+    def power(self, exponent: Fraction) -> PowerQuotient:
         """It to a power.
 
         Raises:
@@ -103,9 +103,9 @@ class Form:
             raise FormError(f"a power {exponent} of a sum")
         if not c:
             return constant(0)
-        return Form({(_whole(e * exponent), 0, tuple(int(t * exponent) for t in tag)): _power(c, exponent)})
+        return PowerQuotient({(_whole(e * exponent), 0, tuple(int(t * exponent) for t in tag)): _power(c, exponent)})
 
-    def log2(self) -> Form:
+    def log2(self) -> PowerQuotient:
         """Its logarithm to base two.
 
         Raises:
@@ -117,9 +117,9 @@ class Form:
         if k or tag or c <= 0:
             raise FormError("a logarithm of a rate or of a logarithm")
         parts = {(0, 0, ()): Fraction(math.log2(c)), (0, 1, ()): e * PER_LN_2}
-        return Form({key: value for key, value in parts.items() if value})
+        return PowerQuotient({key: value for key, value in parts.items() if value})
 
-    def parts(self, count: int) -> list[Form] | None:
+    def parts(self, count: int) -> list[PowerQuotient] | None:
         """What each of `count` resources is responsible for, by Euler's theorem.
 
         Returns:
@@ -134,19 +134,19 @@ class Form:
             for which, degree in enumerate(tag):
                 if degree:
                     found[which][e, k, tag] = c * degree
-        return [Form(part, self.under) for part in found]
+        return [PowerQuotient(part, self.under) for part in found]
 
 
-def constant(value: float | Fraction) -> Form:
+def constant(value: float | Fraction) -> PowerQuotient:
     """The function that is the same number everywhere."""
     exact = Fraction(value)
-    return Form({(0, 0, ()): exact} if exact else {})
+    return PowerQuotient({(0, 0, ()): exact} if exact else {})
 
 
-def monomial(coefficient: float | Fraction, exponent: Exponent, tag: Tag = ()) -> Form:
+def monomial(coefficient: float | Fraction, exponent: Exponent, tag: Tag = ()) -> PowerQuotient:
     """`coefficient * x ** exponent`, of a resource where `tag` says so."""
     exact = Fraction(coefficient)
-    return Form({(exponent, 0, tag): exact} if exact else {})
+    return PowerQuotient({(exponent, 0, tag): exact} if exact else {})
 
 
 def plain(total: Sum) -> Plain:
@@ -201,15 +201,15 @@ def _inverse(single: Sum) -> Sum:
     return {(-e, -k, tuple(-t for t in tag)): 1 / c}
 
 
-def _reduced(over: Sum, under: Sum | None) -> Form:
+def _reduced(over: Sum, under: Sum | None) -> PowerQuotient:
     """A quotient whose denominator is not a single power."""
     if under is not None and len(under) == 1:
-        return Form(_times(over, _inverse(under)))
+        return PowerQuotient(_times(over, _inverse(under)))
     if under is not None and over == under:
         return constant(1)
     if under is not None and len(over) + len(under) > MOST_TERMS:
         raise FormError("a quotient of sums of too many terms")
-    return Form(over, under) if over else Form({})
+    return PowerQuotient(over, under) if over else PowerQuotient({})
 
 
 def _whole(exponent: Exponent) -> Exponent:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import Arithmetic, run
-from .forms import ONE, Form, FormError, constant, plain
+from .forms import ONE, FormError, PowerQuotient, constant, plain
 from .line import COMPUTED
 from .roots import sign_at
 from .subject import subject_of
@@ -108,22 +108,22 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
     return Asymptotics(symbol, subject.output, low, high)
 
 
-def towards(subject: Subject, forms: Mapping[str, Form], end: float) -> Form:
+def towards(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> PowerQuotient:
     """The form that the output has near an end, 0 or infinity."""
 
-    def above(a: Form, b: Form) -> int:
+    def above(a: PowerQuotient, b: PowerQuotient) -> int:
         difference = a - b
         under = 1 if difference.under is None else sign_at(plain(difference.under), end)
         return under * sign_at(plain(difference.over), end)
 
-    def power(base: Form, exponent: Form) -> Form:
+    def power(base: PowerQuotient, exponent: PowerQuotient) -> PowerQuotient:
         number = exponent.number()
         if number is None:
             raise FormError("the exponent is not a number")
         return base.power(number)
 
     arithmetic = Arithmetic(
-        lambda value: value if isinstance(value, Form) else constant(value),
+        lambda value: value if isinstance(value, PowerQuotient) else constant(value),
         {
             **COMPUTED,
             "ceil_div": lambda a, b: rounded(a / b, end),
@@ -137,11 +137,11 @@ def towards(subject: Subject, forms: Mapping[str, Form], end: float) -> Form:
         },
         lambda condition, yes, no: yes if condition else no,
     )
-    result: Form = run(subject.program, forms, arithmetic)[subject.position]
+    result: PowerQuotient = run(subject.program, forms, arithmetic)[subject.position]
     return result
 
 
-def rounded(form: Form, end: float) -> Form:
+def rounded(form: PowerQuotient, end: float) -> PowerQuotient:
     """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isinf(end) else -exponent
@@ -154,7 +154,7 @@ def rounded(form: Form, end: float) -> Form:
     return constant(math.floor(limit) + 1 if above > 0 and limit.denominator == 1 else math.ceil(limit))
 
 
-def limit_of(subject: Subject, form: Form, end: float) -> Limit:
+def limit_of(subject: Subject, form: PowerQuotient, end: float) -> Limit:
     """What a form goes to at an end, 0 or infinity."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isfinite(end) else -exponent
@@ -166,7 +166,7 @@ def limit_of(subject: Subject, form: Form, end: float) -> Limit:
     return Limit(Fraction(exponent), logs, scaled, limit, _bound(subject, form, end))
 
 
-def leading(form: Form, end: float) -> tuple[Fraction, int, Fraction]:
+def leading(form: PowerQuotient, end: float) -> tuple[Fraction, int, Fraction]:
     """Exponent of x, power of ln x and coefficient of the term that a form goes to at an end."""
     found = (Fraction(0), 0, Fraction(0))
     parts = []
@@ -181,7 +181,7 @@ def leading(form: Form, end: float) -> tuple[Fraction, int, Fraction]:
     return e - f, k - n, c / d
 
 
-def _bound(subject: Subject, form: Form, end: float) -> str | None:
+def _bound(subject: Subject, form: PowerQuotient, end: float) -> str | None:
     parts = form.parts(len(subject.names)) if form.over and subject.names else None
     if not parts:
         return None

@@ -1,7 +1,7 @@
 """A whole program along one symbol, as exact pieces.
 
-Each instruction becomes a function of x that is one `Form` between neighbouring cuts. A maximum or minimum adds cuts
-wherever its winner changes; they are all sign changes of the difference of its operands, so none is missed.
+Each instruction becomes a function of x that is one `PowerQuotient` between neighbouring cuts. A maximum or minimum
+adds cuts wherever its winner changes; they are all sign changes of the difference of its operands, so none is missed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from .forms import Form, FormError, constant, plain
+from .forms import FormError, PowerQuotient, constant, plain
 from .roots import between, sign_at, sign_changes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Pieces:
         return self.parts[bisect.bisect_right(self.cuts, x)]
 
 
-class Line:
+class PiecewiseProgram:
     """A program between two values of a symbol.
 
     Args:
@@ -56,7 +56,7 @@ class Line:
         FormError: an instruction is no quotient of sums of powers.
     """
 
-    def __init__(self, program: Program, inputs: Mapping[str, Form], low: float, high: float) -> None:
+    def __init__(self, program: Program, inputs: Mapping[str, PowerQuotient], low: float, high: float) -> None:
         self.program, self.low, self.high = program, low, high
         self.known: list[float] = []
         self.values: list[Pieces] = []
@@ -68,7 +68,7 @@ class Line:
                 raise FormError(f"instruction {position} ({operation}): {error}") from None
 
     def _instruction(
-        self, position: int, operation: str, operands: Sequence[Any], inputs: Mapping[str, Form]
+        self, position: int, operation: str, operands: Sequence[Any], inputs: Mapping[str, PowerQuotient]
     ) -> Pieces:
         if operation == "input":
             return Pieces((), (inputs[operands[0]],))
@@ -113,7 +113,9 @@ class Line:
         self.sides[position] = joined(found, sides)
         return joined(found, parts)
 
-    def _signs(self, first: Form, second: Form, left: float, right: float) -> tuple[list[float], list[int]]:
+    def _signs(
+        self, first: PowerQuotient, second: PowerQuotient, left: float, right: float
+    ) -> tuple[list[float], list[int]]:
         """Where the difference of two forms changes its sign, and its sign on each side."""
         if first is second:
             return [], [0]
@@ -133,7 +135,7 @@ class Line:
             signs.append(sign_at(over, middle) * (1 if under is None else sign_at(under, middle)))
         return inside, signs
 
-    def equal(self, first: Form, second: Form, left: float, right: float) -> list[float]:
+    def equal(self, first: PowerQuotient, second: PowerQuotient, left: float, right: float) -> list[float]:
         """Where two forms change their order between two points."""
         return self._signs(first, second, left, right)[0]
 
@@ -175,14 +177,14 @@ def _side(operation: str, sign: int) -> int:
     return int(sign > 0) if operation == "above_one" else int(sign >= 0)
 
 
-def _bins(amount: Form, size: Form) -> Form:
+def _bins(amount: PowerQuotient, size: PowerQuotient) -> PowerQuotient:
     quotient = (amount / size).number()
     if quotient is None:
         raise FormError("a rounding that depends on the symbol")
     return constant(Fraction(math.ceil(quotient)))
 
 
-COMPUTED: dict[str, Callable[..., Form]] = {
+COMPUTED: dict[str, Callable[..., PowerQuotient]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,

@@ -13,7 +13,7 @@ from .symbols import checked_range, domain_of, known, led
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
-    from .cells import Branch, Cell
+    from .cells import Branch, RegimeCell
     from .subject import Subject
 
 MOST_WHOLE = 4096
@@ -42,8 +42,8 @@ class Regime:
     value: float
     bound: str | None
     shares: dict[str, float]
-    cell: Cell = field(repr=False, compare=False)
-    last: Cell = field(repr=False, compare=False)
+    cell: RegimeCell = field(repr=False, compare=False)
+    last: RegimeCell = field(repr=False, compare=False)
 
     @property
     def branches(self) -> tuple[Branch, ...]:
@@ -110,7 +110,7 @@ class Crossover:
     bound: tuple[str | None, str | None] | None
     step: bool
     symbol: str
-    cell: Cell = field(repr=False, compare=False)
+    cell: RegimeCell = field(repr=False, compare=False)
 
     def closed_form(self) -> Any:
         """`x` as a SymPy expression in the symbols, where branches or shares cross in a low degree; else nothing."""
@@ -247,7 +247,7 @@ def _exact(subject: Subject, symbol: str, low: float, high: float) -> list[Any] 
         return None
 
 
-def _regime(cell: Cell, last: Cell, low: float, high: float, at: float) -> Regime:
+def _regime(cell: RegimeCell, last: RegimeCell, low: float, high: float, at: float) -> Regime:
     numbers = cell.numbers
     value = numbers.at(numbers.subject.position, cell.point)
     shares = numbers.shares(cell.point)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..codegen.interpret import arrays, run
 from ..codegen.passes import masks
-from .cells import Cell
+from .cells import RegimeCell
 from .numbers import Numbers, numbers
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def rounds(subject: Subject, symbol: str) -> bool:
     return any(depends and operation == "ceil_div" for depends, (operation, *_) in pairs)
 
 
-def stretches(subject: Subject, symbol: str, low: float, high: float) -> list[tuple[Cell, Cell, float, float, float]]:
+def stretches(
+    subject: Subject, symbol: str, low: float, high: float
+) -> list[tuple[RegimeCell, RegimeCell, float, float, float]]:
     """The stretches between all changes that a dense grid shows; as `crossings.crossings` gives them.
 
     Args:
@@ -65,7 +67,7 @@ def stretches(subject: Subject, symbol: str, low: float, high: float) -> list[tu
     found = []
     for k, point in enumerate(points):
         active = {p for p in facts.switches if (p in matters and matters[p][k]) or p in facts.steps}
-        cell = Cell(at, k, {p: int(side[k]) for p, side in sides.items()}, frozenset(active))
+        cell = RegimeCell(at, k, {p: int(side[k]) for p, side in sides.items()}, frozenset(active))
         found.append((cell, cell, edges[k], edges[k + 1], point))
     return found
 

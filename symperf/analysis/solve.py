@@ -10,14 +10,14 @@ from ..codegen.interpret import floats, run
 from ..common.errors import InputError, shown
 from ..common.numbers import is_finite
 from .answers import Unreachable
-from .forms import Form, FormError, constant, plain
+from .forms import FormError, PowerQuotient, constant, plain
 from .roots import sign_at, sign_changes, value_at
 from .subject import subject_of
 from .symbols import Domain, domain_of, known, led
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
-    from .line import Line
+    from .line import PiecewiseProgram
     from .subject import Subject
 
 
@@ -166,7 +166,7 @@ def _sampled(subject: Subject, symbol: str, domain: Domain, target: float) -> So
     raise unreachable(subject.output, symbol, target, float(values[at]), float(xs[at]), domain)
 
 
-def solutions(line: Line, position: int, target: float) -> list[float]:
+def solutions(line: PiecewiseProgram, position: int, target: float) -> list[float]:
     """Every x of a line, ends included, at which an instruction has a value; of a plateau, its first."""
     pieces = line.values[position]
     edges = (line.low, *pieces.cuts, line.high)
@@ -188,18 +188,18 @@ def solutions(line: Line, position: int, target: float) -> list[float]:
     return _distinct(sorted(found))
 
 
-def _meets(difference: Form, target: float, x: float) -> bool:
+def _meets(difference: PowerQuotient, target: float, x: float) -> bool:
     if x == 0:
         over = plain(difference.over)
         return min(e for e, _ in over) > 0
     return abs(_value(difference, x)) <= 4e-16 * target
 
 
-def _sign(form: Form, x: float) -> int:
+def _sign(form: PowerQuotient, x: float) -> int:
     return sign_at(plain(form.over), x) * (1 if form.under is None else sign_at(plain(form.under), x))
 
 
-def _value(form: Form, x: float) -> float:
+def _value(form: PowerQuotient, x: float) -> float:
     if x == 0:
         return float(plain(form.over).get((0, 0), 0)) if form.under is None else math.nan
     under = 1.0 if form.under is None else value_at(plain(form.under), x)
@@ -215,7 +215,7 @@ def _distinct(found: list[float]) -> list[float]:
     return kept
 
 
-def _out_of_reach(line: Line, subject: Subject, symbol: str, domain: Domain, target: float) -> Unreachable:
+def _out_of_reach(line: PiecewiseProgram, subject: Subject, symbol: str, domain: Domain, target: float) -> Unreachable:
     """The error that tells how near to its target the quantity gets, and where."""
     nearest, at, gap = None, math.nan, math.inf
     pieces = line.values[subject.position]
@@ -228,7 +228,7 @@ def _out_of_reach(line: Line, subject: Subject, symbol: str, domain: Domain, tar
     return unreachable(subject.output, symbol, target, nearest, at, domain)
 
 
-def _flat(form: Form, low: float, high: float) -> list[float]:
+def _flat(form: PowerQuotient, low: float, high: float) -> list[float]:
     """Where a form turns, strictly between two points."""
     if form.under is not None:
         return []
@@ -237,7 +237,7 @@ def _flat(form: Form, low: float, high: float) -> list[float]:
     return sign_changes(slope, low, high) if slope and not any(k for _, k in over) else []
 
 
-def end_value(form: Form, x: float) -> float | None:
+def end_value(form: PowerQuotient, x: float) -> float | None:
     """The value of a form at x, or its limit at 0 or infinity; nothing where that is infinite."""
     if 0 < x < math.inf:
         return _value(form, x)

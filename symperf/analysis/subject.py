@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.builder import eliminate_dead_code, operands_of, rewrite
 from ..codegen.passes import masks
 from ..common.errors import InputError, nearest, shown
-from .forms import Form, monomial
-from .line import Line
+from .forms import PowerQuotient, monomial
+from .line import PiecewiseProgram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ class Subject:
         degree = self.degree(name)
         return tuple(degree * (other == self.resources[name]) for other in self.names) if degree else ()
 
-    def forms(self, exponents: Mapping[str, int] | None = None, *, symbol: str = "") -> dict[str, Form]:
+    def forms(self, exponents: Mapping[str, int] | None = None, *, symbol: str = "") -> dict[str, PowerQuotient]:
         """The form of every input.
 
         Args:
@@ -72,9 +72,9 @@ class Subject:
             for name in self.program.inputs
         }
 
-    def line(self, symbol: str, low: float, high: float) -> Line:
+    def line(self, symbol: str, low: float, high: float) -> PiecewiseProgram:
         """The program along a symbol; it must not round what depends on it: see `smooth`."""
-        return Line(self.program, self.forms(symbol=symbol), low, high)
+        return PiecewiseProgram(self.program, self.forms(symbol=symbol), low, high)
 
     def smooth(self, *symbols: str) -> Subject:
         """The same without roundings that depend on a symbol.

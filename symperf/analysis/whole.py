@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.builder import operands_of
 from ..codegen.passes import masks
-from .cells import Cell
+from .cells import RegimeCell
 from .numbers import Numbers, numbers
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 CHUNK = 4096
 
 
-def stretches(subject: Subject, symbol: str, low: int, high: int) -> list[tuple[Cell, Cell, float, float, float]]:
+def stretches(
+    subject: Subject, symbol: str, low: int, high: int
+) -> list[tuple[RegimeCell, RegimeCell, float, float, float]]:
     """The stretches of whole numbers on which nothing changes, in the form of `crossings.Stretch`."""
     nests = Nests(subject, symbol)
     firsts = [low]
@@ -36,10 +38,10 @@ def stretches(subject: Subject, symbol: str, low: int, high: int) -> list[tuple[
     sides = {position: at.side(position) for position in nests.switches}
     told = [*nests.told, *nests.roots]
 
-    def cell(point: int) -> Cell:
+    def cell(point: int) -> RegimeCell:
         active = {p for p in told if (p in matters and matters[p][point]) or p in nests.steps}
         here = {p: int(side[point]) for p, side in sides.items()}
-        return Cell(at, point, here, frozenset(active), frozenset(nests.roots))
+        return RegimeCell(at, point, here, frozenset(active), frozenset(nests.roots))
 
     return [
         (cell(k), cell(k + len(firsts)), float(first), float(last), float(first))

@@ -96,7 +96,7 @@ class SymbolRow:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BookEntry:
     """One formula as the book shows it.
 
     Attributes:
@@ -130,7 +130,7 @@ class Page:
     formulas: tuple[Formula, ...]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> BookEntry:
     """The entry of a formula.
 
     Raises:
@@ -138,7 +138,7 @@ def entry(name: str) -> Entry:
     """
     formula = find(name)
     first, *details = paragraphs(formula.doc)
-    return Entry(
+    return BookEntry(
         formula=formula,
         sentence=first,
         details=tuple(details),

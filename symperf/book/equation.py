@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..formulas.language.symbols import SYMBOLS, strip_units
 from .latex import Latex
-from .layout import Line, Spacing, lay_out
+from .layout import DefinitionLine, Spacing, lay_out
 from .unicode import Unicode
 from .unicode import columns as width_of
 
@@ -57,7 +57,7 @@ def unicode_lines(formula: Formula, columns: int) -> list[str]:
     return [piece for line in lines for piece in _wrapped(line, columns)]
 
 
-def _lines(formula: Formula, notation: Notation, spacing: Spacing) -> list[Line]:
+def _lines(formula: Formula, notation: Notation, spacing: Spacing) -> list[DefinitionLine]:
     left = notation.head(formula.glyph, [SYMBOLS[name].glyph for name in formula.parameters])
     if left.width + spacing.equals > spacing.line:
         left = notation.glyph(formula.glyph)
@@ -72,13 +72,13 @@ def _order(formula: Formula) -> list[object]:
     return [SYMBOLS[name].symbol for name in formula.parameters]
 
 
-def _display(line: Line) -> str:
+def _display(line: DefinitionLine) -> str:
     if line.below:
         return f"\\begin{{aligned}}\n&{line.left.text} \\\\\n&\\quad = {_right(line)}\n\\end{{aligned}}"
     return f"{line.left.text} = {_right(line)}"
 
 
-def _right(line: Line) -> str:
+def _right(line: DefinitionLine) -> str:
     if line.kind == "plain":
         return line.parts[0][1].text
     if line.kind == "sum":
@@ -103,7 +103,7 @@ def _wrapped(line: str, columns: int) -> list[str]:
     )
 
 
-def _terminal(line: Line) -> list[str]:
+def _terminal(line: DefinitionLine) -> list[str]:
     if line.kind == "plain":
         body = line.parts[0][1].text
         return [f"{line.left.text} =", f"  {body}"] if line.below else [f"{line.left.text} = {body}"]

@@ -12,7 +12,7 @@ from .unicode import plain
 
 if TYPE_CHECKING:
     from ..formulas.language.formula import Formula
-    from .entry import Entry
+    from .entry import BookEntry
 
 
 def brief(formula: Formula) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def brief(formula: Formula) -> dict[str, Any]:
     }
 
 
-def full(entry: Entry) -> dict[str, Any]:
+def full(entry: BookEntry) -> dict[str, Any]:
     """All that the book says of a formula; each claim with the proof of every node."""
     formula = entry.formula
     found = reference(formula.source)

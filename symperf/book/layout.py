@@ -17,7 +17,7 @@ REPEATED_SHARE = 0.18
 
 
 @dataclass(frozen=True)
-class Line:
+class DefinitionLine:
     """One definition: `left = body`, or what is on the right on lines of its own.
 
     Attributes:
@@ -50,7 +50,7 @@ class Spacing:
     stack: float
 
 
-def lay_out(expr: Any, left: Box, notation: Notation, spacing: Spacing, glyph: str = "X") -> list[Line]:
+def lay_out(expr: Any, left: Box, notation: Notation, spacing: Spacing, glyph: str = "X") -> list[DefinitionLine]:
     """The lines of `left = expr`, and then those of the parts that were named, in the order of their names.
 
     Args:
@@ -83,7 +83,7 @@ class _Layout:
         box = self.notation.box(expr)
         return (box.width, box.text)
 
-    def line(self, left: Box, expr: Any) -> Line:
+    def line(self, left: Box, expr: Any) -> DefinitionLine:
         expr = expr.xreplace({part: name for part, name in self.names.items() if part != expr})
         short = left.width + self.spacing.equals <= self.spacing.line / 4
         beside = self.spacing.line - left.width - self.spacing.equals
@@ -102,11 +102,11 @@ class _Layout:
             return self.plain(left, whole, below=not short and self.width(whole) > beside)
         self.number(parts)
         signed = [self.notation.signed(part) if kind == "sum" else (1, self.notation.box(part)) for part in parts]
-        return Line(left, kind, tuple(signed), not short)
+        return DefinitionLine(left, kind, tuple(signed), not short)
 
-    def plain(self, left: Box, expr: Any, below: bool) -> Line:
+    def plain(self, left: Box, expr: Any, below: bool) -> DefinitionLine:
         self.number([expr])
-        return Line(left, "plain", ((1, self.notation.box(expr)),), below)
+        return DefinitionLine(left, "plain", ((1, self.notation.box(expr)),), below)
 
     def ordered(self, expr: Any) -> list[Any]:
         return self.notation.terms(expr) if expr.is_Add else list(expr.args)

@@ -17,7 +17,7 @@ from .steps import claim_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .entry import Entry, SymbolRow
+    from .entry import BookEntry, SymbolRow
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -108,7 +108,7 @@ class _Writer:
             "entries": [self.entry(entry(formula.name)) for formula in page.formulas],
         }
 
-    def entry(self, one: Entry) -> dict[str, Any]:
+    def entry(self, one: BookEntry) -> dict[str, Any]:
         formula, form = one.formula, self.form
         return {
             "name": form.name(formula.name),

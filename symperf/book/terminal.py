@@ -13,12 +13,12 @@ from .unicode import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .entry import Entry
+    from .entry import BookEntry
 
 INDENT = 2
 
 
-def show(entry: Entry, out: Console) -> None:
+def show(entry: BookEntry, out: Console) -> None:
     """Print all that the book says of a formula."""
     from rich.padding import Padding
     from rich.table import Table

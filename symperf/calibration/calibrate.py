@@ -25,9 +25,9 @@ from .table import read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .forms import Family
+    from .forms import RowFamily
     from .symbols import Prior
-    from .table import Row, Table
+    from .table import MeasuredRow, MeasuredTable
 
 FEWEST = 5
 LEAST_NOISE = 1e-6
@@ -120,15 +120,15 @@ def _paths(measured: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
 
 
 def _usable(
-    tables: list[Table], system: System, values: dict[str, float]
-) -> tuple[list[Family], Counter[str], list[Row], tuple[str, ...]]:
+    tables: list[MeasuredTable], system: System, values: dict[str, float]
+) -> tuple[list[RowFamily], Counter[str], list[MeasuredRow], tuple[str, ...]]:
     """The rows by form, those that are left out, and the devices.
 
     Left out are rows that no formula predicts, and those far slower than any prediction.
     """
-    every: list[Family] = []
+    every: list[RowFamily] = []
     left: Counter[str] = Counter()
-    slow: list[Row] = []
+    slow: list[MeasuredRow] = []
     devices: list[str] = []
     for table in tables:
         check_repeated(table.rows, table.name)
@@ -150,7 +150,7 @@ def _usable(
 
 
 def _reduced(
-    known: list[Family],
+    known: list[RowFamily],
     values: dict[str, float],
     believed: Sequence[Prior],
     asked: bool,
@@ -183,7 +183,7 @@ def _seen(problem: Problem) -> set[str]:
     return found
 
 
-def _check_enough(tables: list[Table], known: list[Family], problem: Problem, left: Counter[str]) -> None:
+def _check_enough(tables: list[MeasuredTable], known: list[RowFamily], problem: Problem, left: Counter[str]) -> None:
     rows = sum(len(family.rows) for family in known)
     least = max(FEWEST, len(problem.priors) + 1)
     if rows < least:

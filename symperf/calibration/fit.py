@@ -18,7 +18,7 @@ from ..systems.units import BANDWIDTH, FRACTION, RATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .forms import Family
+    from .forms import RowFamily
     from .symbols import Prior
 
 LOSSES = ("linear", "soft-l1", "huber", "cauchy")
@@ -43,7 +43,7 @@ FLATTEST = 1.0
 class Problem:
     """Rows, the values that stay, and what is believed of those that are fitted."""
 
-    families: Sequence[Family]
+    families: Sequence[RowFamily]
     values: dict[str, float]
     priors: Sequence[Prior]
     noise: float

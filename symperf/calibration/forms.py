@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from ..codegen.program import Program
     from ..systems.system import System
-    from .table import Row
+    from .table import MeasuredRow
 
 THIN_ROWS = 512
 """Products of fewer rows are predicted as inference predicts them, which may split them along k; others as training."""
@@ -60,7 +60,7 @@ _m, _n, _k, _b, _s, _l, _a, _g, _d, _q, _r, _c = (
 
 
 @dataclass(frozen=True)
-class Form:
+class RowFormula:
     """How rows of one sort are predicted: which formula, in which format, and who stands for an input."""
 
     kind: str
@@ -76,7 +76,7 @@ class LeftOutError(Exception):
     """A row that no formula predicts, with the reason."""
 
 
-def form_of(row: Row, system: System) -> Form:
+def form_of(row: MeasuredRow, system: System) -> RowFormula:
     """How a row is predicted.
 
     Raises:
@@ -105,25 +105,25 @@ def form_of(row: Row, system: System) -> Form:
             raise LeftOutError("collective rows of one rank")
         if row.counts["ranks"] > system.value("scale_up_size") and len(system.tiers) < 2:
             raise LeftOutError("collective rows of more ranks than the system's one tier has")
-        return Form("collective", row.name)
+        return RowFormula("collective", row.name)
     if row.kind == "launch" and row.name != "kernel":
         raise LeftOutError(f"launch rows named {row.name}")
-    return Form(row.kind, "start" if row.kind == "launch" else "stream")
+    return RowFormula(row.kind, "start" if row.kind == "launch" else "stream")
 
 
-def _gemm(row: Row, dtype: str, system: System) -> Form:
+def _gemm(row: MeasuredRow, dtype: str, system: System) -> RowFormula:
     if dtype not in BYTES or dtype not in system.matrix_rates:
         raise LeftOutError(f"gemm rows in {dtype}: the system has no matrix_rate for it")
     if dtype == "fp8" and "fp8_efficiency" in system.quantities:
         if system.power_limited and row.seconds < LONG:
             raise LeftOutError("gemm rows in fp8 under 150 us: they are over before power bounds them")
-        return Form("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
+        return RowFormula("gemm", "thin", dtype, (("matrix_efficiency", "fp8_efficiency"),))
     thin = row.counts["m"] < THIN_ROWS or dtype not in HALF
     lasting = dtype in HALF and row.seconds >= LONG
-    return Form("gemm", "thin" if thin else "product", dtype, lasting=lasting)
+    return RowFormula("gemm", "thin" if thin else "product", dtype, lasting=lasting)
 
 
-def _sustained(row: Row, system: System) -> Form:
+def _sustained(row: MeasuredRow, system: System) -> RowFormula:
     dtype, mode = row.texts["dtype"], row.texts["mode"]
     if mode not in ("", "sustained"):
         raise LeftOutError(f"power rows of mode {mode}")
@@ -134,45 +134,45 @@ def _sustained(row: Row, system: System) -> Form:
         raise LeftOutError(f"power rows: the system has no {share}")
     if row.counts["m"] < THIN_ROWS:
         raise LeftOutError("power rows of few rows")
-    return Form("power", "sustained", dtype, (("sustained_efficiency", share),))
+    return RowFormula("power", "sustained", dtype, (("sustained_efficiency", share),))
 
 
-def _cached(row: Row, system: System) -> Form:
+def _cached(row: MeasuredRow, system: System) -> RowFormula:
     if "l2_bandwidth" not in system.quantities or "l2_capacity" not in system.quantities:
         raise LeftOutError("copy rows of L2: the system does not describe its L2")
     if row.counts["bytes"] > system.value("l2_capacity") / 2:
         raise LeftOutError("copy rows of L2 larger than half of it")
-    return Form("copy", "cached")
+    return RowFormula("copy", "cached")
 
 
-def _attention(row: Row, dtype: str) -> Form:
+def _attention(row: MeasuredRow, dtype: str) -> RowFormula:
     if dtype not in HALF:
         raise LeftOutError(f"attention rows in {dtype}")
     counts = row.counts
     if row.name == "decode":
         if counts["sequence"] != 1 or "context" not in counts:
             raise LeftOutError("decode rows without a context, or of several tokens")
-        return Form("attention", "decode", dtype)
+        return RowFormula("attention", "decode", dtype)
     if row.name not in ("forward", "backward"):
         raise LeftOutError(f"attention rows named {row.name}")
     if counts.get("context", counts["sequence"]) != counts["sequence"]:
         raise LeftOutError("attention rows of sequences with a context before them")
-    return Form("attention", row.name, dtype)
+    return RowFormula("attention", row.name, dtype)
 
 
 @dataclass
-class Family:
+class RowFamily:
     """Rows of one form: their sizes, their lines and what they measured."""
 
-    form: Form
-    rows: list[Row]
+    form: RowFormula
+    rows: list[MeasuredRow]
     fixed: dict[str, float]
     sizes: dict[str, Any]
     seconds: Any
     program: Program
     partials: dict[tuple[str, ...], Program] = field(default_factory=dict)
 
-    def without(self, lines: set[int]) -> Family | None:
+    def without(self, lines: set[int]) -> RowFamily | None:
         """The family without the rows of these lines; None if none is left."""
         kept = [at for at, row in enumerate(self.rows) if row.line not in lines]
         if not kept:
@@ -214,9 +214,9 @@ class Family:
         )
 
 
-def families(rows: Iterable[Row], system: System) -> tuple[list[Family], Counter[str]]:
+def families(rows: Iterable[MeasuredRow], system: System) -> tuple[list[RowFamily], Counter[str]]:
     """The rows by form, and why some are left out (reason: rows)."""
-    sorted_rows: dict[Form, list[Row]] = {}
+    sorted_rows: dict[RowFormula, list[MeasuredRow]] = {}
     left: Counter[str] = Counter()
     for row in rows:
         try:
@@ -226,7 +226,7 @@ def families(rows: Iterable[Row], system: System) -> tuple[list[Family], Counter
     return [_family(form, members, system) for form, members in sorted_rows.items()], left
 
 
-def _family(form: Form, rows: list[Row], system: System) -> Family:
+def _family(form: RowFormula, rows: list[MeasuredRow], system: System) -> RowFamily:
     fixed = {name: value for name, (value, _) in OWN.items()}
     fixed |= {"gap_latency": 0.0, "graph_removal": 1.0, "kv_bytes": 2.0}
     width = BYTES[form.dtype]
@@ -241,10 +241,10 @@ def _family(form: Form, rows: list[Row], system: System) -> Family:
     sizes["row/kernels"] = np.array([row.counts.get("kernels", 1) for row in rows], dtype=float)
     seconds = np.array([row.seconds for row in rows])
     time = strip_units(_time(form, system))
-    return Family(form, rows, fixed, sizes, seconds, lower([], {"time": time}))
+    return RowFamily(form, rows, fixed, sizes, seconds, lower([], {"time": time}))
 
 
-def _time(form: Form, system: System) -> Any:
+def _time(form: RowFormula, system: System) -> Any:
     """The closed form of a form."""
     structure: Any = SimpleNamespace(
         quantised=system.quantised,

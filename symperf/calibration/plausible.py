@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..systems.system import System
-    from .forms import Family
-    from .table import Row
+    from .forms import RowFamily
+    from .table import MeasuredRow
 
 ABOVE_PEAK = 1.3
 """A row may exceed a peak by so much: clocks and bandwidths of single devices differ from the data sheet's."""
@@ -34,13 +34,13 @@ SCALES = {
 }
 
 
-def check_repeated(rows: Sequence[Row], label: str) -> None:
+def check_repeated(rows: Sequence[MeasuredRow], label: str) -> None:
     """Refuse two rows of the same measurement whose times are far apart.
 
     Raises:
         InputError: it names both lines.
     """
-    first: dict[tuple[object, ...], tuple[Row, Row]] = {}
+    first: dict[tuple[object, ...], tuple[MeasuredRow, MeasuredRow]] = {}
     for row in rows:
         low, high = first.get(row.identity(), (row, row))
         low, high = min(low, row, key=_seconds), max(high, row, key=_seconds)
@@ -53,11 +53,11 @@ def check_repeated(rows: Sequence[Row], label: str) -> None:
         first[row.identity()] = (low, high)
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: MeasuredRow) -> float:
     return row.seconds
 
 
-def check_peaks(families: Sequence[Family], system: System, label: str) -> None:
+def check_peaks(families: Sequence[RowFamily], system: System, label: str) -> None:
     """Refuse rows that are faster than the device can be.
 
     Raises:
@@ -75,7 +75,7 @@ def check_peaks(families: Sequence[Family], system: System, label: str) -> None:
                     )
 
 
-def _demands(row: Row, family: Family, system: System) -> list[tuple[float, float, Any, str]]:
+def _demands(row: MeasuredRow, family: RowFamily, system: System) -> list[tuple[float, float, Any, str]]:
     counts = row.counts
     rate = family.fixed.get("matrix_rate", math.inf)
     if row.kind in ("gemm", "power"):
@@ -101,7 +101,7 @@ def _demands(row: Row, family: Family, system: System) -> list[tuple[float, floa
     return []
 
 
-def slow_rows(families: Sequence[Family], values: dict[str, float], label: str) -> list[Row]:
+def slow_rows(families: Sequence[RowFamily], values: dict[str, float], label: str) -> list[MeasuredRow]:
     """Rows that took far longer than predicted, to be left out.
 
     Raises:
@@ -124,7 +124,7 @@ def slow_rows(families: Sequence[Family], values: dict[str, float], label: str) 
     return found
 
 
-def _explained(family: Family, values: dict[str, float]) -> str:
+def _explained(family: RowFamily, values: dict[str, float]) -> str:
     """The end of the line: the unit under which the rows of a family would be as expected, if there is one."""
     best, text = math.log(NEAR), ""
     expected = family.predict(values)

@@ -20,29 +20,29 @@ from ..validation import rows as cells
 from ..validation.inference_definitions import software_of
 from ..validation.layout import layout_of
 from ..validation.models import model_of
-from .forms import Family, Form
+from .forms import RowFamily, RowFormula
 from .plausible import ABOVE_PEAK
-from .table import Row
+from .table import MeasuredRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..evaluation.base_run import BaseRun
     from ..systems.system import System
-    from .table import Table
+    from .table import MeasuredTable
 
 SHARED = ("matrix_efficiency", "fp8_efficiency", "half_efficiency")
 """Inputs of products, of which one may take its value from another's symbol, as the formats and the system have it."""
 
 
-def families(table: Table, system: System) -> tuple[list[Family], Counter[str], tuple[str, ...]]:
+def families(table: MeasuredTable, system: System) -> tuple[list[RowFamily], Counter[str], tuple[str, ...]]:
     """The runs of a table by structure, why some rows are left out (reason: rows), and the parts that rows name.
 
     Raises:
         InputError: the file cannot be read, or a cell is none.
     """
     columns, measured = KINDS[table.runs]
-    found: dict[tuple[Any, ...], list[tuple[Row, BaseRun]]] = {}
+    found: dict[tuple[Any, ...], list[tuple[MeasuredRow, BaseRun]]] = {}
     left: Counter[str] = Counter()
     parts = []
     for row in cells.read(Path(table.name), columns):
@@ -55,15 +55,15 @@ def families(table: Table, system: System) -> tuple[list[Family], Counter[str], 
             continue
         parts.append(row.text("hw_key"))
         texts = {"name": row.id, "dtype": row.text("precision"), "mode": "", "note": ""}
-        form = Form(table.runs, output, renamed=_renamed(run, system))
+        form = RowFormula(table.runs, output, renamed=_renamed(run, system))
         key = form, id(run.compiled.program), *_own(run, system)
-        found.setdefault(key, []).append((Row(row.line, table.runs, texts, {}, seconds, table.name), run))
+        found.setdefault(key, []).append((MeasuredRow(row.line, table.runs, texts, {}, seconds, table.name), run))
     named = tuple(dict.fromkeys(part for part in parts if part))
     return [_family(key[0], key[2:], members) for key, members in found.items()], left, named
 
 
 def _checked(
-    row: cells.Row, system: System, measured: Callable[[cells.Row, System], tuple[BaseRun, str, float, float]]
+    row: cells.TableRow, system: System, measured: Callable[[cells.TableRow, System], tuple[BaseRun, str, float, float]]
 ) -> tuple[BaseRun, str, float]:
     """The run of a row, the output of its program that was measured, and the seconds of that."""
     if row.text("use").casefold() == "test":
@@ -74,7 +74,7 @@ def _checked(
     return run, output, seconds
 
 
-def _step(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float]:
+def _step(row: cells.TableRow, system: System) -> tuple[BaseRun, str, float, float]:
     """The run of a training step, its output, its seconds, and its FLOPs."""
     quantity, measured, _ = training.measurement(row)
     model = model_of(row)
@@ -91,7 +91,7 @@ def _step(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float]:
     return run, "time", run.value("tokens") / devices / measured, flops
 
 
-def _latency(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float]:
+def _latency(row: cells.TableRow, system: System) -> tuple[BaseRun, str, float, float]:
     """The run of a static batch, the output that was measured, its seconds, and the FLOPs that they took at least."""
     inference.doubt(row)
     work = inference.work_of(row)
@@ -110,7 +110,7 @@ def _latency(row: cells.Row, system: System) -> tuple[BaseRun, str, float, float
     return run, output, measured, 0.0 if output == "time_per_token" else run.value("prefill_flops")
 
 
-KINDS: dict[str, tuple[cells.Columns, Callable[[cells.Row, System], tuple[BaseRun, str, float, float]]]] = {
+KINDS: dict[str, tuple[cells.Columns, Callable[[cells.TableRow, System], tuple[BaseRun, str, float, float]]]] = {
     "step": (training.COLUMNS, _step),
     "latency": (inference.COLUMNS, _latency),
 }
@@ -138,9 +138,9 @@ def _own(run: BaseRun, system: System) -> tuple[str, ...]:
     )
 
 
-def _family(form: Form, own: tuple[str, ...], members: list[tuple[Row, BaseRun]]) -> Family:
+def _family(form: RowFormula, own: tuple[str, ...], members: list[tuple[MeasuredRow, BaseRun]]) -> RowFamily:
     rows = [row for row, _ in members]
     sizes: dict[str, Any] = {name: np.array([run.bound[name][0] for _, run in members]) for name in own}
     program = members[0][1].compiled.program
     program = replace(program, outputs={"time": program.outputs[form.formula]})
-    return Family(form, rows, {}, sizes, np.array([row.seconds for row in rows]), program)
+    return RowFamily(form, rows, {}, sizes, np.array([row.seconds for row in rows]), program)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .fit import Fit, Problem
     from .symbols import Prior
-    from .table import Row
+    from .table import MeasuredRow
 
 RULES = 0.5
 """A row is ruled by a symbol if its time goes at least with the root of it."""
@@ -100,7 +100,7 @@ def correlations_of(problem: Problem, outcome: Fit) -> list[tuple[str, str, floa
     return sorted(pairs, key=lambda pair: -abs(pair[2]))
 
 
-def warnings_of(devices: tuple[str, ...], problem: Problem, outcome: Fit, slow: list[Row]) -> list[str]:
+def warnings_of(devices: tuple[str, ...], problem: Problem, outcome: Fit, slow: list[MeasuredRow]) -> list[str]:
     """What the user should know beside the numbers."""
     found = []
     if len(devices) > 1:

@@ -7,10 +7,11 @@ import hashlib
 import io
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import decode, read_file
+from ..common.numbers import numeral
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +42,7 @@ USED = ("kind", "name", "dtype", "mode", "note", *COUNTS)
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredRow:
     """One measurement: its line in the file, its texts, its counts, its seconds, and the file."""
 
     line: int
@@ -62,30 +63,27 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class MeasuredTable:
     """All rows of a file, with the file's name and hash."""
 
     name: str
     sha256: str
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[MeasuredRow]
     devices: tuple[str, ...]
     runs: str = ""
     """Of what whole runs it is a table, whose rows are read elsewhere: "step", "latency" or none."""
 
 
-def read(path: str | os.PathLike[str]) -> Table:
+def read(path: str | os.PathLike[str]) -> MeasuredTable:
     """The rows of a CSV file.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or has a value that is none; it names the line.
     """
     label = str(path)
-    data = _bytes(path, label)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{label}: byte {error.start} is not UTF-8, expected a CSV file in UTF-8") from None
+    data = read_file(path, label, "a CSV file", MOST_BYTES)
+    text = decode(data, label, "a CSV file")
     reader = csv.reader(io.StringIO(text), strict=True)
     try:
         head = [cell.strip() for cell in next(reader, [])]
@@ -93,7 +91,7 @@ def read(path: str | os.PathLike[str]) -> Table:
             raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
         runs = "" if "kind" in head else next((kind for column, kind in RUNS.items() if column in head), "")
         if runs:
-            return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
+            return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
         _check_head(head, label)
         rows, devices = [], []
         for cells in reader:
@@ -110,25 +108,7 @@ def read(path: str | os.PathLike[str]) -> Table:
     if not rows:
         raise InputError(f"{label}: has a header and no rows, expected measurements")
     found = tuple(dict.fromkeys(device for device in devices if device))
-    return Table(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
-
-
-def _bytes(path: str | os.PathLike[str], label: str) -> bytes:
-    try:
-        file = Path(path)
-        if file.is_dir():
-            raise InputError(f"{label}: is a folder, expected a CSV file")
-        with file.open("rb") as opened:  # a device may have no end
-            data = opened.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InputError(f"{label}: has more than {MOST_BYTES} bytes, expected at most that")
-        return data
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{shown(label)}: cannot be read: {error}") from None
+    return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), rows, found)
 
 
 def _check_head(head: list[str], label: str) -> None:
@@ -145,7 +125,7 @@ def _instead(column: str, head: Iterable[str]) -> str:
     return found.replace("did you mean", "is it").rstrip("?") + "?" if found else ""
 
 
-def _row(named: dict[str, str], line: int, label: str) -> Row:
+def _row(named: dict[str, str], line: int, label: str) -> MeasuredRow:
     where = f"{label}: line {line}"
     kind = ALIASES.get(named["kind"], named["kind"])
     if kind not in NEEDED:
@@ -161,16 +141,14 @@ def _row(named: dict[str, str], line: int, label: str) -> Row:
         if counts["flops"] != expected:
             raise InputError(f"{where}: flops: found {counts['flops']}, expected 2 m n k = {expected}")
     texts = {column: named.get(column, "") for column in ("name", "dtype", "mode", "note")}
-    return Row(line, kind, texts, counts, _seconds(named["seconds"], where), label)
+    return MeasuredRow(line, kind, texts, counts, _seconds(named["seconds"], where), label)
 
 
 def _number(text: str, where: str, column: str) -> float:
-    try:
-        value = float(text) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected a number") from None
-    if not math.isfinite(value):
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected a finite number")
+    value = numeral(text, float)
+    if value is None or not math.isfinite(value):
+        expected = "a number" if value is None else "a finite number"
+        raise InputError(f"{where}: {column}: found {shown(text)}, expected {expected}")
     return value
 
 

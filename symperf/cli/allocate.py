@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..models.model import Model
-from ..plans.plan import Plan
 from ..runs.training_run import Run
 from ..technology.allocation import allocate
 from .output import console, write_json
+from .settings import parse_values, plan_of
 from .technology import load
-from .train import parse_values
 
 if TYPE_CHECKING:
     import argparse
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Print the best split of the budgets for a training step."""
     values = parse_values(options.set)
-    fields = {name: getattr(options, name) for name in Plan.names()}
-    fields |= {name: values.pop(name) for name in list(values) if name in fields}
+    plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, plan, technology = Model.load(options.model), Plan(**fields), load(options)
+    model, technology = Model.load(options.model), load(options)
 
     def ask(system: System) -> Run:
         return Run(model, system, plan, batch=batch, sequence=sequence, values=values)

@@ -88,16 +88,15 @@ def _every_formula() -> Cited:
 def _train(options: argparse.Namespace) -> Cited:
     from ..book.used import training_formulas
     from ..models.model import Model
-    from ..plans.plan import Plan
     from ..runs.training_run import Run
     from ..systems.system import System
-    from .train import parse_values
+    from .settings import parse_values, plan_of
 
     values = parse_values(options.set)
-    fields = {name: values.pop(name, getattr(options, name)) for name in Plan.names()}
+    plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
     model, system = Model.load(options.model), System.load(options.system)
-    run = Run(model, system, Plan(**fields), batch=batch, sequence=sequence, values=values)
+    run = Run(model, system, plan, batch=batch, sequence=sequence, values=values)
     return training_formulas(run.structure)
 
 

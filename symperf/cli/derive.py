@@ -13,7 +13,7 @@ from ..plans.plan import Plan
 from ..runs.training_run import Run
 from ..systems.system import System
 from .output import write, write_file, write_json
-from .train import parse_values
+from .settings import parse_values
 
 if TYPE_CHECKING:
     import argparse

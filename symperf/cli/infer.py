@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
-from ..plans.plan import Plan
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
-from .output import console, write_json
-from .train import parse_values
+from .settings import parse_values, plan_of, print_run
 
 if TYPE_CHECKING:
     import argparse
@@ -19,21 +17,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
-    from ..report import interval, spending
 
-    answer = asked(options)
-    if options.json:
-        write_json(
-            report.as_json(answer)
-            | answer.spending_json(options.grid)
-            | {"interval": interval.as_json(answer) if options.interval else None}
-        )
-        return 0
-    with console() as out:
-        report.show(answer, out)
-        spending.show(answer, options, out)
-        for line in interval.lines(answer) if options.interval else ():
-            out.print(line, highlight=False)
+    print_run(asked(options), report, options)
     return 0
 
 
@@ -44,14 +29,13 @@ def asked(options: argparse.Namespace) -> InferenceRun:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
     values = parse_values(options.set)
-    plan_fields = {name: getattr(options, name) for name in Plan.names()}
-    plan_fields |= {name: values.pop(name) for name in list(values) if name in plan_fields}
+    plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     model, system = Model.load(options.model), System.load(options.system)
     return InferenceRun(
         model,
         system,
-        Plan(**plan_fields),
+        plan,
         **work,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

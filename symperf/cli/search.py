@@ -14,13 +14,11 @@ from ..plans.plan import Plan
 from ..systems.system import System
 from . import search_inference
 from .output import console, write, write_error, write_json
-from .train import parse_values
+from .settings import field_value, parse_values, split_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
-
-NONE = ("none", "null")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -106,22 +104,9 @@ def _required(settings: list[str]) -> dict[str, list[Any]]:
     >>> _required(["zero=0,1", "schedule=1f1b", "expert-tp=none"])
     {'zero': [0, 1], 'schedule': ['1f1b'], 'expert_tp': [None]}
     """
-    found: dict[str, list[Any]] = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name or not text.strip():
-            raise InputError(f"--require: found {shown(setting)}, expected NAME=VALUE or NAME=VALUE,VALUE")
-        if name in found:
-            raise InputError(f"--require: {name} is given twice, expected its values with commas between")
-        found[name] = [_value(name, part.strip()) for part in text.split(",")]
-    return found
-
-
-def _value(name: str, text: str) -> Any:
-    if text.lower() in NONE and name != "recompute":
-        return None
-    return parse_values([f"{name}={text}"])[name] if text else text
+    expected, once = "NAME=VALUE or NAME=VALUE,VALUE", ", expected its values with commas between"
+    texts = split_settings(settings, "--require", expected, once=once)
+    return {name: [field_value(name, part.strip()) for part in text.split(",")] for name, text in texts.items()}
 
 
 @contextmanager

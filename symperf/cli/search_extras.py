@@ -13,8 +13,8 @@ from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
 from ..plan_search.versus import versus
 from ..plans.plan import Plan
-from .flags import numeral
 from .output import write, write_error
+from .settings import field_value, split_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..export.emit import Emission
     from ..models.model import Model
-    from ..plan_search.scaling import Point, Scaling
+    from ..plan_search.scaling import Scaling, ScalingPoint
     from ..plan_search.search import Answer
     from ..plan_search.versus import Versus
     from ..systems.system import System
@@ -51,7 +51,7 @@ class Extras:
 
     answer: Answer
     scaling: Scaling | None
-    chosen: Point | None
+    chosen: ScalingPoint | None
     tokens: float | None
     within: float | None
     explained: Versus | None
@@ -113,12 +113,12 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
     )
 
 
-def _of(scaling: Scaling, found: Answer) -> Point:
+def _of(scaling: Scaling, found: Answer) -> ScalingPoint:
     """The point of the best plan."""
     return next(point for point in scaling.points if point.devices == found.best.question.devices)
 
 
-def _within(scaling: Scaling, seconds: float) -> Point:
+def _within(scaling: Scaling, seconds: float) -> ScalingPoint:
     point = scaling.within(seconds)
     if point is not None:
         return point
@@ -131,7 +131,7 @@ def _within(scaling: Scaling, seconds: float) -> Point:
     )
 
 
-def _emitted(model: Model, system: System, framework: str, chosen: Point) -> Emission:
+def _emitted(model: Model, system: System, framework: str, chosen: ScalingPoint) -> Emission:
     plan = Plan(**{name: chosen.record[name] for name in Plan.names()})
     if framework in SERVERS:
         return emit(plan, framework, model=model, system=system)
@@ -187,22 +187,5 @@ def pairs(text: str) -> dict[str, Any]:
     >>> pairs("tp=8 pp=4 recompute=full sequence-parallel=true")
     {'tp': 8, 'pp': 4, 'recompute': 'full', 'sequence_parallel': True}
     """
-    found: dict[str, Any] = {}
-    for part in text.split():
-        name, equals, value = part.partition("=")
-        name = name.replace("-", "_")
-        if not equals or not name or not value:
-            raise InputError(f"--explain: found {shown(part)}, expected NAME=VALUE, with spaces between")
-        if name in found:
-            raise InputError(f"--explain: {name} is given twice")
-        found[name] = _value(name, value)
-    return found
-
-
-def _value(name: str, text: str) -> Any:
-    if text.lower() in ("none", "null") and name != "recompute":
-        return None
-    for kind in (int, float):
-        if (number := numeral(text, kind)) is not None:
-            return number
-    return {"true": True, "false": False}.get(text.lower(), text)
+    texts = split_settings(text.split(), "--explain", "NAME=VALUE, with spaces between")
+    return {name: field_value(name, value) for name, value in texts.items()}

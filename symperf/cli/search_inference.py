@@ -9,7 +9,7 @@ from ..common.errors import InputError
 from ..models.model import Model
 from ..systems.system import System
 from .output import console, write, write_error, write_json
-from .train import parse_values
+from .settings import parse_values
 
 if TYPE_CHECKING:
     import argparse

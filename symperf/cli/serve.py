@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
-from ..plans.plan import Plan
-from ..serve.request import CHUNK, Asked
+from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
 from .output import console, write_json
-from .train import parse_values
+from .settings import parse_values, plan_of
 
 if TYPE_CHECKING:
     import argparse
@@ -39,16 +38,15 @@ def asked(options: argparse.Namespace) -> Serving:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
     values = parse_values(options.set)
-    plan_fields = {name: getattr(options, name) for name in Plan.names()}
-    plan_fields |= {name: values.pop(name) for name in list(values) if name in plan_fields}
+    plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
         Model.load(options.model),
         System.load(options.system),
-        Plan(**plan_fields),
-        Asked(**work),
+        plan,
+        ServingRequest(**work),
         draft=draft,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

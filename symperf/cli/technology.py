@@ -10,7 +10,7 @@ from ..technology.cost import NODE, PACKAGE, WAFER
 from ..technology.quantities import BASE, BUDGET
 from ..technology.systems import table_of, toml_of
 from .output import console, write_file, write_json
-from .train import parse_values
+from .settings import parse_values
 
 if TYPE_CHECKING:
     import argparse

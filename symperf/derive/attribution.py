@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import monomials as mono
 from .forms import stand_in
-from .regime import Regime
+from .regime import RegimeRewriter
 
 if TYPE_CHECKING:
     from .forms import Forms
 
 
-def counts(forms: Forms, regime: Regime) -> dict[str, mono.Sum]:
+def counts(forms: Forms, regime: RegimeRewriter) -> dict[str, mono.Sum]:
     """The count of every term of the quantity that counts, as a sum of monomials, by path.
 
     The quantity is homogeneous of degree one in its terms, so inside a regime it is linear in them: the count is its
@@ -25,7 +25,7 @@ def counts(forms: Forms, regime: Regime) -> dict[str, mono.Sum]:
     """
     for path, form in forms.terms.items():
         regime.values.define(stand_in(path), regime.values(form))
-    whole = Regime(regime.values, regime.free, regime.numbers, regime.relations, expand=True)
+    whole = RegimeRewriter(regime.values, regime.free, regime.numbers, regime.relations, expand=True)
     found = _split(whole.sum_of(forms.formula), forms)
     if any(exact < 0 for each in found.values() for exact, _ in each.values()):
         plain = _split(regime.sum_of(forms.formula), forms)
@@ -35,7 +35,7 @@ def counts(forms: Forms, regime: Regime) -> dict[str, mono.Sum]:
     return found
 
 
-def term_sums(forms: Forms, regime: Regime) -> dict[str, mono.Sum]:
+def term_sums(forms: Forms, regime: RegimeRewriter) -> dict[str, mono.Sum]:
     """Every term as a sum of monomials of the vocabulary; an idle term is that of the operations that it waits for."""
     found: dict[str, mono.Sum] = {}
     names = {stand_in(path) for path in forms.terms}

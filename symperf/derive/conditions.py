@@ -13,14 +13,14 @@ from . import monomials as mono
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .regime import Choice, Regime
+    from .regime import Choice, RegimeRewriter
 
 LEADING = 0.05
 """Parts of a branch below this share of it are not written out."""
 
 
 @dataclass(frozen=True)
-class Branch:
+class ConditionSide:
     """One side of a condition.
 
     Attributes:
@@ -54,8 +54,8 @@ class Condition:
     """
 
     kind: str
-    active: Branch
-    others: tuple[Branch, ...]
+    active: ConditionSide
+    others: tuple[ConditionSide, ...]
     terms: tuple[str, ...]
     holds: bool = True
 
@@ -92,7 +92,7 @@ def readable(found: Iterable[Condition]) -> list[Condition]:
 
 
 def conditions(
-    choices: Iterable[tuple[str, Choice]], regime: Regime, resources: dict[Any, str], forms: dict[Any, Any]
+    choices: Iterable[tuple[str, Choice]], regime: RegimeRewriter, resources: dict[Any, str], forms: dict[Any, Any]
 ) -> list[Condition]:
     """The conditions of the choices made in terms, each once, the nearest to a change first.
 
@@ -125,7 +125,9 @@ def conditions(
     return sorted(made.values(), key=lambda each: each.margin)
 
 
-def _condition(choice: Choice, paths: tuple[str, ...], regime: Regime, resources: dict[Any, str]) -> Condition | None:
+def _condition(
+    choice: Choice, paths: tuple[str, ...], regime: RegimeRewriter, resources: dict[Any, str]
+) -> Condition | None:
     if choice.kind in ("present", "fits", "divides"):
         amount, *sizes = (_branch(side, regime.sum_of(side), regime, resources) for side in choice.node.args)
         return Condition(choice.kind, amount, tuple(sizes), paths, holds=choice.active != 0)
@@ -155,7 +157,7 @@ def _without(whole: mono.Sum, common: mono.Sum) -> mono.Sum:
     return {each: pair for each, pair in whole.items() if each not in common}
 
 
-def _same(other: Any, own: mono.Sum, regime: Regime) -> bool:
+def _same(other: Any, own: mono.Sum, regime: RegimeRewriter) -> bool:
     """Whether a branch is the active one in another shape, as that of a tile turned round is."""
     found = regime.sum_of(other)
     return found.keys() == own.keys() and all(
@@ -168,7 +170,7 @@ def _steady(other: Any, kind: str) -> bool:
     return not other.has(Max if kind == "max" else Min)
 
 
-def _branch(expr: Any, shown: mono.Sum, regime: Regime, resources: dict[Any, str]) -> Branch:
+def _branch(expr: Any, shown: mono.Sum, regime: RegimeRewriter, resources: dict[Any, str]) -> ConditionSide:
     parts = sorted(
         ((value_of(monomial, pair[0], regime), monomial, pair) for monomial, pair in shown.items()),
         key=lambda part: -abs(part[0]),
@@ -177,10 +179,10 @@ def _branch(expr: Any, shown: mono.Sum, regime: Regime, resources: dict[Any, str
     kept = [part for k, part in enumerate(parts) if k == 0 or abs(part[0]) >= LEADING * abs(total)]
     leading = tuple((smooth, float(exact / smooth), mono.product(monomial)) for _, monomial, (exact, smooth) in kept)
     resource = resource_of(kept[0][1], resources) if kept else None
-    return Branch(expr, leading, len(kept) < len(parts), regime.values(expr), resource)
+    return ConditionSide(expr, leading, len(kept) < len(parts), regime.values(expr), resource)
 
 
-def value_of(monomial: mono.Monomial, coefficient: mono.Number, regime: Regime) -> float:
+def value_of(monomial: mono.Monomial, coefficient: mono.Number, regime: RegimeRewriter) -> float:
     """The value of a monomial with its coefficient."""
     found = float(coefficient)
     for each, of in monomial:

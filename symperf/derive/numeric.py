@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.language.atoms import Atom, Max, Min
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class Values:
@@ -31,23 +31,47 @@ class Values:
         Raises:
             KeyError: a symbol without a value.
         """
-        known = self._known
-        stack = [expr]
-        while stack:
-            node = stack[-1]
-            if node in known:
-                stack.pop()
-                continue
-            opened = definition(node)
-            needs = [arg for arg in (node.args if opened is None else (opened,)) if arg not in known]
-            if needs:
-                stack.extend(needs)
-                continue
-            stack.pop()
+
+        def value(node: Any, parts: list[float]) -> float:
             if node.is_Symbol:
                 raise KeyError(str(node))
-            known[node] = known[opened] if opened is not None else _apply(node, [known[arg] for arg in node.args])
-        return known[expr]
+            return parts[0] if definition(node) is not None else _apply(node, parts)
+
+        found: float = fold(expr, self._known, parts_of, value)
+        return found
+
+
+def fold(
+    expr: Any, known: dict[Any, Any], parts_of: Callable[[Any], Iterable[Any]], make: Callable[[Any, list[Any]], Any]
+) -> Any:
+    """What an expression becomes, its parts first, each once; without recursion, since expressions are deep.
+
+    Args:
+        expr: the expression.
+        known: what parts have become; more are added.
+        parts_of: what has to be known before a node.
+        make: what a node becomes, from its parts.
+    """
+    stack = [expr]
+    while stack:
+        node = stack[-1]
+        if node in known:
+            stack.pop()
+            continue
+        parts = tuple(parts_of(node))
+        needs = [part for part in parts if part not in known]
+        if needs:
+            stack.extend(needs)
+            continue
+        stack.pop()
+        known[node] = make(node, [known[part] for part in parts])
+    return known[expr]
+
+
+def parts_of(node: Any) -> Iterable[Any]:
+    """The arguments of a node, or the definition of an atom that has one."""
+    opened = definition(node)
+    return node.args if opened is None else (opened,)
 
 
 def definition(node: Any) -> Any:

@@ -12,7 +12,7 @@ from .whole import definitions
 from .writing import unicode_notation, unit_of
 
 if TYPE_CHECKING:
-    from .conditions import Branch, Condition
+    from .conditions import Condition, ConditionSide
     from .derivation import Derivation, Line
 
 
@@ -71,7 +71,7 @@ def _condition(condition: Condition) -> dict[str, Any]:
     }
 
 
-def _branch(branch: Branch) -> dict[str, Any]:
+def _branch(branch: ConditionSide) -> dict[str, Any]:
     parts = [exact_number(coefficient) * rounding * monomial for coefficient, rounding, monomial in branch.leading]
     leading = " + ".join(map(str, parts)) or "0"
     return {

@@ -11,7 +11,7 @@ from ..common.errors import InputError
 from .attribution import counts
 from .forms import memory_forms, prefixes, selected, stand_in, time_forms, values_of
 from .question import checked_term, expression
-from .regime import Regime
+from .regime import RegimeRewriter
 from .rows import latex_rows
 from .whole import parts_of
 
@@ -38,7 +38,7 @@ def part(tree: CostTree, path: str) -> CostTree:
     paths = [each for each in checked_term(tree.name, forms, name) if each in tree.terms]
     if not paths:
         raise InputError(f"term: {path} is not part of {tree.part}")
-    found = counts(forms, Regime(values_of(run)))
+    found = counts(forms, RegimeRewriter(values_of(run)))
     formula = sympy.Add(*(expression(found[each]) * stand_in(each) for each in paths if each in found))
     return dataclasses.replace(
         tree, formula=formula, terms={each: tree.terms[each] for each in paths}, part=name.removeprefix(f"{tree.name}/")

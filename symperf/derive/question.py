@@ -28,7 +28,7 @@ from .forms import (
     time_in,
     values_of,
 )
-from .regime import Regime
+from .regime import RegimeRewriter
 from .relations import relations
 from .writing import quantity_unit
 
@@ -147,7 +147,7 @@ def _checked_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*run.free_names, *free}))
 
 
-def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> Regime:
+def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> RegimeRewriter:
     values = values_of(run)
     words = (["all"] if free else ["formats"]) if fold is None else list(fold)
     numbers: set[Any] = set()
@@ -160,7 +160,7 @@ def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> 
         numbers |= {entry.symbol for name, entry in SYMBOLS.items() if name in run.bound and _folds(word, entry)}
     varying = {SYMBOLS[name].symbol for name in free}
     numbers -= varying
-    return Regime(values, varying, numbers, relations(values, varying | numbers))
+    return RegimeRewriter(values, varying, numbers, relations(values, varying | numbers))
 
 
 def _folds(word: str, entry: Any) -> bool:
@@ -180,7 +180,7 @@ def _tree(
     term: str | None,
     free: tuple[str, ...],
     below: float,
-    regime: Regime,
+    regime: RegimeRewriter,
 ) -> Derivation:
     paths = list(forms.terms) if term is None else checked_term(of, forms, term)
     times = {path: count for path, count in counts(forms, regime).items() if path in paths}
@@ -209,7 +209,9 @@ def _tree(
     )
 
 
-def _metric(run: BaseRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: Regime) -> Derivation:
+def _metric(
+    run: BaseRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: RegimeRewriter
+) -> Derivation:
     symbol = time_in(form)
     if symbol == DECODE and regime.values(generate) <= 1:
         raise InputError(f"derive: {of} needs a decode step, found generate = 1, expected 2 or more")
@@ -237,7 +239,7 @@ def _metric(run: BaseRun, of: str, form: Any, free: tuple[str, ...], below: floa
     )
 
 
-def _lines(parts: dict[str, mono.Sum], regime: Regime) -> tuple[Line, ...]:
+def _lines(parts: dict[str, mono.Sum], regime: RegimeRewriter) -> tuple[Line, ...]:
     """One line for each monomial of all parts, the largest first."""
     total = mono.add(*parts.values())
     sources: dict[mono.Monomial, dict[str, float]] = {}
@@ -267,7 +269,7 @@ def _stand_ins(forms: Forms) -> dict[Any, Any]:
     return {stand_in(path): form for path, form in forms.terms.items()}
 
 
-def _relations(regime: Regime) -> dict[Any, Any]:
+def _relations(regime: RegimeRewriter) -> dict[Any, Any]:
     return {symbol: expression(found) for symbol, found in regime.relations.items()}
 
 

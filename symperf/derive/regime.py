@@ -10,10 +10,10 @@ import sympy
 
 from ..formulas.language.atoms import Max, Min, above_one, bubble, ceil_div, complement, less_one, ring_share
 from . import monomials as mono
-from .numeric import definition
+from .numeric import definition, fold, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from .numeric import Values
 
@@ -38,7 +38,7 @@ class Choice:
     others: tuple[Any, ...]
 
 
-class Regime:
+class RegimeRewriter:
     """Rewrites closed forms as they are at one point.
 
     Args:
@@ -76,26 +76,16 @@ class Regime:
 
     def active(self, expr: Any) -> Any:
         """The expression with every maximum and minimum replaced by its winner, all else as it is."""
-        known = self._active
-        stack = [expr]
-        while stack:
-            node = stack[-1]
-            if node in known:
-                stack.pop()
-                continue
-            opened = definition(node)
-            args = node.args if opened is None else (opened,)
-            if isinstance(node, EXTREMA):
-                args = (self.winner(node),)
-            needs = [arg for arg in args if arg not in known]
-            if needs:
-                stack.extend(needs)
-                continue
-            stack.pop()
-            new = [known[arg] for arg in args]
-            same = isinstance(node, EXTREMA) or opened is not None
-            known[node] = new[0] if same else (node.func(*new) if args else node)
-        return known[expr]
+
+        def parts(node: Any) -> Iterable[Any]:
+            return (self.winner(node),) if isinstance(node, EXTREMA) else parts_of(node)
+
+        def active(node: Any, made: list[Any]) -> Any:
+            if isinstance(node, EXTREMA) or definition(node) is not None:
+                return made[0]
+            return node.func(*made) if made else node
+
+        return fold(expr, self._active, parts, active)
 
     def choices(self, expr: Any) -> list[Choice]:
         """The conditions under which the rewritten expression equals the expression itself, each once."""

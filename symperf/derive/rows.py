@@ -11,7 +11,7 @@ from .writing import latex_notation, quantity_glyph, spaced, unicode_notation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..book.layout import Line
+    from ..book.layout import DefinitionLine
     from ..book.notation import Notation
 
 PART = "X"
@@ -50,7 +50,7 @@ def unicode_rows(
 
 def _laid_out(
     definitions: list[tuple[str, Any]], notation: Notation, spacing: Spacing, of: str, term: str | None, *, latex: bool
-) -> list[Line]:
+) -> list[DefinitionLine]:
     layout = _Layout(notation, spacing, PART)
     glyphs = {"": quantity_glyph(of, term, latex=latex), "time": "T", "prefill": "T_{prefill}", "decode": "T_{decode}"}
     for name, _ in definitions:
@@ -66,7 +66,7 @@ def _laid_out(
     return found
 
 
-def _packed(line: Line, limit: float, gap: float, indent: float, first: float) -> list[list[tuple[int, str]]]:
+def _packed(line: DefinitionLine, limit: float, gap: float, indent: float, first: float) -> list[list[tuple[int, str]]]:
     """The parts of a line on as few rows as hold them."""
     rows: list[list[tuple[int, str]]] = [[]]
     room = limit - first
@@ -79,7 +79,7 @@ def _packed(line: Line, limit: float, gap: float, indent: float, first: float) -
     return rows
 
 
-def _latex(line: Line, limit: float) -> list[str]:
+def _latex(line: DefinitionLine, limit: float) -> list[str]:
     head = rf"& {line.left.text}"
     equals = [head, r"& \quad {} = "] if line.below else [f"{head} = "]
     if line.kind == "plain":
@@ -96,7 +96,7 @@ def _latex(line: Line, limit: float) -> list[str]:
     return [*equals[:-1], equals[-1] + texts[0], *(rf"& \qquad \qquad {text}" for text in texts[1:])]
 
 
-def _unicode(line: Line, limit: float) -> list[str]:
+def _unicode(line: DefinitionLine, limit: float) -> list[str]:
     head = line.left.text
     equals = [head, "    = "] if line.below else [f"{head} = "]
     if line.kind == "plain":

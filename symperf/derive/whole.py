@@ -11,7 +11,7 @@ from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import COUNT, SYMBOLS, strip_units
 from ..operations.schedule import Idle, Node, Op, Sequence, time_of
 from .forms import stand_in, time_forms, time_in, values_of
-from .regime import Regime
+from .regime import RegimeRewriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +41,9 @@ def full_form(derivation: Derivation) -> Any:
 def active_form(derivation: Derivation) -> Any:
     """The same with every maximum and minimum replaced by its active branch."""
     if derivation.time is not None:
-        form = Regime(values_of(derivation.run)).active(derivation.formula)
+        form = RegimeRewriter(values_of(derivation.run)).active(derivation.formula)
         return form.xreplace({time_in(form): derivation.time.active})
-    regime = Regime(values_of(derivation.run))
+    regime = RegimeRewriter(values_of(derivation.run))
     forms = derivation.forms
     if forms is None:
         return regime.active(derivation.formula)

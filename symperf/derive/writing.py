@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..book.notation import Notation
-    from .conditions import Branch
+    from .conditions import ConditionSide
     from .derivation import Line
     from .monomials import Number
 
@@ -160,7 +160,7 @@ def line_box(line: Line, notation: Notation) -> Box:
     return monomial_box(line.coefficient, line.rounding, line.monomial, notation)
 
 
-def branch_boxes(branch: Branch, notation: Notation, *, signed: bool = True) -> list[Box]:
+def branch_boxes(branch: ConditionSide, notation: Notation, *, signed: bool = True) -> list[Box]:
     """The leading monomials of a branch, with their signs or without, and an ellipsis where there are more."""
     boxes = [
         monomial_box(coefficient if signed or coefficient > 0 else -coefficient, rounding, monomial, notation)
@@ -170,7 +170,7 @@ def branch_boxes(branch: Branch, notation: Notation, *, signed: bool = True) -> 
     return [*boxes, more] if branch.more else boxes
 
 
-def branch_text(branch: Branch, notation: Notation) -> str:
+def branch_text(branch: ConditionSide, notation: Notation) -> str:
     """The same as one sum."""
     signs: list[int] = [1 if coefficient > 0 else -1 for coefficient, _, _ in branch.leading]
     boxes = branch_boxes(branch, notation, signed=False)

@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from .lines import nested
-from .sheet import Asked, Option, Sheet, fractions
+from .sheet import ExportRequest, Option, Sheet, fractions
 
 PAGE: Final = (
     "https://github.com/deepspeedai/DeepSpeed/blob/00376da49967bc6a15d70a550200ac67277b1fb4/docs/_pages/config-json.md"
@@ -33,7 +33,7 @@ OPTIONS: Final[dict[str, Option]] = {
 OPTIMIZERS: Final = {"adam": "Adam", "muon": "Muon"}
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("deepspeed", OPTIONS)
     for part in (_batch, _sharding, _degrees, _pipeline, _model, _numbers):
@@ -46,7 +46,7 @@ def text(made: Sheet) -> str:
     return json.dumps(nested(made.settings), indent=2) + "\n"
 
 
-def _batch(made: Sheet, asked: Asked) -> None:
+def _batch(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     made.put("train_micro_batch_size_per_gpu", asked.micro_batch, "micro_batch")
     if asked.batch is not None:
@@ -55,7 +55,7 @@ def _batch(made: Sheet, asked: Asked) -> None:
     made.note("dp", f"{plan.dp} follows from the number of processes, {plan.devices}")
 
 
-def _sharding(made: Sheet, asked: Asked) -> None:
+def _sharding(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     made.put("zero_optimization.stage", plan.zero, "zero")
     if plan.zero and plan.overlap_dp:
@@ -78,7 +78,7 @@ def _sharding(made: Sheet, asked: Asked) -> None:
             made.note("offload", f"{what} on the host needs {needs}")
 
 
-def _degrees(made: Sheet, asked: Asked) -> None:
+def _degrees(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.tp > 1:
         made.put("tensor_parallel.autotp_size", plan.tp, "tp")
@@ -102,7 +102,7 @@ def _degrees(made: Sheet, asked: Asked) -> None:
         made.cover("cp_kind")
 
 
-def _pipeline(made: Sheet, asked: Asked) -> None:
+def _pipeline(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.pp == 1:
         made.cover("schedule")
@@ -118,7 +118,7 @@ def _pipeline(made: Sheet, asked: Asked) -> None:
         made.note("zero", f"DeepSpeed refuses stage {plan.zero} with a pipeline")
 
 
-def _model(made: Sheet, asked: Asked) -> None:
+def _model(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.recompute != "none":
         some = "" if plan.recompute_layers is None else f", {plan.recompute_layers} layers of a stage"
@@ -129,7 +129,7 @@ def _model(made: Sheet, asked: Asked) -> None:
         made.note("dropout", f"{'runs' if asked.dropout else 'none'} in the plan; the model's code decides")
 
 
-def _numbers(made: Sheet, asked: Asked) -> None:
+def _numbers(made: Sheet, asked: ExportRequest) -> None:
     plan, precision = asked.plan, asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set bf16 or fp16")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, shown
 from ..plans.plan import Plan
-from .sheet import Asked
+from .sheet import ExportRequest
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -98,6 +98,6 @@ def emit(
         raise InputError(f"emit: batch {batch} is not divisible by dp x micro_batch = {share}")
     module = importlib.import_module(f".{FRAMEWORKS[framework]}", __package__)
     options: dict[str, Option] = module.OPTIONS
-    sheet: Sheet = module.sheet(Asked(plan, model, system, batch, sequence)).finish(plan)
+    sheet: Sheet = module.sheet(ExportRequest(plan, model, system, batch, sequence)).finish(plan)
     sources = {name: options[name].source for name in sheet.settings}
     return Emission(framework, module.text(sheet), dict(sheet.settings), tuple(sheet.notes), sources)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from .lines import flags as text
-from .sheet import Asked, Option, Sheet, fractions
+from .sheet import ExportRequest, Option, Sheet, fractions
 
 __all__ = ["OPTIONS", "sheet", "text"]
 
@@ -62,7 +62,7 @@ CONTEXT: Final = {"ring": "p2p", "all-to-all": "a2a", "all-gather": "allgather"}
 SCHEDULES: Final = ("1f1b", "interleaved")
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("megatron", OPTIONS)
     for part in (_degrees, _stages, _experts, _batch, _recomputation, _sharding, _overlap, _numbers, _optimizer):
@@ -70,7 +70,7 @@ def sheet(asked: Asked) -> Sheet:
     return made
 
 
-def _degrees(made: Sheet, asked: Asked) -> None:
+def _degrees(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     made.put("--tensor-model-parallel-size", plan.tp, "tp")
     made.put("--pipeline-model-parallel-size", plan.pp, "pp")
@@ -84,7 +84,7 @@ def _degrees(made: Sheet, asked: Asked) -> None:
     made.note("dp", f"{plan.dp} follows from a world size of {plan.devices} (torchrun's nodes x processes)")
 
 
-def _rank_order(made: Sheet, asked: Asked) -> None:
+def _rank_order(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.rank_order == "tp-cp-dp-pp":
         return
@@ -96,7 +96,7 @@ def _rank_order(made: Sheet, asked: Asked) -> None:
         )
 
 
-def _stages(made: Sheet, asked: Asked) -> None:
+def _stages(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.effective_schedule in SCHEDULES:
         made.cover("schedule")
@@ -113,7 +113,7 @@ def _stages(made: Sheet, asked: Asked) -> None:
         _uneven(made, asked)
 
 
-def _uneven(made: Sheet, asked: Asked) -> None:
+def _uneven(made: Sheet, asked: ExportRequest) -> None:
     """The layout of stages that differ by a layer: E, t and L are the embedding, a layer and the loss."""
     layers = asked.stage_layers
     if layers is not None:
@@ -124,7 +124,7 @@ def _uneven(made: Sheet, asked: Asked) -> None:
     made.cover("uneven_stages")
 
 
-def _experts(made: Sheet, asked: Asked) -> None:
+def _experts(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.ep > 1:
         made.put("--expert-model-parallel-size", plan.ep, "ep")
@@ -138,7 +138,7 @@ def _experts(made: Sheet, asked: Asked) -> None:
         )
 
 
-def _batch(made: Sheet, asked: Asked) -> None:
+def _batch(made: Sheet, asked: ExportRequest) -> None:
     made.put("--micro-batch-size", asked.micro_batch, "micro_batch")
     if asked.batch is not None:
         made.put("--global-batch-size", asked.batch)
@@ -146,7 +146,7 @@ def _batch(made: Sheet, asked: Asked) -> None:
         made.put("--seq-length", asked.sequence)
 
 
-def _recomputation(made: Sheet, asked: Asked) -> None:
+def _recomputation(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.recompute == "none":
         return
@@ -162,7 +162,7 @@ def _recomputation(made: Sheet, asked: Asked) -> None:
     made.put("--recompute-num-layers", 1 if some is None else some // plan.vpp, "recompute", "recompute_layers")
 
 
-def _sharding(made: Sheet, asked: Asked) -> None:
+def _sharding(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.zero:
         made.put("--use-distributed-optimizer", True, "zero")
@@ -175,7 +175,7 @@ def _sharding(made: Sheet, asked: Asked) -> None:
         made.put("--num-distributed-optimizer-instances", copies, "zero_shards")
 
 
-def _overlap(made: Sheet, asked: Asked) -> None:
+def _overlap(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     gathers = plan.overlap_parameters if plan.zero in (1, 2) else plan.overlap_gather if plan.zero == 3 else 0.0
     if plan.overlap_dp or gathers:  # Megatron-LM refuses the second without the first
@@ -195,7 +195,7 @@ def _overlap(made: Sheet, asked: Asked) -> None:
     made.cover("overlap_tp", "overlap_gather")
 
 
-def _numbers(made: Sheet, asked: Asked) -> None:
+def _numbers(made: Sheet, asked: ExportRequest) -> None:
     precision = asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set --bf16 or --fp16")
@@ -220,7 +220,7 @@ def _numbers(made: Sheet, asked: Asked) -> None:
         made.put("--hidden-dropout", 0.0, "dropout")
 
 
-def _optimizer(made: Sheet, asked: Asked) -> None:
+def _optimizer(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     names = {"adam": "adam", "sgd-momentum": "sgd", "muon": "dist_muon" if plan.zero else "muon"}
     if plan.optimizer in names:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from . import megatron
 from .lines import overrides as text
-from .sheet import Asked, Option, Sheet
+from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["OPTIONS", "sheet", "text"]
 
@@ -91,7 +91,7 @@ ELSEWHERE: Final = {
 PRODUCTS: Final = ("--bf16", "--fp16", "--fp8-format", "--fp4-format")
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings: those of Megatron-LM, translated."""
     source = megatron.sheet(asked)
     made = Sheet("megatron-bridge", OPTIONS, covered=set(source.covered))
@@ -108,7 +108,7 @@ def sheet(asked: Asked) -> Sheet:
     return made
 
 
-def _rest(made: Sheet, source: Sheet, asked: Asked) -> None:
+def _rest(made: Sheet, source: Sheet, asked: ExportRequest) -> None:
     if "--use-tp-pp-dp-mapping" in source.settings and asked.plan.zero > 1:
         made.note(
             "rank_order", "Megatron Bridge refuses use_tp_pp_dp_mapping with Megatron-FSDP, which zero = 2 and 3 run"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from ..plans.plan import FIELDS
 
 if TYPE_CHECKING:
-    from .sheet import Asked, Sheet
+    from .sheet import ExportRequest, Sheet
 
 TRAINING = tuple(name for name, field in FIELDS.items() if field.inference in ("ignored", "refused"))
 
 
-def training_only(made: Sheet, asked: Asked) -> None:
+def training_only(made: Sheet, asked: ExportRequest) -> None:
     """Note what a server has no use for."""
     for name in TRAINING:
         value = getattr(asked.plan, name)
@@ -20,7 +20,7 @@ def training_only(made: Sheet, asked: Asked) -> None:
             made.note(name, f"{value} is a choice of training")
 
 
-def replica_by_replica(made: Sheet, asked: Asked, server: str) -> None:
+def replica_by_replica(made: Sheet, asked: ExportRequest, server: str) -> None:
     """Note an order of ranks that puts replicas before stages: servers number the devices of a replica together."""
     plan = asked.plan
     if plan.rank_order != "tp-cp-pp-dp" and plan.pp > 1 and plan.dp > 1:
@@ -28,7 +28,7 @@ def replica_by_replica(made: Sheet, asked: Asked, server: str) -> None:
     made.cover("rank_order")
 
 
-def whole_context(made: Sheet, asked: Asked) -> None:
+def whole_context(made: Sheet, asked: ExportRequest) -> None:
     """Note parts of a sequence, which are modelled in training only."""
     plan = asked.plan
     if plan.cp > 1:

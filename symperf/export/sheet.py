@@ -34,7 +34,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExportRequest:
     """What is emitted.
 
     Attributes:

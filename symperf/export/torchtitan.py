@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from .lines import comments, nested
-from .sheet import Asked, Option, Sheet, fractions
+from .sheet import ExportRequest, Option, Sheet, fractions
 
 CONFIG: Final = "https://github.com/pytorch/torchtitan/blob/6404b932421f5ce382e7dac5ad381b2c17b1373c/torchtitan/config/job_config.py"
 """The configuration of torchtitan at the commit that the names were read in."""
@@ -39,7 +39,7 @@ SCHEDULES: Final = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleave
 ROTATE: Final = {"ring": "alltoall", "all-gather": "allgather"}
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made = Sheet("torchtitan", OPTIONS)
     for part in (_replicas, _degrees, _stages, _batch, _layers, _numbers):
@@ -55,7 +55,7 @@ def text(made: Sheet) -> str:
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _replicas(made: Sheet, asked: Asked) -> None:
+def _replicas(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     shards = 1 if plan.zero == 0 else plan.dp
     if plan.zero and plan.zero_shards is not None:
@@ -80,7 +80,7 @@ def _replicas(made: Sheet, asked: Asked) -> None:
     made.cover("overlap_gather")
 
 
-def _degrees(made: Sheet, asked: Asked) -> None:
+def _degrees(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     made.put("parallelism.tensor_parallel_degree", plan.tp, "tp")
     if plan.tp > 1:
@@ -103,7 +103,7 @@ def _degrees(made: Sheet, asked: Asked) -> None:
         made.cover("expert_tp")
 
 
-def _stages(made: Sheet, asked: Asked) -> None:
+def _stages(made: Sheet, asked: ExportRequest) -> None:
     plan, layers = asked.plan, asked.layers
     made.put("parallelism.pipeline_parallel_degree", plan.pp, "pp")
     if plan.effective_schedule not in SCHEDULES:
@@ -125,7 +125,7 @@ def _stages(made: Sheet, asked: Asked) -> None:
         made.note("vpp", "parallelism.pipeline_parallel_layers_per_stage needs the number of layers; give a model")
 
 
-def _fewer(made: Sheet, asked: Asked) -> tuple[int, int]:
+def _fewer(made: Sheet, asked: ExportRequest) -> tuple[int, int]:
     """Layers that the first and the last stage have less than the others."""
     plan, first, last = asked.plan, asked.plan.first_stage_layers, asked.plan.last_stage_layers
     if first is None or last is None:
@@ -140,7 +140,7 @@ def _fewer(made: Sheet, asked: Asked) -> tuple[int, int]:
     return 0, 0
 
 
-def _batch(made: Sheet, asked: Asked) -> None:
+def _batch(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.pp > 1:
         made.put("parallelism.pipeline_parallel_microbatch_size", asked.micro_batch, "micro_batch")
@@ -156,7 +156,7 @@ def _batch(made: Sheet, asked: Asked) -> None:
         made.put("training.seq_len", asked.sequence)
 
 
-def _layers(made: Sheet, asked: Asked) -> None:
+def _layers(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     made.put("activation_checkpoint.mode", plan.recompute, "recompute")
     if plan.recompute == "selective":
@@ -173,7 +173,7 @@ def _layers(made: Sheet, asked: Asked) -> None:
             made.note("offload", f"{what} alone on the host: enable_cpu_offload moves weights, gradients and optimizer")
 
 
-def _numbers(made: Sheet, asked: Asked) -> None:
+def _numbers(made: Sheet, asked: ExportRequest) -> None:
     plan, precision = asked.plan, asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; torchtitan's default is bfloat16")

@@ -6,7 +6,7 @@ from typing import Final
 
 from .lines import flags as text
 from .serving import replica_by_replica, training_only, whole_context
-from .sheet import Asked, Option, Sheet
+from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["OPTIONS", "sheet", "text"]
 
@@ -22,7 +22,7 @@ OPTIONS: Final[dict[str, Option]] = {
 }
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made, plan = Sheet("trtllm", OPTIONS), asked.plan
     made.put("--tp_size", plan.tp, "tp")
@@ -46,7 +46,7 @@ def sheet(asked: Asked) -> Sheet:
     return made
 
 
-def _experts(made: Sheet, asked: Asked) -> None:
+def _experts(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.ep > 1 and plan.tp % plan.ep == 0:
         made.put("--ep_size", plan.ep, "ep")

@@ -6,7 +6,7 @@ from typing import Final
 
 from .lines import flags as text
 from .serving import replica_by_replica, training_only, whole_context
-from .sheet import Asked, Option, Sheet
+from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["OPTIONS", "sheet", "text"]
 
@@ -28,7 +28,7 @@ OPTIONS: Final[dict[str, Option]] = {
 TYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
 
 
-def sheet(asked: Asked) -> Sheet:
+def sheet(asked: ExportRequest) -> Sheet:
     """The settings."""
     made, plan = Sheet("vllm", OPTIONS), asked.plan
     made.put("--tensor-parallel-size", plan.tp, "tp")
@@ -50,7 +50,7 @@ def sheet(asked: Asked) -> Sheet:
     return made
 
 
-def _experts(made: Sheet, asked: Asked) -> None:
+def _experts(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.ep > 1:
         made.put("--enable-expert-parallel", True, "ep")
@@ -63,7 +63,7 @@ def _experts(made: Sheet, asked: Asked) -> None:
         made.cover("expert_tp")
 
 
-def _numbers(made: Sheet, asked: Asked) -> None:
+def _numbers(made: Sheet, asked: ExportRequest) -> None:
     precision = asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; vLLM takes the checkpoint's")

@@ -153,8 +153,9 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
     architecture = structure.architecture
     kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
     alive = activations(structure)
+    layers = device.dealt_parameters(architecture, lambda count: count / pp)
     return {
-        "weights/layers": model_state.weights_memory(sum(device.stage_parameters(architecture)), weight_bytes),
+        "weights/layers": model_state.weights_memory(sum(layers), weight_bytes),
         "weights/ends": model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,

@@ -73,7 +73,7 @@ def read(table: object, label: str) -> GroupReads:
     Raises:
         InputError: one line with the file, the key, what was found and what was expected.
     """
-    from ..systems.system import text_of
+    from ..systems.quantities import text_of
 
     if not isinstance(table, dict):
         raise InputError(f"{label}: group_reads: found {shown(table)}, expected a table of {', '.join(KEYS)}")

@@ -15,7 +15,7 @@ from ..formulas.language.symbols import batch, dp, generate, micro_batch, num_la
 from ..formulas.parallel import pipeline as pipe
 from ..models import counts
 from ..operations.kernels import pipeline_group
-from ..operations.schedule import Ends, Node, Repeat, Sequence, Steps
+from ..operations.schedule import Ends, Node, Repeat, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
 from .layer import Layer
@@ -60,7 +60,7 @@ def _prefilled(layer: Layer) -> Sequence:
     return layer.layer(*(layer.mixer.prefill(prompt) if layer.mixer else ()))
 
 
-def decode(structure: InferenceStructure, steps: Any = None) -> Steps:
+def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     """The decode steps of a generation; in each, every micro-batch passes every stage once.
 
     A step takes max(m, p) times a stage's time: with fewer micro-batches than stages, a token waits for its
@@ -72,14 +72,14 @@ def decode(structure: InferenceStructure, steps: Any = None) -> Steps:
     """
     count = less_one(generate) if steps is None else steps
     if not structure.generates:
-        return Steps(in_sequence(), count)
+        return StepSeries(in_sequence(), count)
     ends = ModelEnds(structure, "decode", micro_batch)
     stage = _stage(ends, [(_decoded(layer, count), n) for layer, n in layers_of(structure, "decode")])
     each = in_sequence(
         Repeat(stage, Max(MICRO_BATCHES, pp)),
         Ends(ends.embedding(), ends.head(), MICRO_BATCHES, pp),
     )
-    return Steps(each, count)
+    return StepSeries(each, count)
 
 
 def _decoded(layer: Layer, steps: Any) -> Sequence:

@@ -92,10 +92,11 @@ def _known(path: Path) -> Stack:
 
 
 def _read(path: Path) -> Stack:
-    from ..systems.system import parse_file, quantity_of, text_of
+    from ..common.files import read_toml
+    from ..systems.quantities import quantity_of, text_of
 
     label = path.name if path.parent == CATALOGUE else str(path)
-    table = parse_file(path, label)
+    table = read_toml(path, label)
     known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
     for key in table:
         if key not in known:
@@ -115,7 +116,7 @@ def _read(path: Path) -> Stack:
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
     """Formats of transfers of experts by precision: tables [experts.fp8.dispatch_element_bytes] and the like."""
-    from ..systems.system import quantity_of
+    from ..systems.quantities import quantity_of
 
     found = {}
     for precision, formats in _tables(table, FORMATS, f"{label}: experts").items():
@@ -137,7 +138,7 @@ def _tables(table: object, known: Collection[str], where: str) -> dict[str, Any]
 
 def _collectives(table: object, label: str) -> tuple[bool, bool]:
     """Whether collectives are calls of the vendor's library, and all-reduces the software's own; not unless it says."""
-    from ..systems.system import text_of
+    from ..systems.quantities import text_of
 
     known = ("called", "own_all_reduce", "source")
     if not isinstance(table, dict):

@@ -78,7 +78,7 @@ def _call(bench: Bench, size: Size, way: str) -> Callable[[int], Any]:
     tokens = size.batch * size.sequence
     saved = 2.0 * tokens * size.layers * (12 * size.hidden + 4 * size.ffn) + 8.0 * tokens * size.vocabulary
     bench.check_fits(18.0 * size.parameters + saved)
-    stack = Stack(bench, size)
+    stack = BlockStack(bench, size)
     if way == "training step":
         return stack.training_step()
     shape = (size.batch, size.sequence, size.hidden)
@@ -91,7 +91,7 @@ def _call(bench: Bench, size: Size, way: str) -> Callable[[int], Any]:
     return lambda _: grad(stack.forward(given), wanted, gradient)
 
 
-class Stack:
+class BlockStack:
     """Weights of the blocks, and their forward pass."""
 
     def __init__(self, bench: Bench, size: Size) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.kernels import attention as att
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul
 from ..formulas.language import symbols as sym
@@ -16,7 +15,6 @@ from ..formulas.language.symbols import (
     batch,
     head_dim,
     hidden_size,
-    intermediate_size,
     num_attention_heads,
     num_key_value_heads,
     num_layers,
@@ -28,6 +26,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from .architecture import UNIFORM
 
 if TYPE_CHECKING:
     from .architecture import Architecture, LayerKind
@@ -41,37 +40,16 @@ def _norm(architecture: Architecture, width: Any) -> Any:
     return layers.norm(architecture, width)
 
 
-def _query_key_norm(architecture: Architecture, shards: Any) -> Any:
-    if architecture.query_key_norm == "per_head":
-        return 2 * par.norm_parameters(head_dim)
-    if architecture.query_key_norm == "full_width":
-        width = head_dim * (num_attention_heads / shards + ceil_div(num_key_value_heads, shards))
-        return par.norm_parameters(width)
-    return ZERO
-
-
-def layer_parameters(architecture: Architecture, shards: Any = 1) -> Any:
-    """Parameters of a layer of a uniform dense model; with `shards`, those that one of a tensor-parallel group holds.
-
-    Norms and the biases of row-split layers are whole on every device.
-    """
-    heads, kv_heads = num_attention_heads / shards, ceil_div(num_key_value_heads, shards)
-    inner = intermediate_size / shards
-    mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    total = par.attention_parameters(hidden_size, heads, kv_heads, head_dim) + mlp(hidden_size, inner)
-    total += architecture.block_norms * _norm(architecture, hidden_size) + _query_key_norm(architecture, shards)
-    if architecture.qkv_bias:
-        total += att.query_key_value_width(heads, kv_heads, head_dim)
-    if architecture.attention_output_bias:
-        total += hidden_size
-    if architecture.mlp_bias:
-        total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
-    return total
-
-
 def count_of(kind: LayerKind) -> Any:
     """The symbol that counts the layers of a kind."""
     return SYMBOLS[kind.count].symbol
+
+
+def counted_kinds(architecture: Architecture) -> list[tuple[Any, LayerKind]]:
+    """The kinds of layers, each with the symbol that counts them; a uniform dense model has one kind."""
+    if architecture.uniform_dense:
+        return [(num_layers, UNIFORM)]
+    return [(count_of(kind), kind) for kind in architecture.kinds]
 
 
 def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
@@ -118,9 +96,7 @@ def total_parameters(architecture: Architecture) -> Any:
 
 
 def _all_layers(architecture: Architecture) -> Any:
-    if architecture.uniform_dense:
-        return num_layers * layer_parameters(architecture)
-    return sum(count_of(kind) * layers.layer_parameters(architecture, kind) for kind in architecture.kinds)
+    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in counted_kinds(architecture))
 
 
 def active_parameters(architecture: Architecture) -> Any:
@@ -152,11 +128,6 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     layer = layers.layer_parameters(architecture, architecture.kinds[-1])
     ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
     return sym.num_multi_token_layers * (layer + ends)
-
-
-def stage_layer_parameters(architecture: Architecture) -> Any:
-    """Parameters of a stage's layers on one device."""
-    return num_layers / pp * layer_parameters(architecture, tp)
 
 
 def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import decode, read_file
 from ..common.frozen import Frozen
 from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, folded
 from .configs import Architecture
@@ -176,21 +177,14 @@ def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; NaN and Infinity may stand where nothing reads them, as published files have them.
 
     Raises:
-        InputError: The file is no regular file, too large, no UTF-8, no JSON, no object, or repeats a key.
-        OSError: The file cannot be read.
-
+        InputError: The file cannot be read, is too large, no UTF-8, no JSON, no object, or repeats a key.
     """
     where = one_line(path)
     if not path.is_file():
         raise InputError(f"{where}: is a folder or a device, expected a JSON file")
-    with path.open("rb") as file:
-        raw = file.read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:
-        raise InputError(f"{where}: is larger than {LARGEST_FILE:,} bytes, expected a config.json")
+    text = decode(read_file(path, where, "a JSON file", LARGEST_FILE), where, "a JSON file")
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=without_repeats)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: byte {error.start} is no UTF-8, expected a JSON file in UTF-8") from None
+        data = json.loads(text, object_pairs_hook=without_repeats)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}: line {error.lineno}, column {error.colno}: invalid JSON: {error.msg}") from None
     except InputError as error:

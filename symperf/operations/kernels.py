@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from .groups import Group
 
 
+def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element: Any, traffic: Any) -> Any:
+    """Seconds of a product by what the system tells of its tiles: nothing, waves, or the L2 level too.
+
+    Args:
+        structure: says what the system tells.
+        shape: rows, columns, inner length and number of products.
+        element: bytes of an element of the factors.
+        traffic: bytes of device memory.
+    """
+    if not structure.quantised:
+        return matmul.smooth_matmul_time(*shape, traffic)
+    if not structure.l2:
+        return matmul.quantised_matmul_time(*shape, traffic)
+    return matmul.tiled_matmul_time(*shape, element, traffic)
+
+
 class Kernels:
     """Builds operations for one structure."""
 
@@ -46,12 +62,7 @@ class Kernels:
     ) -> Op:
         """`groups` products of rows x inner by inner x columns; `right` and `result` are bytes of their elements."""
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, activation_bytes, right, result)
-        if self.structure.quantised and self.structure.l2:
-            time = matmul.tiled_matmul_time(rows, columns, inner, groups, activation_bytes, traffic)
-        elif self.structure.quantised:
-            time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
-        else:
-            time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
+        time = product_time(self.structure, (rows, columns, inner, groups), activation_bytes, traffic)
         if self.structure.power_limited:
             time = matmul.power_limited_time(time, launch_latency, rows, columns, inner, groups)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)

@@ -42,7 +42,7 @@ class Op:
 
     Attributes:
         path: its name.
-        time: of one execution; of a `summed` operation, of one execution in each step of the `Steps` around it.
+        time: of one execution; of a `summed` operation, of one execution in each step of the `StepSeries` around it.
         demand: of one execution, the mean over the steps for a summed one.
         shape: rows, columns, inner length and groups of a matrix product.
         summed: its time differs from step to step, and `time` is the sum.
@@ -71,7 +71,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepSeries:
     """Its child, once in each of `count` steps; operations that are `summed` tell their sum over the steps."""
 
     child: Node
@@ -121,7 +121,7 @@ class Scheduled:
     rule: Callable[..., Any]
 
 
-Node = Op | Sequence | Repeat | Steps | Overlap | Ends | Idle | Scheduled
+Node = Op | Sequence | Repeat | StepSeries | Overlap | Ends | Idle | Scheduled
 
 
 def sequence(*children: Node | None) -> Sequence:
@@ -143,7 +143,7 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return sympy.Add(*(time_of(child, leaf) for child in children))
         case Repeat(child, count):
             return count * time_of(child, leaf)
-        case Steps(child, count):
+        case StepSeries(child, count):
             return count * time_of(child, lambda op: ZERO if _summed(op) else leaf(op)) + time_of(
                 child, lambda op: leaf(op) if _summed(op) else ZERO
             )
@@ -188,7 +188,7 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
         case Sequence(children):
             for child in children:
                 yield from _leaves(child)
-        case Repeat(child, _) | Steps(child, _):
+        case Repeat(child, _) | StepSeries(child, _):
             yield from _leaves(child)
         case Overlap(work, transfer, _):
             yield from _leaves(work)
@@ -204,30 +204,52 @@ def _leaves(node: Node) -> Iterator[Op | Idle]:
 def executions(node: Node) -> dict[str, Any]:
     """How often each operation runs in a step on one device that runs them all, by path."""
     found: dict[str, Any] = {}
-    _count(node, sympy.S.One, found)
+    for op, count in count_operations(node).items():
+        found[op.path] = found.get(op.path, ZERO) + count
     return found
 
 
-def _count(node: Node, times: Any, found: dict[str, Any]) -> None:
-    match node:
-        case Op():
-            found[node.path] = found.get(node.path, ZERO) + times
-        case Sequence(children):
-            for child in children:
-                _count(child, times, found)
-        case Repeat(child, count) | Steps(child, count):
-            _count(child, times * count, found)
-        case Overlap(work, transfer, _):
-            _count(work, times, found)
-            _count(transfer, times, found)
-        case Ends(first, last, micro_batches, _):
-            _count(first, times * micro_batches, found)
-            _count(last, times * micro_batches, found)
-        case Scheduled(passes, repeated, _):
-            for each, count in zip(passes, repeated, strict=True):
-                _count(each, times * count, found)
-        case Idle():
-            pass
+def count_operations(
+    node: Node,
+    times: Any = sympy.S.One,
+    repeats: Callable[[Any], Any] = lambda count: count,
+    share: Any = sympy.S.One,
+) -> dict[Op, Any]:
+    """How often each operation runs.
+
+    Args:
+        node: the tree.
+        times: how often the tree runs.
+        repeats: how often the child of a `Repeat` runs, from its count.
+        share: part of all devices that have an end of the model.
+    """
+    found: dict[Op, Any] = {}
+
+    def count(node: Node, times: Any) -> None:
+        match node:
+            case Op():
+                found[node] = found.get(node, ZERO) + times
+            case Sequence(children):
+                for child in children:
+                    count(child, times)
+            case Repeat(child, many):
+                count(child, times * repeats(many))
+            case StepSeries(child, many):
+                count(child, times * many)
+            case Overlap(work, transfer, _):
+                count(work, times)
+                count(transfer, times)
+            case Ends(first, last, micro_batches, _):
+                count(first, times * micro_batches * share)
+                count(last, times * micro_batches * share)
+            case Scheduled(passes, repeated, _):
+                for each, many in zip(passes, repeated, strict=True):
+                    count(each, times * many)
+            case Idle():
+                pass
+
+    count(node, times)
+    return found
 
 
 def part(node: Node, keep: Callable[[Op], bool]) -> Node:

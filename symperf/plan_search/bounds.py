@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..models.architecture import Architecture
     from ..plans.structure import Structure
-    from .space import Question
+    from .space import SearchQuestion
 
     Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ SLACK = 1 - 1e-9
 """Of a bound, so that rounding never makes it exceed the time."""
 
 
-def ideal_time(question: Question, structure: Structure, scalars: Mapping[str, float]) -> float:
+def ideal_time(question: SearchQuestion, structure: Structure, scalars: Mapping[str, float]) -> float:
     """Seconds of the layers' matrix products at their rate and efficiency, spread over all devices."""
     program = _work_program(structure.architecture)
     values = run(program, {**scalars, "batch": question.batch, "sequence": question.sequence}, floats())
@@ -48,7 +48,7 @@ def ideal_time(question: Question, structure: Structure, scalars: Mapping[str, f
     return float(SLACK * work / (question.devices * scalars["matrix_rate"] * efficiency))
 
 
-def lower_bounds(question: Question, columns: Mapping[str, Array], ideal: float) -> tuple[Array, Array]:
+def lower_bounds(question: SearchQuestion, columns: Mapping[str, Array], ideal: float) -> tuple[Array, Array]:
     """At each row of a table, the bound for schedules whose backward passes are whole, and that for the others."""
     micro_batches = question.batch / (columns["dp"] * columns["micro_batch"])
     idle = (columns["pp"] - 1) / columns["vpp"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from .evaluate import laid
 from .tally import Tally
-from .tasks import Task, Work
+from .tasks import SearchWork, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .evaluate import Remote
-    from .space import Question
+    from .space import SearchQuestion
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def on_cluster(address: str | None) -> Iterator[Remote | None]:
     with Cluster(address) as cluster:
 
         def remote(
-            question: Question, tally: Tally, tasks: Sequence[Task], limit: float
+            question: SearchQuestion, tally: Tally, tasks: Sequence[Task], limit: float
         ) -> Iterator[tuple[Tally, int]]:
             bare = dataclasses.replace(question)  # without what it has computed
             shared = _Shared(bare, tally.top, tally.front is not None)
@@ -47,13 +47,13 @@ def on_cluster(address: str | None) -> Iterator[Remote | None]:
 class _Shared:
     """What a worker needs to know of a search, and keeps from task to task."""
 
-    question: Question
+    question: SearchQuestion
     top: int
     front: bool
 
     @cached_property
-    def work(self) -> Work:
-        return Work(laid(self.question))
+    def work(self) -> SearchWork:
+        return SearchWork(laid(self.question))
 
     def tally(self) -> Tally:
         space = self.work.space

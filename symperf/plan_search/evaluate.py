@@ -13,19 +13,19 @@ from ..codegen.workers import default_threads
 from ..common.errors import InputError
 from ..plans.plan import Plan
 from ..plans.validity import reason_of
-from .legal import Table, table
+from .legal import DegreeTable, table
 from .space import combinations
-from .tasks import Work
+from .tasks import SearchWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..plans.structure import Structure
-    from .space import Combination, Form, Question
+    from .space import Combination, SearchQuestion, TableForm
     from .tally import Tally
     from .tasks import Task
 
-    Remote = Callable[[Question, Tally, Sequence[Task], float], Iterator[tuple[Tally, int]]]
+    Remote = Callable[[SearchQuestion, Tally, Sequence[Task], float], Iterator[tuple[Tally, int]]]
     """Computes tasks of a question within a limit, and tells of each a tally like the one given, and plans seen."""
     Array = np.ndarray[Any, Any]
 
@@ -70,9 +70,9 @@ class Laid:
         refusal: why a single run refuses the first plan that the rules allow; empty where it refuses none.
     """
 
-    question: Question
+    question: SearchQuestion
     combinations: list[Combination]
-    tables: list[Table]
+    tables: list[DegreeTable]
     members: list[Member]
     considered: int
     rejected: dict[str, int]
@@ -90,13 +90,13 @@ class Laid:
         return {name: fields[name] for name in Plan.names()}
 
 
-def laid(question: Question) -> Laid:
+def laid(question: SearchQuestion) -> Laid:
     """Lay out the space of a question."""
     every = combinations(question)
-    forms: dict[Form, list[Combination]] = {}
+    forms: dict[TableForm, list[Combination]] = {}
     for combination in every:
         forms.setdefault(combination.form, []).append(combination)
-    tables: list[Table] = []
+    tables: list[DegreeTable] = []
     members: list[Member] = []
     considered, refusal, rejected = 0, "", dict[str, int]()
     numbers: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -133,7 +133,7 @@ def laid(question: Question) -> Laid:
     return Laid(question, every, tables, members, considered, rejected, refusal)
 
 
-def _numbers(question: Question, combination: Combination, made: Table, legal: Array) -> dict[str, float]:
+def _numbers(question: SearchQuestion, combination: Combination, made: DegreeTable, legal: Array) -> dict[str, float]:
     """The numbers that a run of the first legal plan of a combination binds, without the columns of the table.
 
     Raises:
@@ -171,7 +171,7 @@ def evaluate(
     Returns:
         Whether all was seen; False after a KeyboardInterrupt.
     """
-    work = Work(space, memory_only=memory_only)
+    work = SearchWork(space, memory_only=memory_only)
     total = space.legal
     done = 0
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .search import Found
-    from .space import Question
+    from .space import SearchQuestion
 
 DOUBLINGS = 8
 """How often the devices are doubled in search of a cluster that is large enough."""
@@ -61,7 +61,7 @@ def _unusable(found: Sequence[Found]) -> str:
     return f"devices: no legal plan uses {question.devices} devices ({', '.join(reasons)}){told}"
 
 
-def _fits(question: Question) -> dict[str, Any] | None:
+def _fits(question: SearchQuestion) -> dict[str, Any] | None:
     """A plan that fits: that of least memory."""
     space = laid(question)
     tally = Tally(1, [made.length for made in space.tables], len(space.combinations), front=False)
@@ -70,7 +70,7 @@ def _fits(question: Question) -> dict[str, Any] | None:
     return space.fields(tally.least[1]) if tally.feasible and tally.least is not None else None
 
 
-def _relaxed(question: Question) -> list[str]:
+def _relaxed(question: SearchQuestion) -> list[str]:
     """What fits on the same devices without one of the constraints, or with what the host can keep."""
     found = []
     for name, values in question.required.items():
@@ -93,7 +93,7 @@ def _relaxed(question: Question) -> list[str]:
     return found
 
 
-def _larger(question: Question) -> list[str]:
+def _larger(question: SearchQuestion) -> list[str]:
     """The smallest larger cluster that was tried and has a plan that fits."""
     small = question.devices
     for _ in range(DOUBLINGS):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..common.errors import InputError
+from ..plans.grammar import fold
 from ..plans.plan import FIELDS
 from ..plans.validity import RULES
 from .space import LARGEST, LAYOUT, layouts
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..plans.grammar import Node
     from ..plans.rule import Rule
-    from .space import Combination, Form, Question
+    from .space import Combination, SearchQuestion, TableForm
 
     Array = np.ndarray[Any, Any]
 
@@ -34,7 +36,7 @@ SAME_PLACES = "rank_order_changes_nothing"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DegreeTable:
     """The degrees of the plans of one form.
 
     Attributes:
@@ -63,7 +65,7 @@ class Table:
         return {name: column[row].item() for name, column in self.columns.items() if name != "expert_tp"}
 
 
-def table(question: Question, form: Form, combinations: Sequence[Combination]) -> Table:
+def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Combination]) -> DegreeTable:
     """The table of a form.
 
     Args:
@@ -98,22 +100,22 @@ def table(question: Question, form: Form, combinations: Sequence[Combination]) -
         legal[k], counts = known[key]
         for name, n in counts.items():
             rejections[name] = rejections.get(name, 0) + n
-    return Table(columns, considered, rejected, list(combinations), legal, rejections)
+    return DegreeTable(columns, considered, rejected, list(combinations), legal, rejections)
 
 
-def _shards(question: Question, combination: Combination) -> bool:
+def _shards(question: SearchQuestion, combination: Combination) -> bool:
     """Whether a combination shards over replicas what another keeps whole."""
     fields = combination.fields
     return fields["zero"] > 0 and fields["schedule"] != "dualpipe" and 0 in question.candidates["zero"]
 
 
-def _reorders(question: Question, combination: Combination) -> bool:
+def _reorders(question: SearchQuestion, combination: Combination) -> bool:
     """Whether a combination has another order of ranks than the usual one, which is searched too."""
     usual = FIELDS["rank_order"].default
     return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
 
 
-def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
+def _moved(question: SearchQuestion, columns: Mapping[str, Array]) -> Array:
     """Where another order of ranks can move a group to another tier, so that a step may be faster.
 
     Data and pipeline must both be there. Nothing moves where the whole plan lies in one scale-up domain, nor where
@@ -126,7 +128,7 @@ def _moved(question: Question, columns: Mapping[str, Array]) -> Array:
 
 
 def _grown(
-    question: Question, form: Form, values: Mapping[str, Any] | None, rules: Sequence[Rule]
+    question: SearchQuestion, form: TableForm, values: Mapping[str, Any] | None, rules: Sequence[Rule]
 ) -> tuple[dict[str, Array], int, dict[str, int]]:
     """Columns of the rows that the rules allow, how many were considered, and what each rule refused.
 
@@ -196,21 +198,11 @@ def holding(node: Node, values: Mapping[str, Any]) -> Any:
     >>> holding(predicate("a % b == 0", ["a", "b"], "here"), {"a": np.array([6, 7]), "b": 3}).tolist()
     [True, False]
     """
-    if node.operation == "number":
-        return int(node.parts[0]) if node.parts[0].isdigit() else float(node.parts[0])
-    if node.operation == "name":
-        return values[node.parts[0]]
-    parts = [holding(part, values) for part in node.parts]
-    found = parts[0]
-    operation: Any = _VECTOR[node.operation]
-    if len(parts) == 1:
-        return operation(found)
-    for part in parts[1:]:
-        found = operation(found, part)
-    return found
+    return fold(node, _VECTOR | {"name": values.__getitem__})
 
 
 _VECTOR: dict[str, Any] = {
+    "number": lambda value: value,
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -219,8 +211,8 @@ _VECTOR: dict[str, Any] = {
     "remainder": np.remainder,
     "power": np.power,
     "negate": np.negative,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": lambda *parts: reduce(np.minimum, parts),
+    "max": lambda *parts: reduce(np.maximum, parts),
     "ceil": np.ceil,
     "floor": np.floor,
     "<=": np.less_equal,
@@ -229,7 +221,7 @@ _VECTOR: dict[str, Any] = {
     "!=": np.not_equal,
     "<": np.less,
     ">": np.greater,
-    "and": np.logical_and,
-    "or": np.logical_or,
+    "and": lambda parts: np.logical_and(*parts),
+    "or": lambda parts: np.logical_or(*parts),
     "not": np.logical_not,
 }

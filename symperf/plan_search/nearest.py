@@ -17,7 +17,7 @@ from .space import DEGREES, LAYOUT, combinations, divisors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .space import Question
+    from .space import SearchQuestion
 
     Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ PRODUCTS = 1_000_000
 """Products of degrees that are listed at most; where there might be more, every number is tried."""
 
 
-def nearest_devices(question: Question) -> int | None:
+def nearest_devices(question: SearchQuestion) -> int | None:
     """The number of devices nearest to the one asked for that a legal plan can use; the smaller of two."""
     for count in _possible(question):
         if laid(_slim(question, count)).legal:
@@ -37,13 +37,13 @@ def nearest_devices(question: Question) -> int | None:
     return None
 
 
-def _slim(question: Question, devices: int) -> Question:
+def _slim(question: SearchQuestion, devices: int) -> SearchQuestion:
     """The question for other devices, without choices that no rule reads."""
     kept = {name: question.candidates[name][:1] for name in ("recompute", "zero")}
     return dataclasses.replace(question, devices=devices, required={**question.required, **kept})
 
 
-def _possible(question: Question) -> Iterator[int]:
+def _possible(question: SearchQuestion) -> Iterator[int]:
     """Numbers of devices, nearest first, without those that are no product of degrees that could each be one's.
 
     A degree that breaks a rule whatever all others are cannot be in a plan.
@@ -69,7 +69,7 @@ def _possible(question: Question) -> Iterator[int]:
             yield count
 
 
-def _could_be(question: Question, name: str, values: Array) -> Array:
+def _could_be(question: SearchQuestion, name: str, values: Array) -> Array:
     """Which values of a degree break no rule that reads no other degree of the layout, with some choices."""
     wide = _slim(question, WIDE)
     if name in question.required:

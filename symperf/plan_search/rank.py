@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..systems.system import System
-    from .space import Question
+    from .space import SearchQuestion
 
 
 @dataclass(frozen=True)
@@ -28,31 +28,31 @@ class Criterion:
     """
 
     column: str
-    value: Callable[[Question, float], float]
+    value: Callable[[SearchQuestion, float], float]
     largest: bool
     needs: str | None = None
     basis: str | None = None
 
-    def score(self, question: Question, amount: float) -> float:
+    def score(self, question: SearchQuestion, amount: float) -> float:
         """Of a step of so many seconds, or joules: lower is better."""
         value = self.value(question, amount)
         return -value if self.largest else value
 
 
-def _time(_: Question, time: float) -> float:
+def _time(_: SearchQuestion, time: float) -> float:
     return time
 
 
-def _tokens_per_dollar(question: Question, time: float) -> float:
+def _tokens_per_dollar(question: SearchQuestion, time: float) -> float:
     price = question.base.system.value("price_per_hour")  # in dollars a second of use
     return question.batch * question.sequence / (time * question.devices * price)
 
 
-def _tokens_per_joule(question: Question, joules: float) -> float:
+def _tokens_per_joule(question: SearchQuestion, joules: float) -> float:
     return question.batch * question.sequence / joules
 
 
-def _tokens_per_board_joule(question: Question, time: float) -> float:
+def _tokens_per_board_joule(question: SearchQuestion, time: float) -> float:
     power = question.base.system.value("power")  # watts of a device at its limit: energy is at most this
     return question.batch * question.sequence / (time * question.devices * power)
 
@@ -74,7 +74,7 @@ def by_energy(name: str, system: System, values: Mapping[str, Any]) -> bool:
     return name == "tokens_per_joule" and any(f"{each}_energy" in told for each in ENERGIES)
 
 
-def criterion(name: str, question: Question) -> Criterion:
+def criterion(name: str, question: SearchQuestion) -> Criterion:
     """The order of a name.
 
     Raises:

@@ -11,7 +11,7 @@ from .space import DEGREES, LAYOUT, layouts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .space import Question
+    from .space import SearchQuestion
 
 
 def checked_mapping(where: str, given: Any) -> Mapping[Any, Any]:
@@ -78,7 +78,7 @@ def checked_limits(given: Mapping[str, Any]) -> dict[str, int]:
     return {name: positive_integer(f"max_{name}", value) for name, value in given.items()}
 
 
-def contradictions(question: Question) -> None:
+def contradictions(question: SearchQuestion) -> None:
     """Refuse constraints that leave a field without a value, or no way to use the devices.
 
     Raises:

@@ -21,7 +21,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class ScalingPoint:
     """The best plan on one number of devices.
 
     Attributes:
@@ -93,23 +93,23 @@ class Scaling:
     """
 
     kind: str
-    points: tuple[Point, ...]
+    points: tuple[ScalingPoint, ...]
 
     @property
-    def first(self) -> Point | None:
+    def first(self) -> ScalingPoint | None:
         """The fewest devices that have a plan: the others are compared with it."""
         return next((point for point in self.points if point.feasible), None)
 
-    def speedup(self, point: Point) -> float | None:
+    def speedup(self, point: ScalingPoint) -> float | None:
         """Tokens a second over those of the first point; None where no plan fits."""
         return None if self.first is None or not point.feasible else point.rate / self.first.rate
 
-    def efficiency(self, point: Point) -> float | None:
+    def efficiency(self, point: ScalingPoint) -> float | None:
         """Tokens a second and device over those of the first point; None where no plan fits."""
         speedup = self.speedup(point)
         return None if speedup is None or self.first is None else speedup * self.first.devices / point.devices
 
-    def within(self, seconds: float) -> Point | None:
+    def within(self, seconds: float) -> ScalingPoint | None:
         """The fewest devices whose best plan's step takes at most so long, of those that were searched."""
         return next((point for point in self.points if point.time <= seconds), None)
 
@@ -117,7 +117,7 @@ class Scaling:
 def strong(answer: Answer) -> Scaling:
     """The scaling of one batch: a search over several numbers of devices, part by part."""
     points = [
-        Point(
+        ScalingPoint(
             each.question.devices,
             each.question.batch,
             each.question.sequence,
@@ -151,13 +151,13 @@ def weak(model: Model, system: System, *, devices: Sequence[int], batch: int, **
                 "expected a whole number"
             )
         found = searched(model, system, devices=count, batch=grown, **question)
-        points.append(Point(count, grown, question["sequence"], found))
+        points.append(ScalingPoint(count, grown, question["sequence"], found))
         if not found.whole:
             break
     return Scaling("weak", tuple(points))
 
 
-def training(point: Point, tokens: float) -> Training:
+def training(point: ScalingPoint, tokens: float) -> Training:
     """What it takes to train on some tokens with the best plan of a point.
 
     The dollars are those of `symperf train`: the system's price, or the catalogue's for it; none is made up.
@@ -176,7 +176,7 @@ def training(point: Point, tokens: float) -> Training:
     return Training(tokens, steps, steps * point.time, point.devices, dollars, None if cost is None else cost.source)
 
 
-def _cost(point: Point) -> Cost | None:
+def _cost(point: ScalingPoint) -> Cost | None:
     """Of a step, where the system has a price."""
     try:
         return point.answer.winner.cost()

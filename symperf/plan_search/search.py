@@ -13,7 +13,7 @@ from .cluster import on_cluster
 from .evaluate import evaluate, laid
 from .rank import by_energy, criterion
 from .request import checked_limits, checked_required, checked_values, contradictions
-from .space import Question
+from .space import SearchQuestion
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Found:
     whole: bool
 
     @property
-    def question(self) -> Question:
+    def question(self) -> SearchQuestion:
         """What was asked."""
         return self.space.question
 
@@ -211,7 +211,7 @@ def searched(
     found = []
     with on_cluster(dask) as remote:
         for count in _counts(devices):
-            question = Question(
+            question = SearchQuestion(
                 model,
                 system,
                 count,
@@ -247,7 +247,7 @@ def answer(model: Model, system: System, **question: Any) -> Answer:
 
 
 def _found(
-    question: Question, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
+    question: SearchQuestion, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
 ) -> Found:
     space = laid(question)
     tally = Tally(top + SPARE, [made.length for made in space.tables], len(space.combinations), front=pareto)
@@ -266,7 +266,7 @@ def _counts(devices: int | Iterable[int]) -> list[int]:
 def _memory(given: float | str | None) -> float | None:
     if given is None:
         return None
-    from ..systems.system import checked_number
+    from ..systems.quantities import checked_number
 
     return checked_number(given, SYSTEM_SYMBOLS["memory_capacity"], "max_memory")
 

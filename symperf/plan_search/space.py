@@ -46,7 +46,7 @@ LARGEST = 20_000_000
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchQuestion:
     """What is searched.
 
     Attributes:
@@ -119,7 +119,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Form:
+class TableForm:
     """What combinations of choices agree in where their plans share a table of degrees.
 
     Attributes:
@@ -150,7 +150,7 @@ class Combination:
     """
 
     number: int
-    form: Form
+    form: TableForm
     fields: dict[str, Any]
     constants: tuple[Any, ...]
     structure: Structure | None
@@ -163,7 +163,7 @@ class Combination:
         return tuple(value for name, value in self.fields.items() if name not in STRUCTURAL)
 
 
-def combinations(question: Question) -> list[Combination]:
+def combinations(question: SearchQuestion) -> list[Combination]:
     """Every combination of the choices of a question, in the order of the candidates."""
     values = question.candidates
     names = [name for name in Plan.names() if name not in question.columns or name == "expert_tp"]
@@ -173,13 +173,13 @@ def combinations(question: Question) -> list[Combination]:
         for parts in (False, True):
             if not parts and fields["cp_kind"] != values["cp_kind"][0]:
                 continue  # of a whole sequence there is one kind
-            form = Form(parts, fields["schedule"] == "interleaved", fields["uneven_stages"], fields["expert_tp"])
+            form = TableForm(parts, fields["schedule"] == "interleaved", fields["uneven_stages"], fields["expert_tp"])
             if _has_rows(question, form) and not _needless(question, fields):
                 found.append(_combination(question, len(found), form, fields))
     return found
 
 
-def _has_rows(question: Question, form: Form) -> bool:
+def _has_rows(question: SearchQuestion, form: TableForm) -> bool:
     values = question.candidates
     return (
         any((cp > 1) is form.parts for cp in values["cp"])
@@ -188,7 +188,7 @@ def _has_rows(question: Question, form: Form) -> bool:
     )
 
 
-def _needless(question: Question, fields: Mapping[str, Any]) -> bool:
+def _needless(question: SearchQuestion, fields: Mapping[str, Any]) -> bool:
     """Whether another combination is the same in everything: selective recomputation of what is never kept."""
     return (
         fields["attention"] == "flash"
@@ -197,7 +197,7 @@ def _needless(question: Question, fields: Mapping[str, Any]) -> bool:
     )
 
 
-def _combination(question: Question, number: int, form: Form, fields: dict[str, Any]) -> Combination:
+def _combination(question: SearchQuestion, number: int, form: TableForm, fields: dict[str, Any]) -> Combination:
     model, system = question.base.model, question.base.system
     work = (question.batch, question.sequence)
     try:
@@ -209,7 +209,7 @@ def _combination(question: Question, number: int, form: Form, fields: dict[str, 
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
 
 
-def _smallest(form: Form) -> dict[str, Any]:
+def _smallest(form: TableForm) -> dict[str, Any]:
     """Degrees with which a plan of the form is one."""
     return {"tp": 2, "pp": 2, "cp": 2 if form.parts else 1, "vpp": 2 if form.interleaved else 1, "micro_batch": 1}
 
@@ -217,7 +217,7 @@ def _smallest(form: Form) -> dict[str, Any]:
 # --- candidates
 
 
-def _degrees(question: Question) -> dict[str, tuple[Any, ...]]:
+def _degrees(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
     devices, sizes = divisors(question.devices), question.base.model.sizes
     return {
         **dict.fromkeys(LAYOUT, devices),
@@ -227,7 +227,7 @@ def _degrees(question: Question) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _choices(question: Question) -> dict[str, tuple[Any, ...]]:
+def _choices(question: SearchQuestion) -> dict[str, tuple[Any, ...]]:
     (dropout, *_) = question.required.get("dropout", (None,))
     usual = attention_of(Plan(dropout=dropout), question.base.model)
     every = {name: field.choices or (False, True) for name, field in FIELDS.items() if field.searched}
@@ -250,7 +250,7 @@ def divisors(n: int) -> tuple[int, ...]:
     return tuple(sorted({*low, *(n // k for k in low)}))
 
 
-def layouts(question: Question) -> Iterator[tuple[int, ...]]:
+def layouts(question: SearchQuestion) -> Iterator[tuple[int, ...]]:
     """Every way to use all devices: degrees in the order of `LAYOUT`."""
     tp, pp, cp, dp = (sorted(set(question.candidates[name])) for name in LAYOUT)
     known = set(dp)

@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TablePart:
     """The combinations of a family that share a table."""
 
     table: int
@@ -55,7 +55,7 @@ class Part:
     """Of each member (a row) at each row of the table (a column)."""
 
 
-class Work:
+class SearchWork:
     """The families of a space, and the tables over which they are evaluated.
 
     Args:
@@ -104,11 +104,11 @@ class Work:
         return done
 
 
-def _parts(group: Sequence[Member]) -> list[Part]:
+def _parts(group: Sequence[Member]) -> list[TablePart]:
     by_table: dict[int, list[Member]] = {}
     for member in group:
         by_table.setdefault(member.table, []).append(member)
-    return [Part(k, members, np.stack([m.legal for m in members])) for k, members in by_table.items()]
+    return [TablePart(k, members, np.stack([m.legal for m in members])) for k, members in by_table.items()]
 
 
 class _Evaluation:
@@ -120,7 +120,7 @@ class _Evaluation:
         tally: Tally,
         program: RowProgram,
         structures: Sequence[Any],
-        part: Part,
+        part: TablePart,
         rows: PointTable,
     ) -> None:
         self.space, self.tally, self.program, self.part, self.rows = space, tally, program, part, rows

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from ..runs.training_run import Run
     from .search import Answer, Found
-    from .space import Question
+    from .space import SearchQuestion
 
 EQUAL = 1e-9
 """Relative difference of two times below which they are equal: a search rounds differently from a run."""
 
 
 @dataclass(frozen=True)
-class Term:
+class TermDifference:
     """A term of a breakdown in two plans.
 
     Attributes:
@@ -76,8 +76,8 @@ class Versus:
     time: float | None
     memory: float | None
     limit: float
-    terms: tuple[Term, ...]
-    memory_terms: tuple[Term, ...]
+    terms: tuple[TermDifference, ...]
+    memory_terms: tuple[TermDifference, ...]
 
     @property
     def difference(self) -> float | None:
@@ -121,7 +121,7 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     return _compared(given, run, found, winner)
 
 
-def _other_devices(plan: Plan, question: Question) -> str:
+def _other_devices(plan: Plan, question: SearchQuestion) -> str:
     """What to say of a plan of other devices than those that are searched."""
     if plan.devices == question.devices:
         return ""
@@ -145,7 +145,7 @@ def _fill(given: dict[str, Any], devices: int) -> None:
     given["dp"] = rest if rest and not left else 1
 
 
-def _limit(question: Question) -> float:
+def _limit(question: SearchQuestion) -> float:
     return min(question.capacity, question.capacity if question.max_memory is None else question.max_memory)
 
 
@@ -187,12 +187,12 @@ def _seconds(run: Run) -> dict[str, float]:
     return {row.name: row.time_s for row in run.table()}
 
 
-def _terms(winner: Mapping[str, float], plan: Mapping[str, float]) -> tuple[Term, ...]:
-    made = [Term(name, winner.get(name, 0.0), plan.get(name, 0.0)) for name in {**winner, **plan}]
+def _terms(winner: Mapping[str, float], plan: Mapping[str, float]) -> tuple[TermDifference, ...]:
+    made = [TermDifference(name, winner.get(name, 0.0), plan.get(name, 0.0)) for name in {**winner, **plan}]
     return tuple(sorted(made, key=lambda term: (-abs(term.difference), term.name)))
 
 
-def _meant(plan: Plan, question: Question) -> dict[str, Any]:
+def _meant(plan: Plan, question: SearchQuestion) -> dict[str, Any]:
     """The fields of a plan, with what it leaves open as the model and the system have it."""
     base = question.base
     return {name: getattr(plan, name) for name in Plan.names()} | {
@@ -210,7 +210,7 @@ OPEN = ("precision", "dropout", "expert_tp")
 """Fields that a search leaves as the model and the system have them, unless asked for."""
 
 
-def _outside(plan: Plan, question: Question) -> str:
+def _outside(plan: Plan, question: SearchQuestion) -> str:
     """The fields whose values the search was not to try."""
     meant = _meant(plan, question)
     usual = _meant(Plan(**{name: getattr(plan, name) for name in Plan.names() if name not in OPEN}), question)

@@ -1,17 +1,21 @@
 """A small, safe language for derived symbols and constraints: `devices / (tp * pp)`, `tp * pp <= 64 and fits`.
 
-A text is cut into tokens and parsed by precedence into a tree of `Node`; nothing of it is ever evaluated as code. What
-a tree means is said by folds: numbers (`evaluate`), instructions of a program (`emit`), SymPy (`to_sympy`).
-
-From loose to tight: `or`, `and`, `not`, comparisons (which may be chained), `+ -`, `* / // %`, unary `-`, `**` with a
-constant exponent; `min(...)`, `max(...)`, `ceil(x)`, `floor(x)` and parentheses.
+It is a part of Python's: numbers, names, `or`, `and`, `not`, comparisons (which may be chained), `+ - * / // %`,
+unary `-`, `**` with a constant exponent, `min(...)`, `max(...)`, `ceil(x)`, `floor(x)` and parentheses. Python's own
+parser reads the text, and what is not in these tables is refused; nothing of it is ever evaluated as code. What an
+expression means is a table of operations, which `fold` applies: to numbers (`evaluate`), or to the instructions of a
+program (`emit`).
 """
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..common.errors import InputError, nearest, shown
@@ -24,28 +28,39 @@ LONGEST = 2000
 DEEPEST = 100
 """Levels of a tree."""
 INNERMOST = 50
-"""Levels of parentheses, calls and powers."""
+"""Levels of parentheses."""
 LARGEST_EXPONENT = 64
 LARGEST_POWER = 1e300
 
 COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 FUNCTIONS = {"min": (2, 99), "max": (2, 99), "ceil": (1, 1), "floor": (1, 1)}
+EXPECTED = f"numbers, names, + - * / // % **, comparisons, and, or, not, {', '.join(FUNCTIONS)}"
 _WORDS = ("and", "or", "not")
-_BINARY = {
-    "+": ("add", 4),
-    "-": ("subtract", 4),
-    "*": ("multiply", 5),
-    "/": ("divide", 5),
-    "//": ("floor_divide", 5),
-    "%": ("remainder", 5),
-    "**": ("power", 7),
+_OPERATIONS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+    ast.USub: "negate",
+    ast.And: "and",
+    ast.Or: "or",
+    ast.Not: "not",
+    ast.LtE: "<=",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.Gt: ">",
 }
-_UNARY = 6
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,]))",
+_WRITTEN = re.compile(
+    r"(?:\s*(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])|[A-Za-z_]\w*|[<>=!]=|[-+*/%()<>,]))*\s*",
     re.ASCII,
 )
+"""Numbers, names and signs of the language, as far as a text consists of them."""
+_WORD = re.compile(r"\w[\w.]*|[<>=!]=|\*\*|//|[^ ]")
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ class Node:
 
     Attributes:
         operation: "number", "name", an arithmetic operation, a function, a comparison, "and", "or" or "not".
-        parts: the operands; of "number" its text, of "name" the name.
+        parts: the operands; of "number" its value, of "name" the name, of "power" a base and a plain number.
         depth: levels below and with this one.
     """
 
@@ -71,7 +86,7 @@ class Node:
         """The names that it reads."""
         if self.operation == "name":
             return {self.parts[0]}
-        return set().union(*(part.names() for part in self.parts)) if self.operation != "number" else set()
+        return set().union(*(part.names() for part in self.parts if isinstance(part, Node)))
 
 
 def number(text: str, known: Collection[str], where: str) -> Node:
@@ -85,7 +100,7 @@ def number(text: str, known: Collection[str], where: str) -> Node:
     Raises:
         InputError: it is no such expression: what was found, where, and what was expected.
     """
-    node = _Parser(text, known, {}, where).whole()
+    node = _Reader(text, known, {}, where).whole()
     if node.predicate:
         raise InputError(f"{where}: found {shown(text)}, which is true or false, expected a number")
     return node
@@ -97,200 +112,154 @@ def predicate(text: str, known: Collection[str], where: str, named: Mapping[str,
     Raises:
         InputError: it is no condition: what was found, where, and what was expected.
     """
-    node = _Parser(text, known, named or {}, where).whole()
+    node = _Reader(text, known, named or {}, where).whole()
     if not node.predicate:
         raise InputError(f"{where}: found {shown(text)}, which is a number, expected a condition such as tp <= 8")
     return node
 
 
-class _Parser:
+class _Reader:
+    """Reads one text; `text` has plain spaces only, so that the columns of Python's parser are its own."""
+
     def __init__(self, text: object, known: Collection[str], named: Mapping[str, Node], where: str) -> None:
         self.where, self.known, self.named = where, known, named
         if not isinstance(text, str):
             raise InputError(f"{where}: found {shown(text)}, expected an expression as text")
         if len(text) > LONGEST:
             raise InputError(f"{where}: an expression of {len(text)} characters, expected at most {LONGEST}")
-        self.text = text
-        self.tokens = list(self.cut())
-        self.at = 0
-        self.level = 0
-
-    def cut(self) -> Any:
-        at = 0
-        end = len(self.text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                rest = self.text[at:].lstrip()
-                column = len(self.text) - len(rest) + 1
-                raise InputError(
-                    f"{self.where}: found {shown(rest[0])} at column {column} of {shown(self.text)}, expected "
-                    "numbers, names, + - * / // % **, comparisons, and, or, not, min, max, ceil, floor"
-                )
-            kind = str(match.lastgroup)
-            word = match[kind]
-            yield ("sign" if word in _WORDS else kind), word, match.start(kind) + 1
-            at = match.end()
-        yield "end", "the end", len(self.text) + 1
-
-    @property
-    def next(self) -> str:
-        kind, word, _ = self.tokens[self.at]
-        return word if kind == "sign" else ""
-
-    def fail(self, expected: str) -> NoReturn:
-        kind, word, column = self.tokens[self.at]
-        found = "the end" if kind == "end" else f"{shown(word)} at column {column}"
-        raise InputError(f"{self.where}: found {found} of {shown(self.text)}, expected {expected}")
-
-    def take(self, word: str) -> None:
-        if self.next != word:
-            self.fail(shown(word))
-        self.at += 1
+        self.told, self.text = shown(text), re.sub(r"\s", " ", text, flags=re.ASCII).rstrip(" ")
 
     def whole(self) -> Node:
-        node = self.disjunction()
-        if self.tokens[self.at][0] != "end":
-            self.fail("an operation or the end")
-        return node
+        """The tree of the text: refused before it is parsed where a parser might take long or stumble."""
+        plain = _WRITTEN.match(self.text)
+        if plain is None or plain.end() < len(self.text):
+            self.refuse(plain.end() if plain else 0)
+        levels = list(accumulate(((sign == "(") - (sign == ")") for sign in self.text), initial=0))
+        if max(levels) > INNERMOST:
+            raise InputError(f"{self.where}: {self.told} is nested deeper than {INNERMOST} levels")
+        if min(levels) < 0:
+            self.refuse(levels.index(-1) - 1)
+        if levels[-1]:
+            self.refuse(len(self.text), expected="')'")
+        try:  # in parentheses, so that blanks before it are no indentation, and columns count from 1
+            return self.node(ast.parse(f"({self.text})", mode="eval").body)
+        except SyntaxError as error:
+            self.refuse((error.offset or 2) - 2, (error.end_offset or 2) - 2)
+        except (RecursionError, MemoryError):
+            raise InputError(f"{self.where}: {self.told} is nested deeper than {DEEPEST} levels") from None
+
+    def refuse(self, start: int, end: int = 0, expected: str = EXPECTED) -> NoReturn:
+        """Say what was found from a position to `end`, or else the word there."""
+        word = _WORD.search(self.text, max(start, 0))
+        place = "the end"
+        if word:
+            found = self.text[word.start() : max(end, word.end())]
+            place = f"{shown(found.rstrip())} at column {word.start() + 1}"
+        raise InputError(f"{self.where}: found {place} of {self.told}, expected {expected}")
+
+    def node(self, part: ast.expr) -> Node:
+        """The tree of a part of Python's, if the language has it."""
+        match part:
+            case ast.Constant(value=int() | float()) if not isinstance(part.value, bool):
+                return self.literal(part)
+            case ast.Name(id=name):
+                return self.name(name)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.node(operand)
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATIONS:
+                return self.make(_OPERATIONS[type(op)], self.node(operand))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+                return self.make(_OPERATIONS[type(op)], self.node(left), self.node(right))
+            case ast.BoolOp(op=op, values=values):
+                return self.joined(_OPERATIONS[type(op)], [self.node(value) for value in values])
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _OPERATIONS for op in ops):
+                sides = [self.node(left), *map(self.node, others)]
+                pairs = zip(ops, sides, sides[1:], strict=False)
+                return self.joined("and", [self.make(_OPERATIONS[type(op)], a, b) for op, a, b in pairs])
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                return self.call(part, name, arguments)
+        return self.refuse(*_span(part))
+
+    def joined(self, operation: str, parts: list[Node]) -> Node:
+        return reduce(lambda left, right: self.make(operation, left, right), parts)
+
+    def literal(self, part: ast.Constant) -> Node:
+        start, end = _span(part)
+        digits = self.text[start:end].lower().partition("e")[0].strip("0.")
+        value: int | float = part.value  # type: ignore[assignment]
+        if value >= LARGEST_POWER or (digits and not value):
+            self.refuse(start, end, f"a number below {LARGEST_POWER:.0e} that is not lost as a float")
+        return Node("number", (value,))
+
+    def name(self, name: str) -> Node:
+        if name in self.named:
+            return self.named[name]
+        if name not in self.known:
+            hint = nearest(name, [*self.known, *self.named])
+            raise InputError(f"{self.where}: unknown name {shown(name)} in {self.told}{hint}")
+        return Node("name", (name,))
+
+    def call(self, part: ast.Call, name: str, arguments: list[ast.expr]) -> Node:
+        if name not in FUNCTIONS:
+            self.refuse(_span(part)[0], expected=f"one of the functions {', '.join(FUNCTIONS)}")
+        least, most = FUNCTIONS[name]
+        if not least <= len(arguments) <= most:
+            many = "1 argument" if most == 1 else f"{least} arguments or more"
+            raise InputError(f"{self.where}: {name} of {len(arguments)} in {self.told}, expected {many}")
+        return self.make(name, *map(self.node, arguments))
 
     def make(self, operation: str, *parts: Node) -> Node:
         depth = 1 + max(part.depth for part in parts)
         if depth > DEEPEST:
-            raise InputError(f"{self.where}: {shown(self.text)} is nested deeper than {DEEPEST} levels")
+            raise RecursionError
         wants = operation in _WORDS
-        for part in parts:
-            if part.predicate is not wants:
-                kind = ("a condition", "a number") if wants else ("a number", "a condition")
-                raise InputError(f"{self.where}: {operation} in {shown(self.text)} needs {kind[0]}, found {kind[1]}")
-        node = Node(operation, parts, depth)
-        if operation == "power":
-            self.check_power(node)
-        return node
+        if any(part.predicate is not wants for part in parts):
+            kind = ("a condition", "a number") if wants else ("a number", "a condition")
+            raise InputError(f"{self.where}: {operation} in {self.told} needs {kind[0]}, found {kind[1]}")
+        return Node(operation, (parts[0], self.exponent(*parts)) if operation == "power" else parts, depth)
 
-    def disjunction(self) -> Node:
-        node = self.conjunction()
-        while self.next == "or":
-            self.at += 1
-            node = self.make("or", node, self.conjunction())
-        return node
-
-    def conjunction(self) -> Node:
-        node = self.negation()
-        while self.next == "and":
-            self.at += 1
-            node = self.make("and", node, self.negation())
-        return node
-
-    def negation(self) -> Node:
-        count = 0
-        while self.next == "not":
-            self.at += 1
-            count += 1
-        node = self.comparison()
-        for _ in range(count):
-            node = self.make("not", node)
-        return node
-
-    def comparison(self) -> Node:
-        left = self.arithmetic(4)
-        found: Node | None = None
-        while self.next in COMPARISONS:
-            sign = self.next
-            self.at += 1
-            right = self.arithmetic(4)
-            pair = self.make(sign, left, right)
-            found = pair if found is None else self.make("and", found, pair)
-            left = right
-        return left if found is None else found
-
-    def arithmetic(self, loosest: int) -> Node:
-        self.level += 1
-        if self.level > INNERMOST:
-            raise InputError(f"{self.where}: {shown(self.text)} is nested deeper than {INNERMOST} levels")
-        signs = []
-        while self.next in ("-", "+"):
-            signs.append(self.next)
-            self.at += 1
-        if signs:
-            node = self.arithmetic(_UNARY)
-            for _ in range(signs.count("-")):
-                node = self.make("negate", node)
-        else:
-            node = self.atom()
-        while self.next in _BINARY and _BINARY[self.next][1] >= loosest:
-            operation, level = _BINARY[self.next]
-            self.at += 1
-            node = self.make(operation, node, self.arithmetic(_UNARY if operation == "power" else level + 1))
-        self.level -= 1
-        return node
-
-    def atom(self) -> Node:
-        kind, word, _ = self.tokens[self.at]
-        if kind == "number":
-            value = float(word)
-            vanished = value == 0 and word.lower().partition("e")[0].strip("0.")
-            if vanished or not value < LARGEST_POWER:
-                self.fail(f"a number below {LARGEST_POWER:.0e} that is not lost as a float")
-            self.at += 1
-            return Node("number", (word,))
-        if kind == "name":
-            if self.tokens[self.at + 1][1] == "(":
-                return self.call(word)
-            if word in self.named:
-                self.at += 1
-                return self.named[word]
-            if word not in self.known:
-                raise InputError(
-                    f"{self.where}: unknown name {shown(word)} in {shown(self.text)}"
-                    f"{nearest(word, [*self.known, *self.named])}"
-                )
-            self.at += 1
-            return Node("name", (word,))
-        if word == "(" and kind == "sign":
-            self.at += 1
-            node = self.disjunction()
-            self.take(")")
-            return node
-        return self.fail("a number, a name or (")
-
-    def call(self, name: str) -> Node:
-        if name not in FUNCTIONS:
-            self.fail(f"one of the functions {', '.join(FUNCTIONS)}")
-        self.at += 2
-        parts = [self.disjunction()]
-        while self.next == ",":
-            self.at += 1
-            parts.append(self.disjunction())
-        self.take(")")
-        least, most = FUNCTIONS[name]
-        if not least <= len(parts) <= most:
-            many = "1 argument" if most == 1 else f"{least} arguments or more"
-            raise InputError(f"{self.where}: {name} of {len(parts)} in {shown(self.text)}, expected {many}")
-        return self.make(name, *parts)
-
-    def check_power(self, node: Node) -> None:
-        base, exponent = node.parts
+    def exponent(self, base: Node, exponent: Node) -> float:
+        """The number that an exponent is, if the power is one that a float holds."""
         if exponent.names():
-            raise InputError(f"{self.where}: an exponent in {shown(self.text)} holds a name, expected a number")
+            raise InputError(f"{self.where}: an exponent in {self.told} holds a name, expected a number")
         power = _constant(exponent)
         if not abs(power) <= LARGEST_EXPONENT:
-            raise InputError(f"{self.where}: an exponent in {shown(self.text)} is beyond {LARGEST_EXPONENT}")
+            raise InputError(f"{self.where}: an exponent in {self.told} is beyond {LARGEST_EXPONENT}")
         if base.names():
-            return
-        value = _constant(base)
+            return power
+        value = float(_constant(base))
         if value == 0 or not (abs(value) == 1 or abs(power * math.log10(abs(value))) <= math.log10(LARGEST_POWER)):
-            raise InputError(f"{self.where}: a power in {shown(self.text)} is beyond {LARGEST_POWER:.0e}")
+            raise InputError(f"{self.where}: a power in {self.told} is beyond {LARGEST_POWER:.0e}")
         if value < 0 and power % 1:
-            raise InputError(f"{self.where}: a root of a negative number in {shown(self.text)}")
+            raise InputError(f"{self.where}: a root of a negative number in {self.told}")
+        return power
+
+
+def _span(part: ast.expr) -> tuple[int, int]:
+    """Where a part begins and ends in a text that was parsed in parentheses."""
+    return part.col_offset - 1, (part.end_col_offset or 0) - 1
 
 
 def _constant(node: Node) -> float:
-    """The value of an expression without names, as a float; infinite or not a number where it overflows."""
+    """The value of an expression without names; not a number where it has none that a float holds."""
     try:
-        return float(_fold(node, {}, float))
+        value: float = evaluate(node, {})
+        return value if math.isfinite(float(value)) else math.nan
     except (OverflowError, ZeroDivisionError, ValueError):
         return math.nan
+
+
+def fold(node: Node, table: Mapping[str, Any]) -> Any:
+    """What an expression is under a table of operations.
+
+    Args:
+        node: the tree.
+        table: a function for every operation that may occur, of its operands; those of "and" and "or" take one
+            iterable of them, and what they do not ask for is not worked out.
+    """
+    parts = (fold(part, table) if isinstance(part, Node) else part for part in node.parts)
+    operation = table[node.operation]
+    return operation(parts) if node.operation in ("and", "or") else operation(*parts)
 
 
 def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
@@ -300,40 +269,30 @@ def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
         KeyError: a name without a value.
         ZeroDivisionError: a divisor is zero.
     """
-    return _fold(node, values, lambda text: int(text) if text.isdigit() else float(text))
-
-
-def _fold(node: Node, values: Mapping[str, Any], literal: Any) -> Any:
-    operation, parts = node.operation, node.parts
-    if operation == "number":
-        return literal(parts[0])
-    if operation == "name":
-        return values[parts[0]]
-    if operation == "and":
-        return all(_fold(part, values, literal) for part in parts)
-    if operation == "or":
-        return any(_fold(part, values, literal) for part in parts)
-    return _SCALAR[operation](*(_fold(part, values, literal) for part in parts))
+    return fold(node, _SCALAR | {"name": values.__getitem__})
 
 
 _SCALAR: dict[str, Any] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "floor_divide": lambda a, b: a // b,
-    "remainder": lambda a, b: a % b,
-    "power": lambda a, b: a**b,
-    "negate": lambda a: -a,
+    "number": lambda value: value,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "negate": operator.neg,
     "min": min,
     "max": max,
     "ceil": math.ceil,
     "floor": math.floor,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "not": lambda a: not a,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "not": operator.not_,
+    "and": all,
+    "or": any,
 }

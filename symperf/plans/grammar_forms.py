@@ -1,4 +1,4 @@
-"""What a parsed expression becomes: instructions of a program, or SymPy.
+"""What a parsed expression becomes in a program: its instructions.
 
 A condition becomes a number, its slack, which is not negative exactly where the condition holds. A comparison that
 excludes equality is `ceil(x) - 1`: at least 0 for every x above 0, at most -1 for every other.
@@ -6,11 +6,12 @@ excludes equality is `ceil(x) - 1`: at least 0 for every x above 0, at most -1 f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import reduce
+from typing import TYPE_CHECKING, Protocol
+
+from .grammar import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .grammar import Node
 
 
@@ -33,117 +34,55 @@ def emit(node: Node, to: Emitter) -> int:
     Returns:
         The position of its value; of a condition, of its slack.
     """
-    operation, parts = node.operation, node.parts
-    if operation == "number":
-        return to.constant(int(parts[0]) if parts[0].isdigit() else float(parts[0]))
-    if operation == "name":
-        return to.named(parts[0])
-    if operation == "power":
-        return _power(emit(parts[0], to), _value(parts[1]), to)
-    return _combine(operation, [emit(part, to) for part in parts], to)
-
-
-def _combine(operation: str, parts: list[int], to: Emitter) -> int:
     zero, one = to.constant(0), to.constant(1)
 
-    def floor(a: int, b: int) -> int:
-        return to.emit("subtract", zero, to.emit("ceil_div", to.emit("subtract", zero, a), b))
+    def less(a: int, b: int) -> int:
+        return to.emit("subtract", a, b)
+
+    def ceil_div(a: int, b: int) -> int:
+        return to.emit("ceil_div", a, b)
+
+    def floor(a: int, b: int = one) -> int:
+        return less(zero, ceil_div(less(zero, a), b))
 
     def positive(a: int) -> int:
-        return to.emit("subtract", to.emit("ceil_div", a, one), one)
+        return less(ceil_div(a, one), one)
 
-    match operation:
-        case "add" | "subtract" | "multiply" | "divide":
-            return to.emit(operation, *parts)
-        case "negate":
-            return to.emit("subtract", zero, parts[0])
-        case "floor_divide":
-            return floor(*parts)
-        case "remainder":
-            return to.emit("subtract", parts[0], to.emit("multiply", floor(*parts), parts[1]))
-        case "ceil":
-            return to.emit("ceil_div", parts[0], one)
-        case "floor":
-            return floor(parts[0], one)
-        case "min" | "max":
-            found = parts[0]
-            for part in parts[1:]:
-                found = to.emit(operation, found, part)
-            return found
-        case "and":
-            return to.emit("min", *parts)
-        case "or":
-            return to.emit("max", *parts)
-        case "not":
-            return positive(to.emit("subtract", zero, parts[0]))
-        case ">=" | ">":
-            slack = to.emit("subtract", *parts)
-            return slack if operation == ">=" else positive(slack)
-        case "<=" | "<":
-            slack = to.emit("subtract", parts[1], parts[0])
-            return slack if operation == "<=" else positive(slack)
-    up, down = to.emit("subtract", *parts), to.emit("subtract", parts[1], parts[0])
-    return to.emit("min", up, down) if operation == "==" else positive(to.emit("max", up, down))
+    def power(base: int, exponent: float) -> int:
+        if exponent < 0:
+            return to.emit("divide", one, power(base, -exponent))
+        if exponent == 0.5:
+            return to.emit("sqrt", base)
+        if exponent % 1 or not 1 <= exponent <= 8:
+            return to.emit("power", base, to.constant(float(exponent)))
+        return reduce(lambda found, factor: to.emit("multiply", found, factor), [base] * int(exponent))
 
-
-def _power(base: int, exponent: float, to: Emitter) -> int:
-    if exponent < 0:
-        return to.emit("divide", to.constant(1), _power(base, -exponent, to))
-    if exponent == 0.5:
-        return to.emit("sqrt", base)
-    if exponent % 1 or not 1 <= exponent <= 8:
-        return to.emit("power", base, to.constant(exponent))
-    found = base
-    for _ in range(int(exponent) - 1):
-        found = to.emit("multiply", found, base)
+    found: int = fold(
+        node,
+        {
+            "number": to.constant,
+            "name": to.named,
+            **{name: lambda *parts, name=name: to.emit(name, *parts) for name in ("add", "multiply", "divide")},
+            **{
+                name: lambda *parts, name=name: reduce(lambda a, b: to.emit(name, a, b), parts)
+                for name in ("min", "max")
+            },
+            "subtract": less,
+            "floor_divide": floor,
+            "remainder": lambda a, b: less(a, to.emit("multiply", floor(a, b), b)),
+            "power": power,
+            "negate": lambda a: less(zero, a),
+            "ceil": lambda a: ceil_div(a, one),
+            "floor": floor,
+            "<=": lambda a, b: less(b, a),
+            ">=": less,
+            "==": lambda a, b: to.emit("min", less(a, b), less(b, a)),
+            "!=": lambda a, b: positive(to.emit("max", less(a, b), less(b, a))),
+            "<": lambda a, b: positive(less(b, a)),
+            ">": lambda a, b: positive(less(a, b)),
+            "not": lambda a: positive(less(zero, a)),
+            "and": lambda parts: to.emit("min", *parts),
+            "or": lambda parts: to.emit("max", *parts),
+        },
+    )
     return found
-
-
-def _value(node: Node) -> float:
-    from .grammar import evaluate
-
-    return float(evaluate(node, {}))
-
-
-def to_sympy(node: Node, symbols: Mapping[str, Any]) -> Any:
-    """The expression over the cost language's atoms; a condition as a SymPy relation.
-
-    Args:
-        node: the tree.
-        symbols: what each name stands for.
-    """
-    import sympy
-
-    from ..formulas.language.atoms import Max, Min, ceil_div
-
-    def floor(a: Any, b: Any) -> Any:
-        return -ceil_div(-a, b)
-
-    table: dict[str, Any] = {
-        "add": lambda a, b: a + b,
-        "subtract": lambda a, b: a - b,
-        "multiply": lambda a, b: a * b,
-        "divide": lambda a, b: a / b,
-        "floor_divide": floor,
-        "remainder": lambda a, b: a - floor(a, b) * b,
-        "power": lambda a, b: a**b,
-        "negate": lambda a: -a,
-        "min": Min,
-        "max": Max,
-        "ceil": lambda a: ceil_div(a, sympy.S.One),
-        "floor": lambda a: floor(a, sympy.S.One),
-        "<=": sympy.Le,
-        ">=": sympy.Ge,
-        "<": sympy.Lt,
-        ">": sympy.Gt,
-        "==": sympy.Eq,
-        "!=": sympy.Ne,
-        "and": sympy.And,
-        "or": sympy.Or,
-        "not": sympy.Not,
-    }
-    if node.operation == "number":
-        return sympy.Rational(node.parts[0])
-    if node.operation == "name":
-        return symbols[node.parts[0]]
-    return table[node.operation](*(to_sympy(part, symbols) for part in node.parts))

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from .scaled import gibibytes, percent, quantity, seconds
-from .training import overheads
+from .run_parts import (
+    by_class,
+    does_not_fit,
+    memory_of,
+    plain_table,
+    shares_of,
+    show_overheads,
+    show_warnings,
+    terms_json,
+    title,
+    warnings_of,
+)
+from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,10 +30,7 @@ MEMORY_CLASSES = ("weights", "kv_cache", "activations", "workspace")
 
 def memory_classes(run: InferenceRun) -> dict[str, float]:
     """Bytes on the fullest device by class, and their total."""
-    found = dict.fromkeys(MEMORY_CLASSES, 0.0)
-    for path, value in run.memory_terms().items():
-        found[path.split("/")[0]] += value
-    return found | {"total": run.value("memory")}
+    return by_class(run.memory_terms(), MEMORY_CLASSES, run.value("memory"))
 
 
 def as_json(run: InferenceRun) -> dict[str, Any]:
@@ -44,55 +53,20 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "fits": run.fits,
         "sequences_that_fit": run.fitting_sequences(),
         "shares": run.shares(),
-        "operations": [
-            {
-                "phase": op.phase,
-                "name": op.name,
-                "m": op.m,
-                "n": op.n,
-                "k": op.k,
-                "count": op.count,
-                "time_s": op.time_s,
-                "bound": op.bound,
-            }
-            for op in run.operations()
-        ],
-        "breakdown": [
-            {
-                "name": row.name,
-                "time_s": row.time_s,
-                "theory_s": row.theory_s,
-                "share": row.share,
-                "bound": row.bound,
-                "flops": row.flops,
-                "bytes": row.bytes,
-            }
-            for row in run.table()
-        ],
-        "overheads": [
-            {"name": name, "value": value, "source": source} for name, (value, source) in run.overheads().items()
-        ],
-        **run.spending_json(),
+        "operations": [dataclasses.asdict(op) for op in run.operations()],
+        **terms_json(run),
         "warnings": list(all_warnings(run)),
     }
 
 
 def all_warnings(run: InferenceRun) -> tuple[str, ...]:
     """What the plan, the model and the system warn of, and how many sequences would fit where not all do."""
-    own = (() if run.fits else (does_not_fit(run),)) + run.warnings
-    elasticity = run.sensitivity()
-    system = tuple(
-        text
-        for text in run.system.warnings
-        if " = " not in text or elasticity.get(text.split(" = ")[0], 0.0) or text.split(" = ")[0] in run.given
-    )
-    return own + run.model.warnings + system
+    return warnings_of(run, None if run.fits else _shortage(run))
 
 
-def does_not_fit(run: InferenceRun) -> str:
+def _shortage(run: InferenceRun) -> str:
     """How much is missing, and how many sequences would fit."""
-    need, have = run.value("memory"), run.value("capacity_bytes")
-    text = f"does not fit: needs {gibibytes(need)} of {gibibytes(have)}"
+    text = does_not_fit(run.value("memory"), run.value("capacity_bytes"))
     count = run.fitting_sequences()
     if not run.generates:
         found = (run.plan.micro_batch or 1) * run.plan.dp
@@ -107,11 +81,7 @@ def show(run: InferenceRun, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    memory = memory_classes(run)
-    fit = "fits" if run.fits else "does not fit"
-    console.print(
-        Text.assemble((run.model.name, "bold"), f" on {run.plan.devices} x {run.system.title}, {run.stack.title}")
-    )
+    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
     facts = Table.grid(padding=(0, 2))
     facts.add_row("prefill", Text(seconds(run.value("prefill")), "bold"), f"MFU {percent(run.value('prefill_mfu'))}")
     if run.generates:
@@ -120,34 +90,25 @@ def show(run: InferenceRun, console: Console) -> None:
         facts.add_row("decode", Text(seconds(run.value("decode")), "bold"), decode)
     facts.add_row("total", Text(seconds(run.value("time")), "bold"), quantity(run.value("tokens_per_s"), "token/s"))
     console.print(facts)
-    margin = percent(1 - memory["total"] / run.value("capacity_bytes"))
-    parts = ", ".join(f"{name} {gibibytes(memory[name])}" for name in MEMORY_CLASSES if memory[name])
-    shares = ", ".join(f"{name} {percent(share)}" for name, share in run.shares().items())
+    whole, parts = memory_of(run, memory_classes(run))
     held = run.fitting_sequences() * run.plan.dp
-    limit = f"{gibibytes(memory['total'])} of {gibibytes(run.value('capacity_bytes'))}: {fit}, margin {margin}"
     for line in (
-        f"memory         {limit}; {held} sequences would fit",
+        f"memory         {whole}; {held} sequences would fit",
         f"               {parts}",
-        f"time is due to {shares}",
+        f"time is due to {shares_of(run)}",
     ):
         console.print(line, highlight=False)
     for phase in ("prefill", "decode")[: 2 if run.generates else 1]:
         console.print(f"\n{phase}", style="bold")
         console.print(operations(run, phase))
-    console.print("\nefficiencies and overheads", style="bold")
-    for line in overheads(run):
-        console.print(line, no_wrap=True, overflow="ellipsis")
-    for text in all_warnings(run):
-        console.print(Text(f"warning: {text}", "yellow"))
+    show_overheads(run, console)
+    show_warnings(all_warnings(run), console)
 
 
 def operations(run: InferenceRun, phase: str) -> Table:
     """One row an operation: shape, executions, time of one and of all, share of the phase, bound."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("operation", "m", "n", "k", "count", "each", "time", "share", "bound"):
-        table.add_column(name, justify="left" if name in ("operation", "bound") else "right", no_wrap=True)
+    heads = ("operation", "m", "n", "k", "count", "each", "time", "share", "bound")
+    table = plain_table(heads, left=("operation", "bound"))
     total = run.value(phase)
     for op in run.operations():
         if op.phase != phase or not op.time_s:

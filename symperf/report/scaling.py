@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..plan_search.scaling import training
 from ..plans.plan import Plan
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..plan_search.scaling import Point, Scaling, Training
+    from ..plan_search.scaling import Scaling, ScalingPoint, Training
 
 DAY = 86400.0
 
@@ -22,7 +23,7 @@ def as_json(scaling: Scaling, tokens: float | None) -> dict[str, Any]:
     return {"kind": scaling.kind, "points": [_point(scaling, point, tokens) for point in scaling.points]}
 
 
-def _point(scaling: Scaling, point: Point, tokens: float | None) -> dict[str, Any]:
+def _point(scaling: Scaling, point: ScalingPoint, tokens: float | None) -> dict[str, Any]:
     record = point.record if point.feasible else {}
     taken = training(point, tokens) if tokens is not None and point.feasible else None
     return {
@@ -52,7 +53,7 @@ def training_json(taken: Training) -> dict[str, Any]:
     }
 
 
-def within_json(point: Point, limit: float) -> dict[str, Any]:
+def within_json(point: ScalingPoint, limit: float) -> dict[str, Any]:
     """The object under `within`."""
     plan = {name: point.record[name] for name in Plan.names()}
     return {"seconds": limit, "devices": point.devices, "batch": point.batch, "time_s": point.time, "plan": plan}
@@ -67,19 +68,15 @@ def show(scaling: Scaling, console: Console, tokens: float | None) -> None:
 
 def table(scaling: Scaling, tokens: float | None) -> Table:
     """One row for each number of devices; empty where no plan fits."""
-    from rich.table import Table as _Table
-
-    made = _Table(box=None, pad_edge=False, header_style="bold")
     heads = ["devices", "batch", "time", "token/s", "MFU", "memory", "speedup", "efficiency"]
-    for head in [*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])]:
-        made.add_column(head, justify="right", no_wrap=True)
+    made = plain_table([*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])])
     made.add_column("plan", justify="left")
     for point in scaling.points:
         made.add_row(str(point.devices), str(point.batch), *_cells(scaling, point, tokens))
     return made
 
 
-def _cells(scaling: Scaling, point: Point, tokens: float | None) -> list[str]:
+def _cells(scaling: Scaling, point: ScalingPoint, tokens: float | None) -> list[str]:
     speedup, efficiency = scaling.speedup(point), scaling.efficiency(point)
     if speedup is None or efficiency is None:
         return ["none fits"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..plan_search.explain import alternatives
 from ..plan_search.space import LEFT_OUT
 from ..plans.plan import Plan
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -127,20 +128,14 @@ def counts(answer: Answer, took: float) -> str:
 
 def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
     """One row a plan; fields that could take one value only are left out."""
-    from rich.table import Table
-
     names = [name for name in Plan.names() if name in ALWAYS or len({r[name] for r in records}) > 1]
     names += [name for name in Plan.names() if name not in names and records[0][name] not in _plain(name)]
     several = len(answer.found) > 1
-    table = Table(box=None, pad_edge=False, header_style="bold")
     heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
     heads += [SHORT.get(name, name) for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
-    for head in heads:
-        table.add_column(
-            head, justify="left" if head in ("recompute", "schedule", "attention") else "right", no_wrap=True
-        )
+    table = plain_table(heads, left=("recompute", "schedule", "attention"))
     for record in records:
         cells = [
             seconds(record["time_s"]),

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..plan_search.inference.search import sorted_counts
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..plan_search.inference.load import Survey
-    from ..plan_search.inference.records import Record
+    from ..plan_search.inference.records import PlanRecord
     from ..plan_search.inference.search import InferenceAnswer
 
 HEADS = {"precision": "weights", "kv_precision": "cache", "micro_batch": "mb"}
@@ -58,12 +59,12 @@ def _counts(survey: Survey) -> dict[str, Any]:
     return {"considered": survey.considered, "feasible": survey.feasible, "rejected": sorted_counts(survey)}
 
 
-def _alternatives(answer: InferenceAnswer) -> list[tuple[str, Record]]:
+def _alternatives(answer: InferenceAnswer) -> list[tuple[str, PlanRecord]]:
     """None of a search that was interrupted, which is to end soon."""
     return answer.alternatives if answer.whole else []
 
 
-def behind(answer: InferenceAnswer, other: Record) -> float:
+def behind(answer: InferenceAnswer, other: PlanRecord) -> float:
     """How much slower another plan is, or how much less it serves, as a fraction of the best."""
     return abs(other.score / answer.winner.score - 1)
 
@@ -120,14 +121,12 @@ def _aim(answer: InferenceAnswer) -> str:
 
 def plans(answer: InferenceAnswer) -> Table:
     """One row a plan; where there are pools, each has a line of its own, and the plan is in words."""
-    from rich.table import Table
-
     records, question = answer.records, answer.questions[0]
     pools = any(record.pools for record in records)
     words = ("tp", "pp", "dp", "ep", "chunk") if pools else () if _deals(records) else ("ep",)
     names = [name for name in question.candidates if name not in words]
     names = [name for name in names if name != "batch" or len(question.batch) > 1]
-    columns: dict[str, Callable[[Record], str]] = {
+    columns: dict[str, Callable[[PlanRecord], str]] = {
         "time" if question.batch else "request/s": lambda r: (
             _time(r.measures["time_s"]) if question.batch else f"{r.measures['requests_per_s']:.4g}"
         ),
@@ -146,19 +145,17 @@ def plans(answer: InferenceAnswer) -> Table:
         columns["token/$"] = lambda r: f"{r.measures['tokens_per_dollar']:.4g}"
     if pools:
         columns["plan"] = _plan
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in columns:
-        table.add_column(head, justify="left" if head in ("limit", "plan") else "right", no_wrap=True)
+    table = plain_table(columns, left=("limit", "plan"))
     for record in records:
         table.add_row(*(cell(record) for cell in columns.values()))
     return table
 
 
-def _field(name: str, record: Record) -> str:
+def _field(name: str, record: PlanRecord) -> str:
     return str(record.fields[name])
 
 
-def _deals(records: list[Record]) -> bool:
+def _deals(records: list[PlanRecord]) -> bool:
     return any(fields.get("ep", 1) > 1 for record in records for fields in (record.fields, *record.pools.values()))
 
 
@@ -166,7 +163,7 @@ def _time(value: float | None) -> str:
     return "" if value is None else seconds(value)
 
 
-def _plan(record: Record) -> str:
+def _plan(record: PlanRecord) -> str:
     """A plan in words, or both of two pools, a line each; degrees of 1 are left out."""
     found = []
     for name, fields in (record.pools or {"": record.fields}).items():
@@ -176,7 +173,7 @@ def _plan(record: Record) -> str:
     return "\n".join(found)
 
 
-def _nearest(answer: InferenceAnswer, near: list[tuple[str, Record]]) -> Table:
+def _nearest(answer: InferenceAnswer, near: list[tuple[str, PlanRecord]]) -> Table:
     """One row an alternative: how far behind it is, and what it has in place of what."""
     from rich.table import Table
 

@@ -6,8 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..serve.definitions import as_text
-from ..serve.point import Point
-from .scaled import gibibytes, percent, quantity, seconds
+from ..serve.point import LoadPoint
+from .run_parts import does_not_fit, plain_table, show_warnings, title
+from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""
-POINT_KEYS = tuple(field.name for field in dataclasses.fields(Point) if field.name != "state")
+POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if field.name != "state")
 
 
 def can(serving: Serving) -> bool:
@@ -65,7 +66,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
     }
 
 
-def _point(point: Point | None, *, empty: bool = False) -> Any:
+def _point(point: LoadPoint | None, *, empty: bool = False) -> Any:
     if point is None:
         return dict.fromkeys(POINT_KEYS) if empty else None
     return {name: getattr(point, name) for name in POINT_KEYS}
@@ -87,8 +88,7 @@ def warnings(serving: Serving) -> tuple[str, ...]:
         memory = serving.memory(serving.draft_length)
         need = memory["fixed"] + memory["sequence"]
         found.append(
-            f"does not fit: needs {gibibytes(need)} of {gibibytes(serving.capacity_bytes)} with one sequence: "
-            "raise tp or pp, or take smaller formats"
+            f"{does_not_fit(need, serving.capacity_bytes)} with one sequence: raise tp or pp, or take smaller formats"
         )
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
@@ -114,7 +114,7 @@ LIMITS = {
 """What limits a load, in words."""
 
 
-def _times(point: Point) -> str:
+def _times(point: LoadPoint) -> str:
     parts = [f"TTFT {_seconds(point.ttft_s)}"]
     return ", ".join(parts + ([f"TPOT {_seconds(point.tpot_s)}"] if point.tpot_s is not None else []))
 
@@ -125,11 +125,8 @@ def _seconds(value: float | None) -> str:
 
 def show(serving: Serving, console: Console) -> None:
     """Print the answer, the curve, the pools and the meaning of each metric."""
-    from rich.text import Text
-
     run, asked, steady = serving.run, serving.asked, serving.steady
-    title = f" on {serving.plan.devices} x {run.system.title}, {run.stack.title}"
-    console.print(Text.assemble((run.model.name, "bold"), title))
+    console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
         held = serving.limit(serving.draft_length) * serving.plan.dp
@@ -147,8 +144,7 @@ def show(serving: Serving, console: Console) -> None:
         _show_speculation(serving, console)
         console.print("\nmeaning", style="bold")
         console.print(as_text(), soft_wrap=True)
-    for text in warnings(serving):
-        console.print(Text(f"warning: {text}", "yellow"))
+    show_warnings(warnings(serving), console)
 
 
 def _show_largest(serving: Serving, console: Console) -> None:
@@ -162,7 +158,7 @@ def _show_largest(serving: Serving, console: Console) -> None:
         console.print(f"largest load   {load:.5g} requests/s, limited by {LIMITS[largest.limit]}", style="bold")
 
 
-def _show_answer(serving: Serving, point: Point, console: Console) -> None:
+def _show_answer(serving: Serving, point: LoadPoint, console: Console) -> None:
     if point.saturated:
         console.print(f"at {point.load:.5g} req/s   saturated: utilisation {percent(point.utilisation)}", style="bold")
         return
@@ -196,11 +192,9 @@ def _show_answer(serving: Serving, point: Point, console: Console) -> None:
 
 def curve(serving: Serving) -> Table:
     """A row a load."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("requests/s", "utilisation", "TTFT", "TPOT", "e2e", "output token/s", "a device", "concurrency"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table(
+        ("requests/s", "utilisation", "TTFT", "TPOT", "e2e", "output token/s", "a device", "concurrency")
+    )
     for point in serving.curve:
         table.add_row(
             f"{point.load:.4g}",

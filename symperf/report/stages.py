@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .run_parts import by_class, plain_table
 from .scaled import gibibytes
 
 if TYPE_CHECKING:
@@ -17,12 +18,9 @@ CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
 
 
 def classes(terms: dict[str, float]) -> dict[str, float]:
-    """Bytes by class, and their total."""
-    found = dict.fromkeys(CLASSES, 0.0)
-    for path, value in terms.items():
-        if path.split("/")[0] in found:
-            found[path.split("/")[0]] += value
-    return found | {"total": terms["total"]}
+    """Bytes of a stage by class, and their total."""
+    bytes_held = {path: value for path, value in terms.items() if path.split("/")[0] in CLASSES}
+    return by_class(bytes_held, CLASSES, terms["total"])
 
 
 def stages_json(run: Run) -> list[dict[str, Any]]:
@@ -35,11 +33,7 @@ def stages_json(run: Run) -> list[dict[str, Any]]:
 
 def stages_table(run: Run) -> Table:
     """One row a stage; neighbours that hold the same share one."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("stage", "layers", "in flight", *CLASSES, "total"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table(("stage", "layers", "in flight", *CLASSES, "total"))
     rows = run.stage_memory()
     start = 0
     for position, row in enumerate(rows):

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .run_parts import (
+    by_class,
+    does_not_fit,
+    memory_of,
+    plain_table,
+    shares_of,
+    show_overheads,
+    show_warnings,
+    terms_json,
+    title,
+    warnings_of,
+)
 from .scaled import gibibytes, percent, quantity, seconds
-from .stages import LISTED_STAGES, stages_json, stages_table
+from .stages import CLASSES, LISTED_STAGES, stages_json, stages_table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..evaluation.base_run import BaseRun, Row
+    from ..evaluation.base_run import Row
     from ..runs.training_run import Run
-
-MEMORY_CLASSES = ("weights", "gradients", "optimizer", "activations", "workspace")
 
 
 def memory_classes(run: Run) -> dict[str, float]:
     """Bytes on the fullest device by class, and their total."""
-    found = dict.fromkeys(MEMORY_CLASSES, 0.0)
-    for path, value in run.memory_terms().items():
-        found[path.split("/")[0]] += value
-    return found | {"total": run.value("memory")}
+    return by_class(run.memory_terms(), CLASSES, run.value("memory"))
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -43,45 +50,20 @@ def as_json(run: Run) -> dict[str, Any]:
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "shares": run.shares(),
-        "breakdown": [
-            {
-                "name": row.name,
-                "time_s": row.time_s,
-                "theory_s": row.theory_s,
-                "share": row.share,
-                "bound": row.bound,
-                "flops": row.flops,
-                "bytes": row.bytes,
-            }
-            for row in run.table()
-        ],
-        "overheads": [
-            {"name": name, "value": value, "source": source} for name, (value, source) in run.overheads().items()
-        ],
-        **run.spending_json(),
+        **terms_json(run),
         "warnings": list(all_warnings(run)),
     }
 
 
 def all_warnings(run: Run) -> tuple[str, ...]:
-    """What the plan, the model and the system warn of, and what would make a run fit that does not.
-
-    Of the system's assumed values only those count that the step time depends on.
-    """
-    own = (() if run.fits else (does_not_fit(run),)) + run.warnings
-    elasticity = run.sensitivity()
-    system = tuple(
-        text
-        for text in run.system.warnings
-        if " = " not in text or elasticity.get(text.split(" = ")[0], 0.0) or text.split(" = ")[0] in run.given
-    )
-    return own + run.model.warnings + system
+    """What the plan, the model and the system warn of, and what would make a run fit that does not."""
+    return warnings_of(run, None if run.fits else _shortage(run))
 
 
-def does_not_fit(run: Run) -> str:
+def _shortage(run: Run) -> str:
     """How much is missing, and which single change of the plan would make it fit."""
     need, have = run.value("memory"), run.value("capacity_bytes")
-    text = f"does not fit: needs {gibibytes(need)} of {gibibytes(have)}"
+    text = does_not_fit(need, have)
     fitting = [f"{name} ({gibibytes(size)})" for name, size in levers(run) if size <= have]
     return f"{text}; would fit with {' or '.join(fitting)}" if fitting else f"{text}; no single change makes it fit"
 
@@ -118,22 +100,16 @@ def show(run: Run, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    memory = memory_classes(run)
-    fit = "fits" if run.fits else "does not fit"
-    console.print(Text.assemble((run.model.name, "bold"), f" on {run.plan.devices} x {run.system.title}"))
+    console.print(title(run.model.name, run.plan.devices, run.system))
     facts = Table.grid(padding=(0, 2))
     facts.add_row("step time", Text(seconds(run.value("time")), "bold"))
     facts.add_row("throughput", f"{quantity(run.value('tokens_per_s'), 'token/s')}")
     per_device = quantity(run.value("flops_per_s_per_device"), "FLOP/s")
     facts.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
-    margin = percent(1 - memory["total"] / run.value("capacity_bytes"))
-    facts.add_row(
-        "memory", f"{gibibytes(memory['total'])} of {gibibytes(run.value('capacity_bytes'))}: {fit}, margin {margin}"
-    )
-    parts = ", ".join(f"{name} {gibibytes(memory[name])}" for name in MEMORY_CLASSES if memory[name])
+    whole, parts = memory_of(run, memory_classes(run))
+    facts.add_row("memory", whole)
     facts.add_row("", parts)
-    shares = ", ".join(f"{name} {percent(share)}" for name, share in run.shares().items())
-    facts.add_row("time is due to", shares)
+    facts.add_row("time is due to", shares_of(run))
     if run.structure.offload:
         host = ", ".join(f"{name} {gibibytes(size)}" for name, size in run.host_memory().items())
         facts.add_row("host memory", host)
@@ -142,20 +118,13 @@ def show(run: Run, console: Console) -> None:
     if 1 < run.plan.pp <= LISTED_STAGES:
         console.print("\nmemory by stage", style="bold")
         console.print(stages_table(run))
-    console.print("\nefficiencies and overheads", style="bold")
-    for line in overheads(run):
-        console.print(line, no_wrap=True, overflow="ellipsis")
-    for text in all_warnings(run):
-        console.print(Text(f"warning: {text}", "yellow"))
+    show_overheads(run, console)
+    show_warnings(all_warnings(run), console)
 
 
 def breakdown(run: Run) -> Table:
     """One row an operation: its time, what data-sheet rates without overheads would leave of it, share and bound."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("term", "time", "at peak", "share", "bound", "work", "bytes"):
-        table.add_column(name, justify="left" if name in ("term", "bound") else "right", no_wrap=True)
+    table = plain_table(("term", "time", "at peak", "share", "bound", "work", "bytes"), left=("term", "bound"))
     for row in merged(run.table()):
         work = quantity(row.flops, "FLOP") if row.flops else ""
         moved = quantity(row.bytes, "B") if row.bytes else ""
@@ -164,18 +133,6 @@ def breakdown(run: Run) -> Table:
             time, ideal = f"({seconds(row.count * row.each_s)} hidden)", ""
         table.add_row(row.name, time, ideal, percent(row.share), row.bound or "", work, moved)
     return table
-
-
-def overheads(run: BaseRun) -> list[str]:
-    """The efficiencies and overheads between the theory and the prediction, a line each: name, value, source."""
-    lines = []
-    for name, (value, source) in run.overheads().items():
-        if name.endswith("_latency"):
-            text = seconds(value)
-        else:
-            text = quantity(value, "B") if name.endswith("_bytes") else f"{value:.4g}"
-        lines.append(f"{name:22}{text:>8}  {source}")
-    return lines
 
 
 def merged(rows: list[Row]) -> list[Row]:

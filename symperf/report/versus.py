@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..plan_search.versus import Term, Versus
+    from ..plan_search.versus import TermDifference, Versus
 
 SHOWN = 12
 """Terms in a table; the rest is one line."""
@@ -40,7 +41,7 @@ def as_json(found: Versus) -> dict[str, Any]:
     }
 
 
-def _term(term: Term, unit: str) -> dict[str, Any]:
+def _term(term: TermDifference, unit: str) -> dict[str, Any]:
     return {
         "name": term.name,
         f"winner_{unit}": term.winner,
@@ -81,12 +82,8 @@ def _verdict(found: Versus) -> str:
     return f"{percent(abs(found.difference) / found.winner_time)} {found.verdict}: {times}"
 
 
-def _table(terms: tuple[Term, ...], write: Any, whole: float) -> Table:
-    from rich.table import Table as _Table
-
-    table = _Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("difference", "this plan", "best plan", "term"):
-        table.add_column(head, justify="left" if head == "term" else "right", no_wrap=True)
+def _table(terms: tuple[TermDifference, ...], write: Any, whole: float) -> Table:
+    table = plain_table(("difference", "this plan", "best plan", "term"), left=("term",))
     worth = [term for term in terms if abs(term.difference) > LEAST * whole]
     for term in worth[:SHOWN]:
         table.add_row(_signed(term.difference, write), write(term.plan), write(term.winner), term.name)

@@ -2,11 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
 from ..analysis.mixin import Analysis
 from ..derive.mixin import Derivable
 from ..evaluation.base_run import BaseRun
+from ..plans.plan import Plan
 from ..spending.mixin import Spending
+from ..train.inputs import Settable, resized
+
+if TYPE_CHECKING:
+    from ..models.model import Model
+    from ..systems.system import System
 
 
 class FullRun(BaseRun, Analysis, Derivable, Spending):
-    """A question with its closed forms and values, and all that can be asked of them."""
+    """A question with its closed forms and values, and all that can be asked of them.
+
+    Args:
+        model: what runs.
+        system: what it runs on.
+        plan: how it is laid out.
+        values: values of other symbols, by name.
+        free: names of symbols that stay symbols.
+        question: what is asked beside them, checked: work and options, by name.
+
+    Attributes:
+        settable: the names that a run of this kind takes values of.
+        base_model: before values replaced sizes of it.
+        base_system: before values replaced figures of it.
+        base_plan: before what it leaves open was chosen.
+        own: the values that belong neither to the model nor to the system.
+
+    Raises:
+        InputError: an unknown name or a value out of range.
+    """
+
+    settable: ClassVar[Settable]
+
+    def __init__(
+        self,
+        model: Model,
+        system: System,
+        plan: Plan,
+        *,
+        values: dict[str, Any] | None = None,
+        free: frozenset[str] = frozenset(),
+        **question: Any,
+    ) -> None:
+        self.given, self.free_names, self.question = dict(values or {}), free, question
+        self.base_model, self.base_system, self.base_plan = model, system, plan
+        sizes, figures, self.own = self.settable.sort(self.given)
+        self.model = resized(model, sizes) if sizes else model
+        self.system = system.with_values(figures, self._rate_precision(plan, system)) if figures else system
+
+    @staticmethod
+    def _rate_precision(plan: Plan, system: System) -> str:
+        """The precision whose rate `matrix_rate` sets."""
+        raise NotImplementedError
+
+    def bind(self, **values: Any) -> Self:
+        """The same run with other values of plan fields, work, options or symbols; they are bound if they were free.
+
+        Raises:
+            InputError: an unknown name, with the nearest, or a value out of range.
+        """
+        fields = {name: value for name, value in values.items() if name in Plan.names()}
+        symbols = {n: v for n, v in values.items() if n not in fields and n not in self.question}
+        return type(self)(
+            self.base_model,
+            self.base_system,
+            dataclasses.replace(self.base_plan, **fields),
+            values=self.given | symbols,
+            free=self.free_names - set(values),
+            **{name: values.get(name, value) for name, value in self.question.items()},
+        )
+
+    def _with_free(self, free: frozenset[str]) -> Self:
+        plan, values = self.base_plan, self.given
+        return type(self)(self.base_model, self.base_system, plan, values=values, free=free, **self.question)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(f"{name}={value}" for name, value in self.question.items())
+        return f"{type(self).__name__}({self.model.name} on {self.system.name}, {self.plan}, {asked})"

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
 from ..infer.binding import INFERENCE_LIMITS, Work, bind
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
 from ..infer.rules import check
 from ..infer.stack import DEFAULT, Stack
 from ..infer.structure import structure_of
-from ..plans.plan import Plan, positive_integer
-from ..systems.system import checked_number
-from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
-from ..train.inputs import MODEL_SIZES, resized
+from ..plans.plan import positive_integer
+from ..train.inputs import MODEL_SIZES, Settable
 from .full_run import FullRun
 
 if TYPE_CHECKING:
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
+    from ..plans.plan import Plan
     from ..systems.system import System
     from ..systems.system_symbols import Quantity
 
@@ -79,6 +77,8 @@ class InferenceRun(FullRun):
         InputError: an impossible plan, an unknown name or a value out of range.
     """
 
+    settable = Settable(MODEL_SIZES, INFERENCE_LIMITS, (*WORK, *OPTIONS))
+
     def __init__(
         self,
         model: Model,
@@ -93,21 +93,20 @@ class InferenceRun(FullRun):
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
-        self.given = dict(values or {})
         self.work = Work(
             positive_integer("batch", batch), positive_integer("prompt", prompt), positive_integer("generate", generate)
         )
-        self.stack_name, self.kv_precision = stack, kv_precision
         self.stack = Stack.load(stack)
-        sizes, figures, own = _sorted_values(self.given)
-        self.base_model, self.base_system, self.base_plan = model, system, plan
-        self.model = resized(model, sizes) if sizes else model
-        self.system = system.with_values(figures, format_of(plan, system)[2]) if figures else system
+        asked = dataclasses.asdict(self.work) | {"stack": stack, "kv_precision": kv_precision}
+        super().__init__(model, system, plan, values=values, free=free, **asked)
         self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work)
-        self.structure = structure_of(self.model, self.system, self.plan, self.stack, own)
-        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, own)
-        self.free_names = free
+        self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)
+
+    @staticmethod
+    def _rate_precision(plan: Plan, system: System) -> str:
+        return format_of(plan, system)[2]
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -133,38 +132,6 @@ class InferenceRun(FullRun):
 
     def _memory_program(self) -> Program:
         return inference_memory_program(self.structure)
-
-    def bind(self, **values: Any) -> Self:
-        """The same run with other values of plan fields, work, options or symbols.
-
-        Raises:
-            InputError: an unknown name, with the nearest, or a value out of range.
-        """
-        plan_fields = {name: value for name, value in values.items() if name in Plan.names()}
-        own = {name: values.get(name, getattr(self.work, name)) for name in WORK}
-        rest = {n: v for n, v in values.items() if n not in plan_fields and n not in (*WORK, *OPTIONS)}
-        return type(self)(
-            self.base_model,
-            self.base_system,
-            dataclasses.replace(self.base_plan, **plan_fields),
-            **own,
-            stack=values.get("stack", self.stack_name),
-            kv_precision=values.get("kv_precision", self.kv_precision),
-            values=self.given | rest,
-            free=self.free_names - set(values),
-        )
-
-    def _with_free(self, free: frozenset[str]) -> Self:
-        return type(self)(
-            self.base_model,
-            self.base_system,
-            self.base_plan,
-            **dataclasses.asdict(self.work),
-            stack=self.stack_name,
-            kv_precision=self.kv_precision,
-            values=self.given,
-            free=free,
-        )
 
     # --- what only an inference can tell
 
@@ -200,23 +167,3 @@ class InferenceRun(FullRun):
     def __repr__(self) -> str:
         work = ", ".join(f"{name}={getattr(self.work, name)}" for name in WORK)
         return f"InferenceRun({self.model.name} on {self.system.name}, {self.plan}, {work}, stack={self.stack.name})"
-
-
-def _sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
-    """Values by where they belong: the model's sizes, the system's figures, what formats and stack bind."""
-    sizes, figures, own = {}, {}, {}
-    for name, value in values.items():
-        if name in MODEL_SIZES:
-            sizes[name] = positive_integer(name, value)
-        elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
-            figures[name] = value
-        elif name in INFERENCE_LIMITS:
-            own[name] = checked_number(value, INFERENCE_LIMITS[name], f"set: {name}")
-        else:
-            if name in Plan.names() or name in WORK:
-                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
-                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
-            known = [*MODEL_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *INFERENCE_LIMITS, *Plan.names(), *WORK, *OPTIONS]
-            hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
-            raise InputError(f"set: unknown symbol {shown(name)}{hint}")
-    return sizes, figures, own

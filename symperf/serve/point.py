@@ -17,7 +17,7 @@ NEGLIGIBLE: Final = 0.01
 
 
 @dataclass(frozen=True)
-class Point:
+class LoadPoint:
     """Answers at a load; loads and rates a second, all replicas together, times in seconds.
 
     Everything but load, utilisation and saturated is None where the load has no steady state, and what concerns
@@ -57,7 +57,7 @@ class Point:
         return not (self.saturated or late or slow)
 
 
-def point(serving: Serving, load: float) -> Point:
+def point(serving: Serving, load: float) -> LoadPoint:
     """All answers of a system that fits, at a load."""
     steady, asked, replicas = serving.steady, serving.asked, serving.plan.dp
     assert steady is not None
@@ -65,7 +65,7 @@ def point(serving: Serving, load: float) -> Point:
     state = steady.at_load(each)
     utilisation = each / steady.capacity.load
     if state is None:
-        return Point(load, each, utilisation, saturated=True)
+        return LoadPoint(load, each, utilisation, saturated=True)
     engine = steady.engine
     later = asked.generate > 1
     tpot = state.iteration * engine.steps / (asked.generate - 1) if later else None
@@ -73,7 +73,7 @@ def point(serving: Serving, load: float) -> Point:
     whole = form("request_time", first_token_time=first, generate=asked.generate, iteration_time=tpot or 0.0)
     room = serving.cache_bytes("sequence") * engine.limit
     used = state.decoding * serving.cache_bytes("mean") + state.prefilling * serving.cache_bytes("prompt")
-    return Point(
+    return LoadPoint(
         load,
         each,
         utilisation,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ..common.errors import InputError, shown
+from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
 
 CHUNK = 2048
@@ -14,7 +14,7 @@ LONGEST_DRAFT = 64
 
 
 @dataclass(frozen=True)
-class Asked:
+class ServingRequest:
     """The requests, their targets and the policy.
 
     Attributes:
@@ -41,9 +41,9 @@ class Asked:
         for name in ("prompt", "generate", "chunk"):
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name in ("ttft", "tpot"):
-            if (value := getattr(self, name)) is not None and not (_real(value) and value > 0):
+            if (value := getattr(self, name)) is not None and not (is_finite(value) and value > 0):
                 raise InputError(f"{name}: found {shown(value)}, expected seconds above 0")
-        if self.load is not None and not (_real(self.load) and self.load >= 0):
+        if self.load is not None and not (is_finite(self.load) and self.load >= 0):
             raise InputError(f"load: found {shown(self.load)}, expected requests a second, 0 or more")
 
     def check_draft(self, *, drafted: bool) -> None:
@@ -59,11 +59,7 @@ class Asked:
             return
         if self.acceptance is None:
             raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
-        if not (_real(self.acceptance) and 0 < self.acceptance < 1):
+        if not (is_finite(self.acceptance) and 0 < self.acceptance < 1):
             raise InputError(f"acceptance: found {shown(self.acceptance)}, expected a probability between 0 and 1")
         if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
             raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")
-
-
-def _real(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -12,7 +12,7 @@ from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
 from .engine import Engine, ModelTimes
 from .limits import Largest, Targets, largest_load
-from .point import Point, point
+from .point import LoadPoint, point
 from .pools import Pools, pools
 from .program import Evaluator, compiled_iterations, form
 from .steady import Steady
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
-    from .request import Asked
+    from .request import ServingRequest
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Loads of the throughput-latency curve, over the capacity."""
@@ -53,7 +53,7 @@ class Serving:
         model: Model,
         system: System,
         plan: Plan,
-        asked: Asked,
+        asked: ServingRequest,
         *,
         draft: Model | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
@@ -175,12 +175,12 @@ class Serving:
     def _steps_per_token(self) -> float:
         return 1 / self._tokens_of_a_step(self.draft_length)
 
-    def point(self, load: float) -> Point:
+    def point(self, load: float) -> LoadPoint:
         """All answers at a load, requests a second at all replicas."""
         return point(self, load)
 
     @cached_property
-    def answer(self) -> Point | None:
+    def answer(self) -> LoadPoint | None:
         """The answers at the load that is asked for, or else at the largest.
 
         None where there is none, or the largest is the capacity, where waits have no bound.
@@ -192,7 +192,7 @@ class Serving:
         return self.point(self.largest.load * self.plan.dp)
 
     @cached_property
-    def curve(self) -> list[Point]:
+    def curve(self) -> list[LoadPoint]:
         """Points from a light load to nearly the capacity."""
         if self.steady is None:
             return []
@@ -249,7 +249,7 @@ class Serving:
             "best_speedup": speedup(best),
         }
 
-    def shares(self, found: Point) -> dict[str, float] | None:
+    def shares(self, found: LoadPoint) -> dict[str, float] | None:
         """The share of each resource in the mean iteration of the model at a point; None where it is saturated."""
         state = found.state
         if state is None:

@@ -59,7 +59,7 @@ from ..infer.build import tree as inference_tree
 from ..infer.passes import MICRO_BATCHES
 from ..infer.structure import InferenceStructure
 from ..operations.groups import replicas
-from ..operations.schedule import Ends, Idle, Node, Op, Overlap, Repeat, Scheduled, Sequence, Steps
+from ..operations.schedule import Node, Op, count_operations
 from ..train.build import step_tree
 
 if TYPE_CHECKING:
@@ -143,8 +143,9 @@ def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
         node: Node = inference_tree(structure)
     else:
         node = step_tree(structure)
-    counts: dict[Op, Any] = {}
-    _count(node, devices_of(structure), counts)
+    counts = count_operations(
+        node, devices_of(structure), lambda count: MICRO_BATCHES if count in WAITS else count, share=1 / pp
+    )
     found: dict[str, list[Any]] = {name: [] for name in ENERGIES}
     for op, times in counts.items():
         demand, symbols = op.demand, op.time.free_symbols
@@ -184,28 +185,3 @@ def bytes_through(time: Any, bandwidth: Any) -> Any:
             none[1 / symbol] = sympy.S.Zero
             fast[symbol] = FAST
     return time.xreplace(none).xreplace(fast)
-
-
-def _count(node: Node, times: Any, found: dict[Op, Any]) -> None:
-    """How often each operation runs, on all devices together."""
-    match node:
-        case Op():
-            found[node] = found.get(node, sympy.S.Zero) + times
-        case Sequence(children):
-            for child in children:
-                _count(child, times, found)
-        case Repeat(child, count):
-            _count(child, times * (MICRO_BATCHES if count in WAITS else count), found)
-        case Steps(child, count):
-            _count(child, times * count, found)
-        case Overlap(work, transfer, _):
-            _count(work, times, found)
-            _count(transfer, times, found)
-        case Ends(first, last, micro_batches, _):
-            _count(first, times * micro_batches / pp, found)
-            _count(last, times * micro_batches / pp, found)
-        case Scheduled(passes, repeated, _):
-            for each, count in zip(passes, repeated, strict=True):
-                _count(each, times * count, found)
-        case Idle():
-            pass

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, shown
-from ..systems.system import parse_file, quantity_of
+from ..common.files import read_toml
+from ..systems.quantities import quantity_of
 from ..systems.system_symbols import SYMBOLS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def rent_of(system: System) -> Quantity | None:
         return system.quantities[name]
     if "price" in system.quantities:
         return None
-    table = parse_file(PRICES, PRICES.name)
+    table = read_toml(PRICES, PRICES.name)
     if system.name not in table:
         return None
     return quantity_of(table[system.name][name], SYMBOLS[name], f"{PRICES.name}: {system.name}", name)
@@ -37,7 +38,7 @@ def grid_of(system: System, grid: str | None) -> Quantity:
     Raises:
         InputError: no such grid, with the nearest, or none given.
     """
-    table = parse_file(GRIDS, GRIDS.name)
+    table = read_toml(GRIDS, GRIDS.name)
     if grid is not None:
         if not isinstance(grid, str) or grid not in table:
             raise InputError(f"grid: found {shown(grid)}, expected {' or '.join(table)}{nearest(str(grid), table)}")

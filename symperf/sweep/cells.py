@@ -66,7 +66,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Question:
+class SweepQuestion:
     """What is asked at every point.
 
     Attributes:
@@ -117,7 +117,7 @@ class Cell:
     reason: str = IMPOSSIBLE
 
 
-def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]) -> Cell:
+def cell(base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float | None]) -> Cell:
     """Build a cell.
 
     Args:
@@ -171,7 +171,9 @@ def cell(base: Base, question: Question, choices: Mapping[str, Any], first: Mapp
     return Cell(made, scalars, tuple(constraints), tuple(absent))
 
 
-def unknown_output(name: str, base: Base, question: Question, choices: Mapping[str, Any], first: Any) -> InputError:
+def unknown_output(
+    name: str, base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Any
+) -> InputError:
     """The error of an output that no cell has."""
     structure, _ = _bound(base, question, choices, first)
     program = compile_step(structure).program
@@ -180,7 +182,7 @@ def unknown_output(name: str, base: Base, question: Question, choices: Mapping[s
 
 
 def _bound(
-    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]
+    base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float | None]
 ) -> tuple[Structure, dict[str, float]]:
     """The structure of a cell, and every number that its base gives."""
     model, system = choices.get("model", base.model), choices.get("system", base.system)
@@ -219,7 +221,7 @@ def _bound(
 
 
 def _representative(
-    base: Base, question: Question, choices: Mapping[str, Any], first: Mapping[str, float | None]
+    base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float | None]
 ) -> Plan:
     """A plan of the cell's form: its choices, and of its numbers those that decide the form.
 
@@ -239,7 +241,7 @@ def _representative(
     return Plan(**fields, **(interleaved if several else {})).with_micro_batch(1)
 
 
-def _broken_plan_rule(base: Base, question: Question, choices: Mapping[str, Any]) -> str | None:
+def _broken_plan_rule(base: Base, question: SweepQuestion, choices: Mapping[str, Any]) -> str | None:
     """The rule of plans alone that all points of a cell break, if there is one: a single run asks it first."""
     values = {**_fixed(base), **choices}
     if {"vpp", "pp"} & question.given():
@@ -253,7 +255,7 @@ def _fixed(base: Base) -> dict[str, Any]:
     return {name: base.plan.get(name, field.default) for name, field in FIELDS.items()}
 
 
-def _with_stand_ins(base: Base, question: Question, first: Mapping[str, float | None]) -> dict[str, Node]:
+def _with_stand_ins(base: Base, question: SweepQuestion, first: Mapping[str, float | None]) -> dict[str, Node]:
     """What is derived in a cell: what the question says, and what follows from other fields where one is left open.
 
     Each stands before the first that reads it.

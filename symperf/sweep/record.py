@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 RECORD = "symperf_sweep"
-"""The attribute of a whole file that holds its `Record`."""
+"""The attribute of a whole file that holds its `SweepRecord`."""
 
 
 @dataclass(frozen=True)
-class Record:
+class SweepRecord:
     """What a whole file says of itself, so that nothing is computed when it is asked for again.
 
     Attributes:
@@ -27,7 +27,7 @@ class Record:
         return json.dumps({"identity": self.identity, "counts": self.counts})
 
     @classmethod
-    def read(cls, text: Any) -> Record | None:
+    def read(cls, text: Any) -> SweepRecord | None:
         """What `text` was of, or None where it is of nothing."""
         try:
             found = json.loads(text)

@@ -17,7 +17,7 @@ from ..common.extras import needed
 from .chunks import Block, count, nth
 from .dataset import attributes_of, coordinates_of, frame, variable_attributes
 from .journal import synced
-from .record import RECORD, Record
+from .record import RECORD, SweepRecord
 from .sweep import REASON, Sweep
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ class Sink(ABC):
         return self.folder / "chunks" / f"{index:09d}"
 
     @abstractmethod
-    def make(self, done: list[int], path: Path, record: Record | None) -> None:
+    def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:
         """Make the file of the chunks that are done, at a temporary path."""
 
     @classmethod
-    def recorded(cls, out: Path) -> Record | None:
+    def recorded(cls, out: Path) -> SweepRecord | None:
         """What a file that is there says of itself, if it is whole and such a file."""
         try:
-            return Record.read(cls._recorded(out))
+            return SweepRecord.read(cls._recorded(out))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -101,7 +101,7 @@ class Sink(ABC):
     def _recorded(cls, out: Path) -> Any:
         """The text of the record."""
 
-    def finish(self, done: list[int], record: Record | None) -> None:
+    def finish(self, done: list[int], record: SweepRecord | None) -> None:
         """Make the file; until it is whole, what was in its place stays.
 
         Args:
@@ -175,7 +175,7 @@ class Csv(Rows):
     Text has no attributes: the record of a whole file lies beside it, with the file's size.
     """
 
-    def finish(self, done: list[int], record: Record | None) -> None:
+    def finish(self, done: list[int], record: SweepRecord | None) -> None:
         """Also write or remove the record."""
         beside = _beside(self.out)
         beside.unlink(missing_ok=True)
@@ -191,7 +191,7 @@ class Csv(Rows):
         size, text = json.loads(_beside(out).read_text(encoding="utf-8"))
         return text if size == out.stat().st_size else None
 
-    def make(self, done: list[int], path: Path, record: Record | None) -> None:  # noqa: ARG002
+    def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:  # noqa: ARG002
         """One line a point."""
         csv = needed("pyarrow.csv", "sweep", self.out.name)
         with path.open("wb") as file:
@@ -208,7 +208,7 @@ class Parquet(Rows):
     def _recorded(cls, out: Path) -> Any:
         return (needed("pyarrow.parquet", "sweep", out.name).read_schema(out).metadata or {}).get(RECORD.encode())
 
-    def make(self, done: list[int], path: Path, record: Record | None) -> None:
+    def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:
         """One row a point."""
         parquet = needed("pyarrow.parquet", "sweep", self.out.name)
         writer = None
@@ -231,7 +231,7 @@ class NetCdf(Sink):
         with needed("h5netcdf", "sweep", out.name).File(out, "r") as file:
             return file.attrs.get(RECORD)
 
-    def make(self, done: list[int], path: Path, record: Record | None) -> None:
+    def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:
         """An array for each output."""
         h5netcdf = needed("h5netcdf", "sweep", self.out.name)
         self.coordinates().to_netcdf(path, engine="h5netcdf")
@@ -321,7 +321,7 @@ class Zarr(Sink):
     def _recorded(cls, out: Path) -> Any:
         return json.loads((out / "zarr.json").read_text(encoding="utf-8"))["attributes"].get(RECORD)
 
-    def make(self, done: list[int], path: Path, record: Record | None) -> None:  # noqa: ARG002  (they are there)
+    def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:  # noqa: ARG002  (they are there)
         """Add the record to the attributes."""
         if record is None:
             return
@@ -332,7 +332,7 @@ class Zarr(Sink):
         synced(part)
         replace(part, path / "zarr.json")
 
-    def finish(self, done: list[int], record: Record | None) -> None:
+    def finish(self, done: list[int], record: SweepRecord | None) -> None:
         """Give the folder its name."""
         self.make(done, self.root, record)
         (self.folder / "shown").touch()

@@ -17,7 +17,7 @@ from .chunks import block_shape, count, nth, size
 from .dataset import bytes_of
 from .identity import identity
 from .journal import Journal, digest
-from .record import Record
+from .record import SweepRecord
 from .sinks import Sink, kind_of, pack, remove
 from .sweep import REASON, Sweep
 
@@ -165,7 +165,7 @@ def _run(
     outcome.whole = len(journal.done) == outcome.chunks
     names = ["", *sweep.reasons]
     outcome.counts = {names[code]: int(n) for code, n in enumerate(counts[: len(names)]) if n}
-    sink.finish(sorted(journal.done), Record(same, outcome.counts) if outcome.whole else None)
+    sink.finish(sorted(journal.done), SweepRecord(same, outcome.counts) if outcome.whole else None)
 
 
 def unheard(done: int, total: int) -> None:

@@ -27,12 +27,12 @@ Expressions are in the grammar of `symperf.plans.grammar`; nothing of a study is
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from ..plans.plan import FIELDS, positive_integer
 from .axes import CHOICES, NUMERIC, choice, one
 from .cells import Base
@@ -59,32 +59,11 @@ def load(path: str | Path) -> Study:
         InputError: one line with the file, the key, what was found and what was expected.
     """
     path = Path(path)
-    text = _read(path)
-    try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid TOML: {' '.join(str(error).split())}") from None
+    table = read_toml(path, str(path), "a study (.toml)", MAX_BYTES)
     try:
         return Study(path, _sweep(table, path.parent))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file, expected a study (.toml)")
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: is larger than {MAX_BYTES:,} bytes, expected a study (.toml)")
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8, expected a text file in UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"{shown(str(path))}: {error}") from None
 
 
 def _sweep(table: dict[str, Any], folder: Path) -> Sweep:

@@ -21,7 +21,7 @@ from ..plans.plan import NUMBERS, Plan
 from ..train.inputs import TRAINED_SIZES
 from .axes import CHOICES, NUMERIC, WHOLE, Zip, axis, choice, one
 from .cell_kernel import CellKernel, stores
-from .cells import ANSWERS, FITS, Base, Cell, Question, cell, unknown_output
+from .cells import ANSWERS, FITS, Base, Cell, SweepQuestion, cell, unknown_output
 from .chunks import Block, block_shape, every
 from .conditions import listed, words, zipped
 
@@ -109,7 +109,7 @@ class Sweep:
             raise InputError(f"outputs: {clash[0]} is an axis, expected another quantity")
         self.outputs = tuple(dict.fromkeys([*asked, *trees]))
         varying = frozenset(m for m in members if m not in CHOICES)
-        self.question = Question(self.outputs, trees, conditions, varying)
+        self.question = SweepQuestion(self.outputs, trees, conditions, varying)
         self._refuse_clashes(conditions)
         self._cells: dict[tuple[int, ...], Cell] = {}
         self._kernels: dict[int, CellKernel] = {}

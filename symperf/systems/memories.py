@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from .physical_units import AREA, BYTE_ENERGY
-from .system import parse_file, quantity_of, text_of
+from .quantities import quantity_of, text_of
 from .system_symbols import Limits, Quantity
 from .units import BANDWIDTH, BYTES, COUNT
 
@@ -73,7 +74,7 @@ class Memory:
         >>> round(Memory.load("hbm3").stack_bandwidth / 1e9, 1)
         819.2
         """
-        table = parse_file(CATALOGUE, CATALOGUE.name)
+        table = read_toml(CATALOGUE, CATALOGUE.name)
         if name not in table:
             raise InputError(f"memory: found {shown(name)}, expected {' or '.join(table)}{nearest(str(name), table)}")
         return _read(name, table[name])
@@ -85,7 +86,7 @@ def names() -> list[str]:
     >>> names()
     ['gddr6', 'hbm2', 'hbm2e', 'hbm3', 'hbm3e', 'hbm4', 'hbm4e', 'hbm6', 'hbm7']
     """
-    return list(parse_file(CATALOGUE, CATALOGUE.name))
+    return list(read_toml(CATALOGUE, CATALOGUE.name))
 
 
 def _read(name: str, table: Any) -> Memory:

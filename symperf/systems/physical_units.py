@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from .units import Dimension
+from .units import UnitKind
 
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SMALL = {"": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15}
@@ -13,8 +13,8 @@ _DATA = {"B": 1.0, "byte": 1.0, "b": 0.125, "bit": 0.125}
 HOUR: Final = 3600.0
 
 
-def _made(name: str, example: str, units: dict[str, float], scale: tuple[str, ...]) -> Dimension:
-    return Dimension(name, example, MappingProxyType(units), scale)
+def _made(name: str, example: str, units: dict[str, float], scale: tuple[str, ...]) -> UnitKind:
+    return UnitKind(name, example, MappingProxyType(units), scale)
 
 
 AREA: Final = _made("chip area", "815 mm2", {"m2": 1.0, "cm2": 1e-4, "mm2": 1e-6, "um2": 1e-12}, ("um2", "mm2", "cm2"))

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from ..common.frozen import Frozen
 from .profiles import locate, names_in
-from .system import parse_file, quantity_of, text_of
+from .quantities import quantity_of, text_of
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
@@ -118,7 +119,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
-    table = parse_file(path, label)
+    table = read_toml(path, label)
     known = ("name", "title", "source", "share")
     for key in table:
         if key not in known:

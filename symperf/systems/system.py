@@ -7,18 +7,19 @@ not say follows from a stated rule (`ASSUMED`, `vector_rate`) that is named in t
 
 from __future__ import annotations
 
-import math
 import os
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from ..common.frozen import Frozen
-from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Limits, Quantity, vector_rate
-from .units import BANDWIDTH, BYTES, COUNT, FRACTION, RATE, Dimension, parse, scaled
+from .quantities import checked_number as checked_number
+from .quantities import quantity_of, text_of
+from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Quantity, vector_rate
+from .units import BANDWIDTH, BYTES, RATE, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
 _TEXTS: Final = ("name", "title", "aliases", "base")
-_MAX_BYTES: Final = 1_000_000
 
 
 class ChipMaker(Protocol):
@@ -182,7 +182,7 @@ def _aliases() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for name in catalogue_names():
         path = CATALOGUE / f"{name}.toml"
-        for alias in parse_file(path, path.name).get("aliases", []):
+        for alias in read_toml(path, path.name).get("aliases", []):
             found[alias.casefold()] = path
     return found
 
@@ -209,31 +209,10 @@ def _locate(source: object, folder: Path | None = None, where: str = "system") -
     )
 
 
-def parse_file(path: Path, label: str) -> dict[str, Any]:
-    """Read the TOML table of a file."""
-    try:
-        if path.is_dir():
-            raise InputError(f"{label}: is a folder, expected a .toml file")
-        if not path.is_file():
-            raise InputError(f"{label}: no such file, expected a .toml file")
-        size = path.stat().st_size
-        if size > _MAX_BYTES:
-            raise InputError(f"{label}: has {size} bytes, expected a system description of at most {_MAX_BYTES}")
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"{label}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{label}: byte {error.start} is not UTF-8, expected a text file in UTF-8") from error
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{label}: not valid TOML: {' '.join(str(error).split())}") from error
-
-
 def _read(path: Path, seen: tuple[Path, ...]) -> _Raw:
     """Read the values of a file on top of those of its base."""
     label = path.name if path.parent == CATALOGUE else str(path)
-    return _read_table(parse_file(path, label), label, path, seen)
+    return _read_table(read_toml(path, label), label, path, seen)
 
 
 def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path, ...]) -> _Raw:
@@ -280,82 +259,9 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
     return raw
 
 
-def text_of(table: dict[str, Any], key: str, label: str) -> str:
-    """Check a text: empty where the key is absent, never empty where it is there."""
-    text = table.get(key, "")
-    if not isinstance(text, str) or (key in table and not text.strip()):
-        raise InputError(f"{label}: {key}: found {shown(text)}, expected a text that is not empty")
-    return text
-
-
 def _check_aliases(aliases: object, label: str) -> None:
     if not isinstance(aliases, list) or not all(isinstance(a, str) and a for a in aliases):
         raise InputError(f"{label}: aliases: found {shown(aliases)}, expected a list of names")
-
-
-def quantity_of(entry: object, symbol: Limits, label: str, key: str) -> Quantity:
-    """Check a value: a number in SI units, a text with a unit, or a table that adds source, low, high."""
-    user = f"set by the user: {label}:{key}"
-    if not isinstance(entry, dict):
-        return Quantity(checked_number(entry, symbol, f"{label}: {key}"), user)
-    keys = ("value", "source", "low", "high")
-    for part in entry:
-        if part not in keys:
-            raise InputError(f"{label}: {key}: unknown key {shown(part)}{nearest(part, keys) or ', expected value'}")
-    if "value" not in entry:
-        raise InputError(f"{label}: {key}: no value, expected {{ value = ..., source = ... }}")
-    numbers = {
-        p: checked_number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry
-    }
-    if list(numbers.values()) != sorted(numbers.values()):
-        raise InputError(f"{label}: {key}: found {shown(numbers)}, expected low <= value <= high")
-    source = text_of(entry, "source", f"{label}: {key}") or user
-    return Quantity(numbers["value"], " ".join(source.split()), numbers.get("low"), numbers.get("high"))
-
-
-def checked_number(entry: object, symbol: Limits, where: str) -> float:
-    """The SI value of a number, or of a text with a unit, within the limits of its symbol.
-
-    Raises:
-        InputError: it is something else; the line begins with `where`.
-
-    """
-    dimension = symbol.dimension
-    expected = f"expected a {dimension.name} such as {dimension.example}"
-    if isinstance(entry, str):
-        try:
-            value = parse(entry, dimension)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-    elif isinstance(entry, int | float) and not isinstance(entry, bool):
-        try:
-            value = float(entry)
-        except OverflowError:
-            value = math.inf
-    else:
-        raise InputError(f"{where}: found {shown(entry)} of type {type(entry).__name__}, {expected}")
-    if not math.isfinite(value) or value < 0 or (value == 0 and not symbol.zero):
-        sign = "not negative" if symbol.zero else "above zero"
-        raise InputError(f"{where}: found {shown(entry)}, {expected}, finite and {sign}")
-    if dimension is COUNT and value != int(value):
-        raise InputError(f"{where}: found {shown(entry)}, {expected}")
-    if value != 0 and not symbol.low <= value <= symbol.high:
-        raise InputError(
-            f"{where}: found {shown(entry)}, {expected}, between {scaled(symbol.low, dimension)} and "
-            f"{scaled(symbol.high, dimension)}{_hint(dimension)}"
-        )
-    return value
-
-
-def _hint(dimension: Dimension) -> str:
-    if dimension is FRACTION:
-        return ' (a share of the data-sheet figure; write 80 % as 0.8 or "80 %")'
-    unit = _si(dimension)
-    return "" if dimension is COUNT or not unit else f" (a bare number is in {unit}: is the unit missing?)"
-
-
-def _si(dimension: Dimension) -> str:
-    return next(unit for unit, factor in dimension.units.items() if factor == 1.0)
 
 
 def _build(raw: _Raw) -> System:

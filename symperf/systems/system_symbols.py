@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .physical_units import BYTE_ENERGY, ENERGY_PRICE, FACTOR, FLOP_ENERGY, HOURLY, INTENSITY, LIFETIME
-from .units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, PRICE, RATE, TIME, Dimension
+from .units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, PRICE, RATE, TIME, UnitKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Quantity:
 class Limits:
     """What values a symbol may take: outside `low` to `high` a file has most likely mixed up units."""
 
-    dimension: Dimension
+    dimension: UnitKind
     low: float
     high: float
     needs: str = ""

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s
 
 
 @dataclass(frozen=True)
-class Dimension:
+class UnitKind:
     """A kind of quantity: its name, an example for error lines, and the SI factor of every unit it may have."""
 
     name: str
@@ -33,8 +33,8 @@ class Dimension:
     """The units that `scaled` writes, from small to large."""
 
 
-def _dimension(name: str, example: str, units: dict[str, float], scale: tuple[str, ...]) -> Dimension:
-    return Dimension(name, example, MappingProxyType(units), scale)
+def _dimension(name: str, example: str, units: dict[str, float], scale: tuple[str, ...]) -> UnitKind:
+    return UnitKind(name, example, MappingProxyType(units), scale)
 
 
 def _prefixed(bases: dict[str, float], prefixes: dict[str, float]) -> dict[str, float]:
@@ -70,7 +70,7 @@ COUNT = _dimension("whole number", "108", {"": 1.0}, ("",))
 _ALL = (RATE, BANDWIDTH, BYTES, TIME, POWER, PRICE, FRACTION)
 
 
-def parse(text: str, dimension: Dimension) -> float:
+def parse(text: str, dimension: UnitKind) -> float:
     """Return the SI value of a number with a unit of `dimension`, such as "4.8 TB/s".
 
     Signs and magnitudes are not judged here, but the result is finite.
@@ -99,7 +99,7 @@ def parse(text: str, dimension: Dimension) -> float:
     return value
 
 
-def _unit_fault(unit: str, dimension: Dimension) -> str:
+def _unit_fault(unit: str, dimension: UnitKind) -> str:
     """Say what is wrong with a unit that `dimension` does not have."""
     if not unit:
         return "which has no unit"
@@ -112,7 +112,7 @@ def _unit_fault(unit: str, dimension: Dimension) -> str:
     return f"whose unit {shown(unit)} is unknown{nearest(unit, dimension.units)}"
 
 
-def scaled(value: float, dimension: Dimension) -> str:
+def scaled(value: float, dimension: UnitKind) -> str:
     """Write a value in the unit that suits its size, to four digits; `parse` reads it back.
 
     >>> scaled(2.039e12, BANDWIDTH)

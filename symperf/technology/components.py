@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from ..systems.memories import Memory
 from ..systems.memories import names as memory_names
-from ..systems.system import parse_file, text_of
+from ..systems.quantities import text_of
 from ..systems.system_symbols import Quantity
 from .quantities import MEMORY, NETWORK, read
 
@@ -86,7 +87,7 @@ def network_of(name: str, kind: str, own: Mapping[str, Any], where: str) -> Comp
     Raises:
         InputError: no such network of that kind, with the nearest.
     """
-    tables = {**parse_file(NETWORKS, NETWORKS.name), **own}
+    tables = {**read_toml(NETWORKS, NETWORKS.name), **own}
     known = [each for each, table in tables.items() if isinstance(table, dict) and table.get("kind") == kind]
     if not isinstance(name, str) or name not in known:
         raise InputError(f"{kind}: found {shown(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..codegen.interpret import floats, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..common.files import read_toml
 from ..systems.physical_units import BYTE_PRICE, FACTOR, LENGTH, PER_AREA
-from ..systems.system import parse_file
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, PRICE
 from .components import CATALOGUE
@@ -85,7 +85,7 @@ def chip_cost(chip: Chip, *, dies: int = 1, model: str = "clustered", **values: 
     if model not in YIELDS:
         raise InputError(f"chip cost: model: found {model!r}, expected {' or '.join(YIELDS)}")
     node = chip.technology.node
-    table = parse_file(PROCESS, PROCESS.name)
+    table = read_toml(PROCESS, PROCESS.name)
     found = read(table.get(node, {}), NODE, f"{PROCESS.name}: {node}")
     found |= read(table["wafer"], WAFER, f"{PROCESS.name}: wafer") | read(table["package"], PACKAGE, PROCESS.name)
     found |= read(values, NODE | WAFER | PACKAGE, "chip cost")

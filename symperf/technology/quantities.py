@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
 from ..systems.physical_units import AREA, BYTE_AREA, BYTE_ENERGY, BYTE_POWER, FACTOR, FREQUENCY, PER_LENGTH, VOLTAGE
-from ..systems.system import quantity_of
+from ..systems.quantities import quantity_of
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, TIME
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import read_toml
 from ..common.frozen import Frozen
-from ..systems.system import parse_file, text_of
+from ..systems.quantities import text_of
 from .components import CATALOGUE, Component, check_law, memory_of, network_of
 from .quantities import BASE, BUDGET, FACTOR_LIMITS, LEVELS, OPTIONAL, STEPS, read, times
 
@@ -178,18 +179,18 @@ def _network(name: str, kind: str, own: Mapping[str, Any], where: str) -> Compon
 def _table(name: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """The table of a set, and that of the part that is made in it (empty for a set)."""
     if isinstance(name, str) and name in part_names():
-        part = parse_file(PARTS / f"{name}.toml", f"{name}.toml")
+        part = read_toml(PARTS / f"{name}.toml", f"{name}.toml")
         return _table(part["set"])[0], part
     known = [*set_names(), *part_names()]
     if isinstance(name, str) and name in known:
-        return _checked(parse_file(SETS / f"{name}.toml", f"{name}.toml"), f"{name}.toml"), {}
+        return _checked(read_toml(SETS / f"{name}.toml", f"{name}.toml"), f"{name}.toml"), {}
     text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
     if not isinstance(text, str) or not text.endswith(".toml"):
         raise InputError(
             f"technology: found {shown(name)}, expected {' or '.join(known)}, or the path of a .toml file"
             f"{nearest(str(name), known)}"
         )
-    return _checked(parse_file(Path(text), text), text), {}
+    return _checked(read_toml(Path(text), text), text), {}
 
 
 def _checked(table: dict[str, Any], label: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a training step is asked with, checked: sizes of the model, figures of the system, defaults.
+"""What a run is asked with, checked: sizes of the model, figures of the system, other symbols; and its structure.
 
 A name that belongs nowhere is refused with the nearest.
 """
@@ -6,17 +6,19 @@ A name that belongs nowhere is refused with the nearest.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, shown
+from ..models.description import BASE_SIZES
 from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_of
 from ..plans.validity import MODEL_RULES, refuse
-from ..systems.system import checked_number
+from ..systems.quantities import checked_number
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
-from .binding import DEFAULTS, LIMITS, LOW_PRECISIONS, precision_of
+from .binding import LIMITS, LOW_PRECISIONS, precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -24,17 +26,8 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..systems.system import System
 
-MODEL_SIZES = (
-    "hidden_size",
-    "num_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocab_size",
-    "position_rows",
-)
-
+MODEL_SIZES = BASE_SIZES
+"""Sizes of the model that any run may be asked with."""
 TRAINED_SIZES = (*MODEL_SIZES, "num_multi_token_layers")
 """Sizes of the model that a training step may be asked with."""
 
@@ -91,29 +84,55 @@ def stated_of(values: Mapping[str, Any]) -> set[str]:
     return {name for name, value in values.items() if value}
 
 
-def sort_values(
-    values: dict[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, float], int | None]:
-    """Values by where they belong: the model's sizes, the system's figures, defaults; and the encoder's sequence."""
-    sizes, figures, defaults = {}, {}, {}
-    encoder: int | None = None
-    for name, value in values.items():
-        if name in TRAINED_SIZES:
-            sizes[name] = size(name, value)
-        elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
-            figures[name] = value
-        elif name == "encoder_sequence":
-            encoder = positive_integer(name, value)
-        elif name in DEFAULTS:
-            defaults[name] = checked_number(value, LIMITS[name], f"set: {name}")
-        else:
-            if name in Plan.names() or name in WORK:
-                where = "a field of the plan" if name in Plan.names() else "an argument of its own"
-                raise InputError(f"set: {name} is {where} and no symbol, expected it there")
-            known = [*TRAINED_SIZES, *SYSTEM_SYMBOLS, "matrix_rate", *DEFAULTS, *Plan.names(), *WORK]
-            hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
-            raise InputError(f"set: unknown symbol {shown(name)}{hint}")
-    return sizes, figures, defaults, encoder
+@dataclass(frozen=True)
+class Settable:
+    """The names that a run takes values of, by where each belongs; those of a system belong to every run.
+
+    Attributes:
+        sizes: of the model.
+        limits: symbols that neither model, system nor plan binds, and the values that they may take.
+        arguments: what a run is asked for, which is no symbol to set.
+        counts: of these, the whole numbers that are set as symbols are.
+    """
+
+    sizes: tuple[str, ...]
+    limits: Mapping[str, Limits]
+    arguments: tuple[str, ...]
+    counts: tuple[str, ...] = ()
+
+    def sort(self, values: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Any], dict[str, float]]:
+        """Checked values by where they belong: the model's sizes, the system's figures (as given), all others.
+
+        Raises:
+            InputError: a name that belongs nowhere, with the nearest, or a value out of range.
+        """
+        sizes: dict[str, int] = {}
+        figures: dict[str, Any] = {}
+        own: dict[str, float] = {}
+        for name, value in values.items():
+            if name in self.sizes:
+                sizes[name] = size(name, value)
+            elif name in SYSTEM_SYMBOLS or name == "matrix_rate":
+                figures[name] = value
+            elif name in self.counts:
+                own[name] = positive_integer(name, value)
+            elif name in self.limits:
+                own[name] = checked_number(value, self.limits[name], f"set: {name}")
+            else:
+                raise self._misplaced(name)
+        return sizes, figures, own
+
+    def _misplaced(self, name: str) -> InputError:
+        if name in Plan.names() or name in self.arguments:
+            where = "a field of the plan" if name in Plan.names() else "an argument of its own"
+            return InputError(f"set: {name} is {where} and no symbol, expected it there")
+        known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
+        hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
+        return InputError(f"set: unknown symbol {shown(name)}{hint}")
+
+
+TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))
+"""What a training step takes values of."""
 
 
 def size(name: str, value: object) -> int:

@@ -6,12 +6,12 @@ A row of a table (`training.csv`, `inference.csv`, `memory.csv`, or one of the r
 For each table there is one module, named in `tables.TABLES`, with
 
 * `COLUMNS`: a `rows.Columns`, the columns that must be there and those that may;
-* `express(row: rows.Row) -> list[Case | LeftOut]`: pure mapping by columns. It may raise `InputError`, which becomes a
-  `LeftOut` with that sentence as its reason; so does an `InputError` of `Case.run` (which builds the `BaseRun`,
-  lazily) or of `Case.read` (which reads the predicted number from it, in the unit of `Case.measured`).
+* `express(row: rows.TableRow) -> list[Case | LeftOut]`: pure mapping by columns. It may raise `InputError`, which
+  becomes a `LeftOut` with that sentence as its reason; so does an `InputError` of `Case.run` (which builds the
+  `BaseRun`, lazily) or of `Case.read` (which reads the predicted number from it, in the unit of `Case.measured`).
 
-`rows.Row` reads cells: `row.text("model")`, `row.number("value")` and `row.whole("tp")` (None where the cell is empty),
-`row.family`, `row.id`. `models.model_of(row)` is the model by name, or by the dimensions in the columns;
+`rows.TableRow` reads cells: `row.text("model")`, `row.number("value")` and `row.whole("tp")` (None where the cell is
+empty), `row.family`, `row.id`. `models.model_of(row)` is the model by name, or by the dimensions in the columns;
 `systems.system_of(row)` the system by `hw_key`. What a family's software and definitions are, and no column says, is
 declared in `definitions.py` (training, memory) and `inference_definitions.py`.
 

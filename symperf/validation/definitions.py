@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .rows import Row
+    from .rows import TableRow
 
 NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
-class Software:
+class TrainingFramework:
     """How a framework runs where a row does not say otherwise.
 
     Attributes:
@@ -55,8 +55,8 @@ class Software:
 MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
 
-SOFTWARE: Mapping[str, Software] = {
-    "NeMo": Software(
+SOFTWARE: Mapping[str, TrainingFramework] = {
+    "NeMo": TrainingFramework(
         "NeMo 2 recipes and docs/source/features/optimizations/communication_overlap.rst: sequence_parallel, the "
         "distributed optimizer, overlap_grad_reduce and overlap_param_gather; grad_reduce_in_fp32 is false in its "
         "mixed-precision plugins; Megatron-LM's arguments set expert_tensor_parallel_size to the tensor-parallel "
@@ -67,26 +67,26 @@ SOFTWARE: Mapping[str, Software] = {
         sequence_parallel=True,
         stack="transformer-engine",
     ),
-    "Megatron-Bridge": Software(
+    "Megatron-Bridge": TrainingFramework(
         "Megatron-Bridge recipes: as NeMo's; experts are reached by DeepEP or HybridEP",
         MEGATRON_CORE,
         sequence_parallel=True,
         stack="transformer-engine",
         deduplicated=True,
     ),
-    "Megatron-Core": Software(
+    "Megatron-Core": TrainingFramework(
         "Megatron-LM README: distributed optimizer, --overlap-grad-reduce, --overlap-param-gather, flash attention",
         MEGATRON_CORE,
         sequence_parallel=True,
         stack="transformer-engine",
     ),
-    "llm-foundry": Software(
+    "llm-foundry": TrainingFramework(
         "llm-foundry: FSDP gathers ahead and reduces beside the backward pass; no dropout; attn_impl: triton with "
         "ALiBi, before PyTorch 2 (README: tables are to be updated with torch 2.0)",
         FSDP,
         stack="llm-foundry-2023",
     ),
-    "torchtitan": Software(
+    "torchtitan": TrainingFramework(
         "torchtitan: FSDP2; tensor parallelism with sequence parallelism, overlapped only as async TP; "
         "pipeline_parallel_microbatches is the pipeline-parallel degree unless it is set; PyTorch's "
         "scaled_dot_product_attention, whose flash kernel is FlashAttention-2",
@@ -95,7 +95,7 @@ SOFTWARE: Mapping[str, Software] = {
         micro_batches="stages",
         stack="flash-attention-2",
     ),
-    "MaxText": Software(
+    "MaxText": TrainingFramework(
         "MaxText: by default parameters are sharded over a slice (ici_fsdp_parallelism = -1), data parallel over "
         "slices; per_device_batch_size counts all devices; remat_policy is full unless it is set; on GPUs the "
         "attention of Transformer Engine",
@@ -106,7 +106,7 @@ SOFTWARE: Mapping[str, Software] = {
         batch_of_device=True,
         shards_all=True,
     ),
-    "Paxml": Software(
+    "Paxml": TrainingFramework(
         "Paxml (JAX): sharded as MaxText; praxis keeps nothing of a repeated layer (checkpoint_policy is SAVE_NOTHING) "
         "unless it is told to; on GPUs the attention of Transformer Engine",
         {"zero": 3, **FSDP},
@@ -114,24 +114,24 @@ SOFTWARE: Mapping[str, Software] = {
         stack="transformer-engine",
         sequence_parallel=True,
     ),
-    "Megatron-DeepSpeed": Software(
+    "Megatron-DeepSpeed": TrainingFramework(
         "DeepSpeed, deepspeed/runtime/pipe/schedule.py: TrainSchedule is 1F1B with one chunk a stage, gradients are "
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
         {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
         stack="megatron-2021",
     ),
-    "lit-gpt": Software(
+    "lit-gpt": TrainingFramework(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
         {"zero": 3, **FSDP},
         shards_all=True,
         stack="flash-attention-2",
     ),
-    "MegaScale": Software(
+    "MegaScale": TrainingFramework(
         "arXiv 2402.15627, section 3.1",
         left_out="the software also changes the model (parallel block, sliding windows), which no column says",
     ),
-    "HAI-LLM": Software(
+    "HAI-LLM": TrainingFramework(
         "DeepSeek-V3 report (arXiv 2412.19437, section 3.2): DualPipe, ZeRO-1, transfers beside the other pass",
         {
             "zero": 1,
@@ -142,7 +142,7 @@ SOFTWARE: Mapping[str, Software] = {
             "node_limit": 4,
         },
     ),
-    "Meta in-house": Software(
+    "Meta in-house": TrainingFramework(
         "Llama 3 report (arXiv 2407.21783, section 3.3): sharded optimizer and gradients, kept weights; trained before "
         "FlashAttention-3 was published (arXiv 2407.08608)",
         {"zero": 1, "overlap_dp": 1.0, "attention": "flash", "cp_kind": "all-gather", "vpp": 8},
@@ -154,7 +154,7 @@ SOFTWARE: Mapping[str, Software] = {
 
 
 @dataclass(frozen=True)
-class Family:
+class TrainingFamily:
     """What a document says of all its rows.
 
     Attributes:
@@ -184,14 +184,14 @@ class Family:
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     stack: str = ""
 
-    def of_model(self, row: Row) -> Mapping[str, Any]:
+    def of_model(self, row: TableRow) -> Mapping[str, Any]:
         """What the document says of the row's model."""
         return self.by_model.get(row.text("model"), NOTHING)
 
 
-PLAIN = Family("nothing is declared")
-FAMILIES: Mapping[str, Family] = {
-    "SC21": Family(
+PLAIN = TrainingFamily("nothing is declared")
+FAMILIES: Mapping[str, TrainingFamily] = {
+    "SC21": TrainingFamily(
         "arXiv 2104.04473, table 1 and equation 3: full recomputation is counted; micro-batch, chunks and the kind of "
         "data parallelism (PyTorch's reduces beside the backward pass) are those of the authors' scripts, Megatron-LM "
         "examples/sc21/run_table_1.sh at 79a3bb6b; megatron/mpu/layers.py of 2021 (aed2f75e) waits for each "
@@ -212,52 +212,52 @@ FAMILIES: Mapping[str, Family] = {
             "GPT-1008.0B": {"micro_batch": 1, "vpp": 1},
         },
     ),
-    "KORTH": Family("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHLAYER": Family("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),
-    "KORTHMEM": Family(
+    "KORTH": TrainingFamily("arXiv 2205.05198, table 5: Megatron-LM of 2022", stack="megatron-2021"),
+    "KORTHLAYER": TrainingFamily("arXiv 2205.05198, table 4: Megatron-LM of 2022", stack="megatron-2021"),
+    "KORTHMEM": TrainingFamily(
         "arXiv 2205.05198, table 3: three interleaved chunks for two of the models; the bars are the paper's own model",
         by_model={"GPT-175B": {"vpp": 3}, "GPT-530B": {"vpp": 3}},
         stack="megatron-2021",
     ),
-    "DSAZURE": Family("Megatron-DeepSpeed page: 96 B s l h^2 counts full recomputation", counted="hardware"),
-    "FOUNDRY": Family(
+    "DSAZURE": TrainingFamily("Megatron-DeepSpeed page: 96 B s l h^2 counts full recomputation", counted="hardware"),
+    "FOUNDRY": TrainingFamily(
         "llm-foundry README: A100 rows have 1600 Gb/s a node of 8, H100 rows 3200 Gb/s",
         plan={"dropout": False},
         by_precision={"bf16": {"gradient_bytes": 2}},  # the mode PURE reduces gradients in 16 bits, DEFAULT (amp) in 32
     ),
-    "MEGASCALE": Family(
+    "MEGASCALE": TrainingFamily(
         "arXiv 2402.15627, of 2024 (FlashAttention-2): the part is called Ampere; the aggregate PFLOP/s and the MFU of "
         "its tables imply a peak of 312 TFLOP/s",
         system="A100-80GB-SXM4",
         plan={"attention": "flash"},
         stack="flash-attention-2",
     ),
-    "LLAMA3": Family(
+    "LLAMA3": TrainingFamily(
         "arXiv 2407.21783, table 4: 16M tokens in a global batch; GPUs of 400 Gb/s; interleaved stages of one layer",
         tokens=16 * 2**20,
     ),
-    "DSV3ISCA": Family(
+    "DSV3ISCA": TrainingFamily(
         "arXiv 2505.09343, table 4: tokens a day over steps a day give 15360 sequences of 4096 (DeepSeek-V3 report); "
         "tokens are dispatched in FP8 (section 3.3.3 of that report), a scale of 32 bits to 128 values (DeepEP)",
         tokens=15360 * 4096,
         by_precision={"fp8": {"dispatch_element_bytes": 1.03125}},
     ),
-    "DGXC": Family("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
-    "MCOREH100": Family("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
-    "MCOREMOE": Family(
+    "DGXC": TrainingFamily("DGX Cloud benchmarking recipes: no dropout", plan={"dropout": False}),
+    "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
+    "MCOREMOE": TrainingFamily(
         "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
     ),
-    "GPUREC": Family("AI Hypercomputer recipes", plan={"dropout": False}),
+    "GPUREC": TrainingFamily("AI Hypercomputer recipes", plan={"dropout": False}),
 }
 """By the family of a row."""
 
 
-def software_of(framework: str) -> Software:
+def software_of(framework: str) -> TrainingFramework:
     """How the software of a row runs; plain where it is not declared."""
     found = [name for name in SOFTWARE if framework.casefold().startswith(name.casefold())]
-    return SOFTWARE[max(found, key=len)] if found else Software("nothing is declared")
+    return SOFTWARE[max(found, key=len)] if found else TrainingFramework("nothing is declared")
 
 
-def family_of(name: str) -> Family:
+def family_of(name: str) -> TrainingFamily:
     """What is declared of a family; nothing of a user's own."""
     return FAMILIES.get(name, PLAIN)

@@ -9,7 +9,7 @@ from ..common.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .rows import Row
+    from .rows import TableRow
 
 MEASURED = (
     *("step_time_s", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "tflops_per_device", "mfu_pct"),
@@ -25,7 +25,7 @@ APART = 1.5
 """Times that two measurements of one case may be apart."""
 
 
-def check_ids(rows: Sequence[Row]) -> None:
+def check_ids(rows: Sequence[TableRow]) -> None:
     """Refuse a table in which two rows have one id.
 
     Raises:
@@ -39,9 +39,9 @@ def check_ids(rows: Sequence[Row]) -> None:
         lines[name] = row.line
 
 
-def contradicting(rows: Sequence[Row]) -> set[int]:
+def contradicting(rows: Sequence[TableRow]) -> set[int]:
     """The lines of rows that describe the same as an earlier one and measured something else by more than half."""
-    first: dict[tuple[tuple[str, str], ...], Row] = {}
+    first: dict[tuple[tuple[str, str], ...], TableRow] = {}
     found = set()
     for row in rows:
         key = tuple(sorted((name, cell) for name, cell in row.cells.items() if cell and name not in BESIDE))
@@ -51,7 +51,7 @@ def contradicting(rows: Sequence[Row]) -> set[int]:
     return found
 
 
-def _apart(row: Row, other: Row, column: str) -> bool:
+def _apart(row: TableRow, other: TableRow, column: str) -> bool:
     try:
         one, two = row.number(column), other.number(column)
     except InputError:

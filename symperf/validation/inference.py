@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ..serve.serving import Serving
     from ..systems.system import System
     from .case import Expressed
-    from .inference_definitions import Software
-    from .rows import Row
+    from .inference_definitions import ServingFramework
+    from .rows import TableRow
 
 DESCRIPTION = ("params_b", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "hardware")
 DEGREES = ("num_devices", "tp", "pp", "dp", "ep")
@@ -41,7 +41,7 @@ OUTPUTS = {"prefill_s": "prefill", "time_per_token_s": "time_per_token", "time_s
 
 
 @dataclass(frozen=True)
-class Work:
+class RowWork:
     """What a row's software was asked: sequences together or in flight, and their lengths; 0 where it is not said."""
 
     batch: int
@@ -50,7 +50,7 @@ class Work:
     generate: int
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row.
 
     Raises:
@@ -74,7 +74,7 @@ def express(row: Row) -> list[Expressed]:
     return [Case(row.family, described(row, work), quantity, measured, run, read, labels, doubted)]
 
 
-def doubt(row: Row) -> None:
+def doubt(row: TableRow) -> None:
     """Refuse a row of which its own note says that the number, or what it is of, is doubtful.
 
     Raises:
@@ -87,7 +87,7 @@ def doubt(row: Row) -> None:
         raise InputError("its page gives totals in one table and rates of a device in the other, and tp is above 1")
 
 
-def described(row: Row, work: Work) -> str:
+def described(row: TableRow, work: RowWork) -> str:
     """A row's id and a short text of what it is."""
     degrees = " ".join(f"{name}{row.text(name)}" for name in DEGREES[1:] if row.text(name) not in ("", "1"))
     together = f"{work.requests} in flight" if work.requests else f"batch {work.batch}"
@@ -97,7 +97,7 @@ def described(row: Row, work: Work) -> str:
     return f"{row.id}: {', '.join(word for word in words if word)}"
 
 
-def measurement(row: Row, work: Work) -> tuple[str, float]:
+def measurement(row: TableRow, work: RowWork) -> tuple[str, float]:
     """What a row measured: its JSON key and the number in SI units.
 
     Raises:
@@ -119,7 +119,7 @@ def measurement(row: Row, work: Work) -> tuple[str, float]:
     return quantity, value * UNITS[unit]
 
 
-def work_of(row: Row) -> Work:
+def work_of(row: TableRow) -> RowWork:
     """What a row's software was asked.
 
     A speed of generation from an empty context has a prompt of one token.
@@ -135,16 +135,16 @@ def work_of(row: Row) -> Work:
     requests, batch = row.whole("concurrency") or 0, row.whole("batch_size") or 0
     if not (requests or batch):
         raise InputError("neither the batch nor the requests in flight are said")
-    return Work(batch, requests, prompt, int(generate or 0))
+    return RowWork(batch, requests, prompt, int(generate or 0))
 
 
-def plan_of(row: Row, precision: str | None, micro_batch: int | None = None) -> Plan:
+def plan_of(row: TableRow, precision: str | None, micro_batch: int | None = None) -> Plan:
     """How a row's model is laid out."""
     degrees: dict[str, Any] = {name: row.whole(name) or 1 for name in ("tp", "pp", "dp", "ep")}
     return Plan(**degrees, precision=precision, micro_batch=micro_batch)
 
 
-def run_of(row: Row, software: Software, work: Work, system: System | None = None) -> InferenceRun:
+def run_of(row: TableRow, software: ServingFramework, work: RowWork, system: System | None = None) -> InferenceRun:
     """The run of a row's static batch, on the system that it names or on a given one.
 
     A prompt longer than what passes the model at once is as many sequences of that length, one after another: their
@@ -178,13 +178,13 @@ def run_of(row: Row, software: Software, work: Work, system: System | None = Non
     )
 
 
-def encodes(row: Row) -> bool:
+def encodes(row: TableRow) -> bool:
     """Whether a row is of the layers of an encoder alone, which read hidden states: no table limits their number."""
     return row.text("phase") == "encoder_forward"
 
 
 def _batch(
-    row: Row, software: Software, work: Work, quantity: str
+    row: TableRow, software: ServingFramework, work: RowWork, quantity: str
 ) -> tuple[Callable[[], BaseRun], Callable[[BaseRun], float]]:
     def run() -> BaseRun:
         found = run_of(row, software, work)
@@ -203,7 +203,7 @@ def layers_time(run: BaseRun) -> float:
 
 
 def _served(
-    row: Row, software: Software, work: Work, quantity: str
+    row: TableRow, software: ServingFramework, work: RowWork, quantity: str
 ) -> tuple[Callable[[], BaseRun], Callable[[BaseRun], float]]:
     made: list[Serving] = []
 
@@ -220,13 +220,13 @@ def _served(
     return run, read
 
 
-def serving_of(row: Row, software: Software, work: Work) -> Serving:
+def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serving:
     """The server of a row.
 
     Raises:
         InputError: the row cannot be expressed.
     """
-    from ..serve.request import CHUNK, Asked
+    from ..serve.request import CHUNK, ServingRequest
     from ..serve.serving import Serving
 
     family = family_of(row.family)
@@ -236,7 +236,7 @@ def serving_of(row: Row, software: Software, work: Work) -> Serving:
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        Asked(work.prompt, max(work.generate, 1), chunk=software.chunk or CHUNK),
+        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or CHUNK),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),

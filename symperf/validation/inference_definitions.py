@@ -15,14 +15,14 @@ from ..common.errors import InputError, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .rows import Row
+    from .rows import TableRow
 
 NOTHING: Mapping[str, float | str] = {}
 NO_TOKENS: Mapping[tuple[int, int], int] = {}
 
 
 @dataclass(frozen=True)
-class Software:
+class ServingFramework:
     """How a framework serves.
 
     Attributes:
@@ -71,32 +71,32 @@ BERT_TOKENS: Mapping[tuple[int, int], int] = {
 """The program draws b s h numbers and then b lengths with glibc's random() after srand(0), modulo the length of the
 request; replayed for h = 4096."""
 
-_EARLY = Software(
+_EARLY = ServingFramework(
     "as TensorRT-LLM; before v0.8 no kernel that is on by default shares reads among the query heads of a group",
     "tensorrt-llm-0.6",
 )
-SOFTWARE: Mapping[str, Software] = {
+SOFTWARE: Mapping[str, ServingFramework] = {
     **{f"TensorRT-LLM {version}": _EARLY for version in ("v0.5", "v0.6", "v0.7")},
-    "TensorRT-LLM v0.9": Software("as TensorRT-LLM; v0.9 sums by kernels of its own", "tensorrt-llm-0.9"),
-    "TensorRT-LLM": Software(
+    "TensorRT-LLM v0.9": ServingFramework("as TensorRT-LLM; v0.9 sums by kernels of its own", "tensorrt-llm-0.9"),
+    "TensorRT-LLM": ServingFramework(
         "TensorRT-LLM benchmarks/cpp/gptSessionBenchmark.cpp: static batches, timed from the prompts to the last token",
         "tensorrt-llm",
     ),
-    "FasterTransformer (Triton example)": Software(
+    "FasterTransformer (Triton example)": ServingFramework(
         "FasterTransformer examples/cpp/bert/bert_triton_example.cc: lengths at random, padding removed",
         "fastertransformer",
         stage_tokens=1024,
         tokens=BERT_TOKENS,
     ),
-    "FasterTransformer": Software(
+    "FasterTransformer": ServingFramework(
         "FasterTransformer v5: static batches; getLocalBatchSize (utils/nccl_utils.cc) cuts them for a pipeline; "
         "ParallelGptWeight has pre_decoder_embedding_table and post_decoder_embedding.kernel",
         "fastertransformer",
         two_tables=True,
         stage_tokens=1024,
     ),
-    "vLLM": Software("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True, room=0.9),
-    "LMDeploy": Software(
+    "vLLM": ServingFramework("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True, room=0.9),
+    "LMDeploy": ServingFramework(
         "lmdeploy benchmark/profile_generation.py: as many threads as the batch, each with one request at a time; "
         "max_prefill_token_num 8192, cache_max_entry_count 0.8 of the free memory (TurbomindEngineConfig)",
         "lmdeploy",
@@ -104,13 +104,13 @@ SOFTWARE: Mapping[str, Software] = {
         chunk=8192,
         room=0.8,
     ),
-    "llama.cpp": Software(
+    "llama.cpp": ServingFramework(
         "llama.cpp llama-bench: micro-batches of 512 tokens (n_ubatch), which follow one another through the devices "
         "of a layer split since pull request 6017 (March 2024)",
         "llama-cpp",
         prompt_batch=512,
     ),
-    "NVIDIA NIM": Software(
+    "NVIDIA NIM": ServingFramework(
         "NIM for LLMs runs TensorRT-LLM: max_num_tokens 8192 of trtllm-build, kv_cache_free_gpu_mem_fraction 0.9; "
         "version 1.8.0 is of 2025; its engines are taken to have the defaults since v0.13",
         "tensorrt-llm-0.13",
@@ -118,15 +118,15 @@ SOFTWARE: Mapping[str, Software] = {
         chunk=8192,
         room=0.9,
     ),
-    "Megatron": Software("Megatron-LM's own generation launches PyTorch's operators one by one", ""),
-    "DeepSeek in-house": Software("DeepSeek's own serving system", ""),
+    "Megatron": ServingFramework("Megatron-LM's own generation launches PyTorch's operators one by one", ""),
+    "DeepSeek in-house": ServingFramework("DeepSeek's own serving system", ""),
 }
 """By the beginning of the column `framework`."""
-UNKNOWN = Software("a row that names no software has symperf's default", "tensorrt-llm")
+UNKNOWN = ServingFramework("a row that names no software has symperf's default", "tensorrt-llm")
 
 
 @dataclass(frozen=True)
-class Family:
+class InferenceFamily:
     """What a document says of all its rows.
 
     Attributes:
@@ -144,19 +144,19 @@ class Family:
     left_out: str = ""
 
 
-PLAIN = Family("nothing is declared")
-FAMILIES: Mapping[str, Family] = {
-    "FTBERT": Family("FasterTransformer bert_guide.md: measured on an A100", system="A100-80GB-SXM4"),
-    "NIM": Family(
+PLAIN = InferenceFamily("nothing is declared")
+FAMILIES: Mapping[str, InferenceFamily] = {
+    "FTBERT": InferenceFamily("FasterTransformer bert_guide.md: measured on an A100", system="A100-80GB-SXM4"),
+    "NIM": InferenceFamily(
         "FP8 profiles of NIM are engines of TensorRT-LLM whose cache is FP8 (TensorRT-LLM examples/quantization: "
         "--qformat fp8 --kv_cache_dtype fp8)",
         kv_precision="fp8",
     ),
-    "LLAMACPP": Family(
+    "LLAMACPP": InferenceFamily(
         "GPU-Benchmarks-on-LLM-Inference README: the cards of a row are in one server; devices exchange by PCIe Gen4",
         figures={"scale_up_size": 8, "scale_up_bandwidth": 31.5e9},
     ),
-    "DSV3SYS": Family(
+    "DSV3SYS": InferenceFamily(
         "DeepSeek open-infra-index, day 6",
         left_out="an average of a day of production: no batch, lengths or share of cached prompts",
     ),
@@ -185,7 +185,7 @@ UNITS: Mapping[str, float] = {
 """Units, in SI."""
 
 
-def software_of(row: Row) -> Software:
+def software_of(row: TableRow) -> ServingFramework:
     """The software of a row.
 
     Raises:
@@ -202,12 +202,12 @@ def software_of(row: Row) -> Software:
     return found
 
 
-def family_of(name: str) -> Family:
+def family_of(name: str) -> InferenceFamily:
     """What is declared of a family."""
     return FAMILIES.get(name, PLAIN)
 
 
-def micro_batch_of(software: Software, batch: int, length: int, stages: int) -> int | None:
+def micro_batch_of(software: ServingFramework, batch: int, length: int, stages: int) -> int | None:
     """Sequences of a micro-batch of a pipeline, as the software cuts a batch; None: all of them.
 
     >>> micro_batch_of(SOFTWARE["FasterTransformer"], 32, 128, 2)

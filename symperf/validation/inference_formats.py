@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..systems.system import System
-    from .rows import Row
+    from .rows import TableRow
 
 Q4_K: Final = 144 / 256
 """Bytes of a weight: 256 weights in 4 bits, 8 scales and minima in 6 bits, and two 16-bit factors (ggml block_q4_K)."""
@@ -45,7 +45,7 @@ class Formats:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def formats_of(row: Row, system: System, kv_precision: str = "") -> Formats:
+def formats_of(row: TableRow, system: System, kv_precision: str = "") -> Formats:
     """The formats of a row on its system; `kv_precision` is the cache's where the row does not say.
 
     Raises:

@@ -17,14 +17,14 @@ from .tables import source_of
 
 if TYPE_CHECKING:
     from .case import Expressed
-    from .rows import Row
+    from .rows import TableRow
 
 BYTES = {"GB": 1e9, "GiB": 2.0**30, "MiB": 2.0**20, "MB": 1e6}
 """Units of the column `unit`."""
 LENGTHS = re.compile(r"input (\d+) output (\d+)")
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row of the task "inference"; the lengths are in its note, as "input 128 output 8".
 
     Raises:

@@ -15,7 +15,7 @@ from .tables import source_of
 
 if TYPE_CHECKING:
     from .case import Expressed
-    from .rows import Row
+    from .rows import TableRow
 
 COLUMNS = Columns(
     required=("model", "system", "tp", "batch", "prompt", "generate", "measured_s"),
@@ -23,7 +23,7 @@ COLUMNS = Columns(
 )
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row; which software was measured is not published, so the default profile stands for it.
 
     Raises:

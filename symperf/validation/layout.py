@@ -14,8 +14,8 @@ from .definitions import family_of, software_of
 
 if TYPE_CHECKING:
     from ..models.model import Model
-    from .definitions import Family, Software
-    from .rows import Row
+    from .definitions import TrainingFamily, TrainingFramework
+    from .rows import TableRow
 
 PRECISIONS = (("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("bf16", "bf16"), ("fp16", "fp16"))
 """What a text of the column `precision` holds -> the precision of the products; the first that it holds."""
@@ -42,7 +42,7 @@ NOTHING = ("", "no", "off", "false")
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """How a row's work is laid out.
 
     Attributes:
@@ -62,7 +62,7 @@ class Layout:
     choices: tuple[Plan, ...] = ()
 
 
-def layout_of(row: Row, model: Model, *, memory_only: bool = False) -> Layout:
+def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowLayout:
     """How a row's work is laid out.
 
     Args:
@@ -101,10 +101,10 @@ def layout_of(row: Row, model: Model, *, memory_only: bool = False) -> Layout:
     layers = stages(fields, model)
     plan = Plan.of(micro_batch=micro or 1, **fields)
     choices = () if memory_only else choices_of(plan, batch, layers, open_micro=micro is None, open_chunks=open_chunks)
-    return Layout(plan, batch, sequence, mode == "midway", layers, choices)
+    return RowLayout(plan, batch, sequence, mode == "midway", layers, choices)
 
 
-def degrees_of(row: Row, software: Software) -> dict[str, int]:
+def degrees_of(row: TableRow, software: TrainingFramework) -> dict[str, int]:
     """The parallel degrees of a row.
 
     Raises:
@@ -132,7 +132,13 @@ def degrees_of(row: Row, software: Software) -> dict[str, int]:
 
 
 def batch_of(
-    row: Row, family: Family, software: Software, degrees: dict[str, int], sequence: int, *, memory_only: bool
+    row: TableRow,
+    family: TrainingFamily,
+    software: TrainingFramework,
+    degrees: dict[str, int],
+    sequence: int,
+    *,
+    memory_only: bool,
 ) -> tuple[int, int | None]:
     """Sequences of the global batch, and of a micro-batch if they are told.
 
@@ -184,7 +190,7 @@ def divisors(number: int) -> list[int]:
     return small + [number // part for part in reversed(small) if part * part != number]
 
 
-def sharding_of(row: Row, software: Software, degrees: dict[str, int]) -> dict[str, Any]:
+def sharding_of(row: TableRow, software: TrainingFramework, degrees: dict[str, int]) -> dict[str, Any]:
     """The ZeRO stage that a text of the column `sharding` means, and how many replicas share a copy."""
     text = row.text("sharding")
     folded = text.casefold()

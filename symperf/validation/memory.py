@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from ..runs.training_run import Run
     from .case import Expressed
-    from .layout import Layout
-    from .rows import Row
+    from .layout import RowLayout
+    from .rows import TableRow
 
 COLUMNS = Columns(
     required=("id", "model", "hw_key", "metric", "value", "unit"),
@@ -42,7 +42,7 @@ What is allocated when a step is logged is what stays between steps: the state."
 RELATIVE = "relative to tensor-parallel baseline without recompute"
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row.
 
     Raises:
@@ -78,7 +78,7 @@ def express(row: Row) -> list[Expressed]:
     return [Case(source_of(row), name, quantity, measured, run, read, labels)]
 
 
-def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: Layout) -> float:
+def bytes_of(run: BaseRun, classes: tuple[str, ...], layout: RowLayout) -> float:
     """Bytes of some classes of memory on the fullest device; of all without classes."""
     found = sum_of(run, classes)
     if not layout.midway:

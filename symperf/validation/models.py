@@ -13,7 +13,7 @@ from ..models.model import Model, from_catalogue, made
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .rows import Row
+    from .rows import TableRow
 
 DIMENSIONS = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
 """Columns that describe a model; `ffn` is the width of the MLP."""
@@ -30,7 +30,7 @@ BLOCKS = ("gpt", "llama")
 or Llama's (a gated MLP, RMS norms, rotary positions)."""
 
 
-def model_of(row: Row, block: str = "") -> Model:
+def model_of(row: TableRow, block: str = "") -> Model:
     """The model of a row.
 
     Args:

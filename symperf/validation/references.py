@@ -16,7 +16,7 @@ from .tables import source_of
 
 if TYPE_CHECKING:
     from .case import Expressed
-    from .rows import Row
+    from .rows import TableRow
 
 SCRIPTS = {"GPT-310B": {"vpp": 2}, "GPT-530B": {"vpp": 3}, "GPT-1T": {}}
 """Chunks of a stage of the set "narayanan", which is a part of the family SC21: see `FAMILIES` in `definitions`."""
@@ -31,7 +31,7 @@ COLUMNS = Columns(
 )
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row; a micro-batch that is not stated is one sequence.
 
     Raises:

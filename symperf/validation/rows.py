@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..common.errors import InputError, nearest, shown
+from ..common.files import decode, read_file
+from ..common.numbers import numeral
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +37,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row.
 
     Attributes:
@@ -72,11 +74,8 @@ class Row:
         text = self.text(column)
         if not text:
             return None
-        try:
-            value = float(text) if text.isascii() and "_" not in text else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0:
+        value = numeral(text, float)
+        if value is None or not math.isfinite(value) or value < 0:
             self.fail(column, "a number of zero or more, in plain digits")
         return value
 
@@ -104,7 +103,7 @@ class UnreadableError(InputError):
     """A fault of the file itself, not a row that the model cannot express: nothing is scored."""
 
 
-def read(path: Path, columns: Columns) -> list[Row]:
+def read(path: Path, columns: Columns) -> list[TableRow]:
     """The rows of a file.
 
     Raises:
@@ -112,22 +111,16 @@ def read(path: Path, columns: Columns) -> list[Row]:
     """
     table = path.name
     try:
-        with path.open("rb") as file:  # a device may have no end
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) > LARGEST_FILE:
-            raise UnreadableError(f"{path}: is larger than {LARGEST_FILE:,} bytes")
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UnreadableError(f"{path}: byte {error.start} is no UTF-8, expected a CSV file in UTF-8") from None
+        text = decode(read_file(path, str(path), "a CSV file", LARGEST_FILE), str(path), "a CSV file")
+    except InputError as error:
+        raise UnreadableError(str(error)) from None
     try:
         return list(_rows(text, table, columns))
     except csv.Error as error:
         raise UnreadableError(f"{table}: invalid CSV: {error}") from None
 
 
-def _rows(text: str, table: str, columns: Columns) -> Iterator[Row]:
+def _rows(text: str, table: str, columns: Columns) -> Iterator[TableRow]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = [name.strip() for name in next(reader, [])]
     check_header(header, table, columns)
@@ -140,7 +133,7 @@ def _rows(text: str, table: str, columns: Columns) -> Iterator[Row]:
                 f"{table}: line {reader.line_num}: found {len(cells)} cells, expected the first line's {len(header)}"
             )
         empty = False
-        yield Row(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+        yield TableRow(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
     if empty:
         raise UnreadableError(f"{table}: has no row, expected at least one below the first line")
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from ..plans.plan import Plan
     from ..systems.system import System
-    from .rows import Row
+    from .rows import TableRow
 
 
-def run_of(row: Row, *, memory_only: bool = False) -> Run:
+def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
     """The training run of a row.
 
     Args:
@@ -71,7 +71,7 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
     return min(fitting, key=lambda one: one.value("time")) if fitting else possible[memory.index(min(memory))]
 
 
-def stack_of(row: Row) -> str:
+def stack_of(row: TableRow) -> str:
     """The profile of the kernels of a row's software; "" for the efficiencies of the system's file."""
     return family_of(row.family).stack or software_of(row.text("framework")).stack
 

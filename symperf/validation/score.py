@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .case import Expressed
-    from .rows import Row
+    from .rows import TableRow
 
 
 MOST_OF_PEAK = 1.2
@@ -71,7 +71,7 @@ def validate(
     return Report(scored, [item for item in done if isinstance(item, LeftOut)])
 
 
-def all_tables(folder: Path | None) -> Iterable[list[Row]]:
+def all_tables(folder: Path | None) -> Iterable[list[TableRow]]:
     """The rows of every table, of symperf or of a folder.
 
     Raises:
@@ -116,7 +116,7 @@ def expressed_rows(folder: Path | None) -> list[Expressed]:
     return found
 
 
-def cases(row: Row) -> list[Expressed]:
+def cases(row: TableRow) -> list[Expressed]:
     """The cases of a row; a row that cannot be expressed is left out with the reason.
 
     Raises:

@@ -11,10 +11,10 @@ from ..systems.system import System
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .rows import Row
+    from .rows import TableRow
 
 
-def system_of(row: Row, values: Mapping[str, float | str] | None = None, default: str = "") -> System:
+def system_of(row: TableRow, values: Mapping[str, float | str] | None = None, default: str = "") -> System:
     """The system of a row.
 
     Args:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .case import Expressed
-    from .rows import Columns, Row
+    from .rows import Columns, TableRow
 
 TABLES = {
     "training.csv": "training",
@@ -30,13 +30,13 @@ def columns_of(table: str) -> Columns:
     return found
 
 
-def expresser(table: str) -> Callable[[Row], list[Expressed]]:
+def expresser(table: str) -> Callable[[TableRow], list[Expressed]]:
     """The function that makes cases of a row of a table."""
-    found: Callable[[Row], list[Expressed]] = _module(table).express
+    found: Callable[[TableRow], list[Expressed]] = _module(table).express
     return found
 
 
-def source_of(row: Row) -> str:
+def source_of(row: TableRow) -> str:
     """What the errors of a row are grouped by: its family; memory apart from times, and references by their table."""
     if row.table.startswith("reference_"):
         return row.table.removesuffix(".csv")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from ..runs.training_run import Run
     from .case import Expressed
-    from .rows import Row
+    from .rows import TableRow
 
 DESCRIPTION = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "num_devices", "devices_per_node")
 DEGREES = ("tp", "pp", "vpp", "dp", "cp", "ep", "etp", "sharding", "micro_batch_seqs", "grad_accum")
@@ -40,7 +40,7 @@ PASSES = {"per-layer forward time": 0, "per-layer backward time": 1, "per-layer 
 """Metrics of one layer -> which of forward, backward and both it is of."""
 
 
-def express(row: Row) -> list[Expressed]:
+def express(row: TableRow) -> list[Expressed]:
     """The case of a row.
 
     Raises:
@@ -65,7 +65,7 @@ def express(row: Row) -> list[Expressed]:
     return [Case(row.family, described(row), quantity, measured, run, read, labels, doubted)]
 
 
-def described(row: Row) -> str:
+def described(row: TableRow) -> str:
     """A row's id and a short text of what it is."""
     degrees = " ".join(f"{name}{row.text(name)}" for name in DEGREES[:6] if row.text(name) not in ("", "1"))
     work = "x".join(row.text(name) for name in ("global_batch_seqs", "seq_len_tokens") if row.text(name))
@@ -74,7 +74,7 @@ def described(row: Row) -> str:
     return f"{row.id}: {', '.join(word for word in words if word)}"
 
 
-def measurement(row: Row) -> tuple[str, float, Callable[[BaseRun], float]]:
+def measurement(row: TableRow) -> tuple[str, float, Callable[[BaseRun], float]]:
     """What a row measured: its JSON key, the number in SI units, and how a run tells it.
 
     The step's time comes first, then rates, and last what needs a count of FLOPs, which sources count differently.
@@ -105,7 +105,7 @@ def measurement(row: Row) -> tuple[str, float, Callable[[BaseRun], float]]:
     raise InputError("the row gives no time, rate or utilisation")
 
 
-def step_time(run: BaseRun, row: Row) -> float:
+def step_time(run: BaseRun, row: TableRow) -> float:
     """Seconds of the step; midway between no and full recomputation where every second product is computed again."""
     time = run.value("time")
     if not layout_of(row, model_of(row)).midway:
@@ -118,7 +118,7 @@ def tokens(run: BaseRun, quantity: str) -> float:
     return run.value("tokens") / (run.value("devices") if quantity.endswith("_per_device") else 1)
 
 
-def flops(run: BaseRun, row: Row) -> float:
+def flops(run: BaseRun, row: TableRow) -> float:
     """FLOPs of a step on each device, as the row's source counts them."""
     counted = family_of(row.family).counted
     name = "hardware_flops" if counted == "hardware" else "model_flops"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from symperf.analysis.forms import Form, FormError, constant, monomial, plain
+from symperf.analysis.forms import FormError, PowerQuotient, constant, monomial, plain
 from symperf.analysis.roots import sign_at, sign_changes, value_at
 
 fractions = st.fractions(-9, 9, max_denominator=8)
@@ -20,11 +20,11 @@ exponents = st.sampled_from([-2, -1, Fraction(-1, 2), 0, Fraction(1, 2), 1, 2, 3
 sums = st.dictionaries(st.tuples(exponents, st.integers(0, 2)), fractions.filter(bool), min_size=1, max_size=6)
 
 
-def form(total: dict[Any, Fraction]) -> Form:
-    return Form({(e, k, ()): c for (e, k), c in total.items()})
+def form(total: dict[Any, Fraction]) -> PowerQuotient:
+    return PowerQuotient({(e, k, ()): c for (e, k), c in total.items()})
 
 
-def value(one: Form, x: float) -> float:
+def value(one: PowerQuotient, x: float) -> float:
     under = 1.0 if one.under is None else value_at(plain(one.under), x)
     return value_at(plain(one.over), x) / under if one.over else 0.0
 

@@ -124,7 +124,7 @@ def test_rows_that_no_closed_form_predicts_are_told(tmp_path: Path) -> None:
     ("arguments", "line"),
     [
         (["mine.csv", "mine.csv"], "comes twice, expected each file once"),
-        (["mine.csv", "none.csv"], "none.csv: cannot be read: No such file"),
+        (["mine.csv", "none.csv"], "none.csv: no such file, expected a CSV file"),
         (["bad.csv"], "bad.csv: line 2: value: found 'fast'"),
         (["short.csv"], "short.csv: no column 'unit'"),
         (["units.csv"], "is column value in milliseconds rather than seconds?"),

@@ -128,7 +128,7 @@ def test_a_file_without_an_end_is_refused(refused, tmp_path: Path) -> None:
     (tmp_path / "training.csv").symlink_to(ENDLESS)
     assert "is larger than" in refused(["validate", "--data", str(tmp_path)])
     told = refused(["calibrate", str(ENDLESS), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")])
-    assert told == "symperf: /dev/zero: has more than 100000000 bytes, expected at most that\n"
+    assert told == "symperf: /dev/zero: is larger than 100,000,000 bytes, expected a CSV file\n"
 
 
 def test_validate_harms_no_table(refused, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from symperf.codegen.lower import lower
 from symperf.derive import derive
 from symperf.derive.forms import values_of
 from symperf.derive.numeric import Values
-from symperf.derive.regime import Regime
+from symperf.derive.regime import RegimeRewriter
 from symperf.formulas.language.atoms import Max, Min
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -59,7 +59,7 @@ def test_active_branches_give_the_number(name: str, of: str) -> None:
     for seed in range(2 if of == "time" else 1):
         run = _disturbed(ALL[name](), seed)
         derivation = derive(run, of)
-        regime = Regime(values_of(run))
+        regime = RegimeRewriter(values_of(run))
         whole, active = derivation.full, derivation.active
         assert not active.atoms(Max, Min)
         conditions = [choice for choice in regime.choices(whole) if choice.kind in ("max", "min")]

@@ -18,6 +18,7 @@ from symperf.formulas.language.symbols import SYMBOLS, strip_units
 from symperf.models import counts, layer_counts
 from symperf.models.architecture import Architecture, LayerKind
 from symperf.models.catalogue import BENCHMARKS, CATALOGUE
+from symperf.train.memory import device_counts
 from symperf.validation.models import load
 
 PLAIN = sf.Model.load("llama-2-7b").architecture
@@ -268,8 +269,8 @@ def test_sharded_and_whole_layers_of_a_dense_model_are_one_formula() -> None:
         model = load(name)
         if model.uniform_dense and model.architecture not in seen:
             seen.add(model.architecture)
-            whole = counts.layer_parameters(model.architecture)
             for kind_ in model.architecture.kinds:
-                other = layer_counts.layer_parameters(model.architecture, kind_)
-                assert value(whole, **model.sizes) == value(other, **model.sizes), name
+                sharded = device_counts.dense_parameters(model.architecture, kind_)
+                whole = layer_counts.layer_parameters(model.architecture, kind_)
+                assert value(sharded, tp=1, **model.sizes) == value(whole, **model.sizes), name
     assert len(seen) > 20

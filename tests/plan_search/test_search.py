@@ -19,7 +19,7 @@ from symperf.plan_search.bounds import ideal_time, lower_bounds, waits
 from symperf.plan_search.evaluate import evaluate, laid
 from symperf.plan_search.explain import alternatives
 from symperf.plan_search.search import answer
-from symperf.plan_search.space import Question
+from symperf.plan_search.space import SearchQuestion
 from symperf.plan_search.tally import Tally
 from symperf.plans.plan import Plan
 
@@ -60,7 +60,7 @@ def test_the_bound_is_below_every_time() -> None:
         ("deepseek-v2-lite", {"recompute": ["full"], "zero": [0], "cp": [1], "schedule": ["1f1b", "zero-bubble"]}),
     )
     for model, required in asked:
-        question = Question(
+        question = SearchQuestion(
             sf.Model.load(model),
             sf.System.load("h100-sxm"),
             16,

@@ -16,7 +16,7 @@ from symperf.plan_search import tasks
 from symperf.plan_search.evaluate import evaluate, laid
 from symperf.plan_search.explain import alternatives
 from symperf.plan_search.search import searched
-from symperf.plan_search.space import Question
+from symperf.plan_search.space import SearchQuestion
 from symperf.plan_search.tally import Tally
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_several_numbers_of_devices_use_one_cluster(address: str) -> None:
 def test_shares_are_the_whole() -> None:
     """However a family is cut, and in whatever order the parts are added, nothing is lost or counted twice."""
     of = cases.problem(2)
-    question = Question(
+    question = SearchQuestion(
         sf.Model.load(of.model), sf.System.load(of.system), of.devices, of.batch, of.sequence,
         values=of.values, required={name: tuple(values) for name, values in of.menu.items()},
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import symperf as sf
 from symperf.plan_search import nearest
 from symperf.plan_search.evaluate import laid
-from symperf.plan_search.space import Question
+from symperf.plan_search.space import SearchQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +23,10 @@ ASKED: list[tuple[str, int, int, dict[str, Any], dict[str, int]]] = [
 ]
 
 
-def question(of: tuple[str, int, int, dict[str, Any], dict[str, int]]) -> Question:
+def question(of: tuple[str, int, int, dict[str, Any], dict[str, int]]) -> SearchQuestion:
     model, devices, batch, required, limits = of
     system = sf.System.load("h100-sxm")
-    return Question(sf.Model.load(model), system, devices, batch, 256, required=required, limits=limits)
+    return SearchQuestion(sf.Model.load(model), system, devices, batch, 256, required=required, limits=limits)
 
 
 @pytest.mark.parametrize("of", ASKED, ids=[f"{each[0]} {each[1]}" for each in ASKED])

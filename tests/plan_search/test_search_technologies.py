@@ -17,7 +17,7 @@ from symperf.codegen.program import Program
 from symperf.common.errors import InputError
 from symperf.plan_search.evaluate import laid
 from symperf.plan_search.search import searched
-from symperf.plan_search.space import Question
+from symperf.plan_search.space import SearchQuestion
 from symperf.plan_search.technologies.best_over import BestOver, best_over, replaced
 from symperf.plan_search.technologies.direction import LEAST_UNITS, MOST_UNITS, corner, directions
 from symperf.plan_search.technologies.space import units_of
@@ -260,7 +260,7 @@ def _units() -> Any:
     """The plans of a small space, with every quantity of the tables but the size of a domain as a coordinate."""
     if not _known:
         model, system = sf.Model.load("gpt-1.3b"), sf.System.load("h100-sxm")
-        question = Question(model, system, 16, 16, 512, required={n: tuple(v) for n, v in MENU.items()})
+        question = SearchQuestion(model, system, 16, 16, 512, required={n: tuple(v) for n, v in MENU.items()})
         names = [n for n in table(1) if n not in ("scale_up_size", "memory_capacity")]
         _known.append((units_of(laid(question), names, 1e15), names))
     return _known[0]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from support.run_cases import make
 
 import symperf as sf
+from symperf.common.files import read_toml
 from symperf.spending.prices import GRIDS, PRICES
-from symperf.systems.system import catalogue_names, parse_file
+from symperf.systems.system import catalogue_names
 from symperf.technology import Technology
 from symperf.technology.cost import PROCESS, YIELDS, chip_cost
 
@@ -87,11 +88,11 @@ def test_order_of_the_published_estimate() -> None:
 
 
 def test_every_price_and_grid_has_a_source_and_a_date_or_year() -> None:
-    for name, entry in parse_file(PRICES, PRICES.name).items():
+    for name, entry in read_toml(PRICES, PRICES.name).items():
         assert name in catalogue_names()
         assert "20" in entry["price_per_hour"]["source"]
-    assert all("year 20" in entry["grid_intensity"]["source"] for entry in parse_file(GRIDS, GRIDS.name).values())
-    assert parse_file(PROCESS, PROCESS.name)["5nm"]["wafer_price"]["source"]
+    assert all("year 20" in entry["grid_intensity"]["source"] for entry in read_toml(GRIDS, GRIDS.name).values())
+    assert read_toml(PROCESS, PROCESS.name)["5nm"]["wafer_price"]["source"]
 
 
 def test_rent_of_a_run() -> None:

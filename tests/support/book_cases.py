@@ -11,7 +11,7 @@ from support.oracle import MEANING
 from symperf.book.notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 if TYPE_CHECKING:
-    from symperf.book.layout import Line
+    from symperf.book.layout import DefinitionLine
 
 Value = Any
 CALLED = {"v": "law_voltage", "s": "law_speed"}
@@ -77,7 +77,7 @@ def _made(kind: str, boxes: list[Box], level: int, *more: Any) -> Box:
     return _box([kind, [json.loads(box.text) for box in boxes], *more], sum(box.width for box in boxes), level)
 
 
-def value(lines: list[Line], values: dict[str, Value]) -> Value:
+def value(lines: list[DefinitionLine], values: dict[str, Value]) -> Value:
     """The value of the first line's quantity, given those of glyphs; the other lines define more of them."""
     definitions = {json.loads(line.left.text)[1]: line for line in lines[1:]}
     known = dict(values)
@@ -91,7 +91,7 @@ def value(lines: list[Line], values: dict[str, Value]) -> Value:
             known[glyph] = of_line(definitions[glyph])
         return known[glyph]
 
-    def of_line(line: Line) -> Value:
+    def of_line(line: DefinitionLine) -> Value:
         parts = [sign * of(json.loads(box.text)) for sign, box in line.parts]
         return {"plain": sum, "sum": sum, "max": _largest, "min": _smallest}[line.kind](parts)
 

@@ -253,7 +253,7 @@ def test_hostile_text_is_refused_wherever_it_stands(tmp_path: Path, place: str, 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.mkdir(), "no such file"),
+        (lambda path: path.mkdir(), "is a folder, expected a study"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "byte 0 is not UTF-8"),
         (lambda path: path.write_bytes(b"#" * 11_000_000), "is larger than"),
         (lambda _: None, "no such file"),

@@ -263,7 +263,7 @@ def test_bad_paths(tmp_path: Path) -> None:
         (tmp_path / "none.toml", "no such file"),
         (tmp_path, "is a folder"),
         (latin, "byte 9 is not UTF-8"),
-        (huge, "at most 1000000"),
+        (huge, "is larger than 1,000,000 bytes"),
         ("a100-80gb-sxn", "did you mean a100-80gb-sxm"),
         ("", "no system ''"),
         ("nothing-like-it", "known:"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from symperf.common.errors import InputError
 from symperf.systems import units
-from symperf.systems.units import Dimension, parse, scaled
+from symperf.systems.units import UnitKind, parse, scaled
 
 DIMENSIONS = [
     units.RATE,
@@ -47,7 +47,7 @@ NUMBERS = st.floats(1e-6, 1e9, allow_nan=False, allow_infinity=False)
         ("108", units.COUNT, 108),
     ],
 )
-def test_reads(text: str, dimension: Dimension, value: float) -> None:
+def test_reads(text: str, dimension: UnitKind, value: float) -> None:
     assert parse(text, dimension) == value
 
 
@@ -72,7 +72,7 @@ def test_reads(text: str, dimension: Dimension, value: float) -> None:
         ("80 %", units.COUNT, "one of a fraction"),
     ],
 )
-def test_refuses(text: str, dimension: Dimension, says: str) -> None:
+def test_refuses(text: str, dimension: UnitKind, says: str) -> None:
     with pytest.raises(InputError) as caught:
         parse(text, dimension)
     line = str(caught.value)
@@ -82,19 +82,19 @@ def test_refuses(text: str, dimension: Dimension, says: str) -> None:
 
 
 @given(st.sampled_from(PAIRS), NUMBERS)
-def test_every_unit_is_its_factor(pair: tuple[Dimension, str], number: float) -> None:
+def test_every_unit_is_its_factor(pair: tuple[UnitKind, str], number: float) -> None:
     dimension, unit = pair
     expected = number * dimension.units[unit]
     assert math.isclose(parse(f"{number!r} {unit}", dimension), expected, rel_tol=1e-12)
 
 
 @given(st.sampled_from(DIMENSIONS), NUMBERS)
-def test_what_is_written_reads_back(dimension: Dimension, number: float) -> None:
+def test_what_is_written_reads_back(dimension: UnitKind, number: float) -> None:
     assert math.isclose(parse(scaled(number, dimension), dimension), number, rel_tol=1e-3)
 
 
 @given(st.text(max_size=20), st.sampled_from(DIMENSIONS))
-def test_any_text_is_a_finite_number_or_one_clear_line(text: str, dimension: Dimension) -> None:
+def test_any_text_is_a_finite_number_or_one_clear_line(text: str, dimension: UnitKind) -> None:
     try:
         value = parse(text, dimension)
     except InputError as error:

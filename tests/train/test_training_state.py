@@ -11,9 +11,9 @@ from symperf.common.errors import InputError
 from symperf.formulas.language.discipline import judge
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.operations.schedule import Op, terms
+from symperf.train.memory.device_share import fullest_share
 from symperf.train.memory.matrices import held
 from symperf.train.step.low_precision import is_low
-from symperf.train.step.step import TrainingStep
 
 GIB = 2**30
 
@@ -73,9 +73,10 @@ def test_shards_of_a_state(optimizer: str) -> None:
 def test_matrices_and_vectors_are_all_parameters(model: str) -> None:
     """The list of matrices misses none: what is left are norms and biases, far below one per cent."""
     run = make(model, tp=8, sequence_parallel=True)
-    found = held(run.structure)
-    step = TrainingStep(run.structure)
-    for routed, whole, rest in ((False, step.dense_layers, found.vectors), (True, step.expert_parameters, 0)):
+    share = fullest_share(run.structure)
+    found = held(run.structure, share.layers_of)
+    dense, experts = share.layer_parameters
+    for routed, whole, rest in ((False, dense, found.vectors), (True, experts, 0)):
         elements = number(run, found.elements(routed=routed))
         assert elements + number(run, rest) == pytest.approx(number(run, whole), rel=1e-12)
     assert 0 < number(run, found.vectors) < 0.003 * number(run, found.elements(routed=False))
@@ -100,7 +101,9 @@ def test_muon_deals_matrices_to_shards() -> None:
     time = [sum(row.time_s for row in run.table() if "muon" in row.name) for run in (alone, sharded)]
     assert time[1] < time[0] / 2
     gathered = [row for row in sharded.table() if row.name.endswith("/gather") and "muon" in row.name]
-    matrices = number(sharded, held(sharded.structure).elements(routed=False))
+    matrices = number(
+        sharded, held(sharded.structure, fullest_share(sharded.structure).layers_of).elements(routed=False)
+    )
     assert sum(row.bytes for row in gathered) == pytest.approx(2 * matrices, rel=1e-12)
     assert not any(row.name.endswith("/gather") and "muon" in row.name for row in alone.table())
 

@@ -15,7 +15,7 @@ from symperf.validation.case import Case, LeftOut, Scored
 from symperf.validation.definitions import FAMILIES, SOFTWARE
 from symperf.validation.models import from_dimensions, model_of
 from symperf.validation.report import as_csv, as_json, markdown, worst
-from symperf.validation.rows import PACKAGED, Row, read
+from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import Report, expressed_rows, predicted, rank_correlation, select, summaries, validate
 from symperf.validation.training import run_of
 
@@ -31,8 +31,8 @@ def korthikanti() -> Report:
     return validate(["KORTH", "KORTHLAYER", "reference_training"])
 
 
-def _row(**cells: str) -> Row:
-    return Row("training.csv", 2, TRAINING | cells)
+def _row(**cells: str) -> TableRow:
+    return TableRow("training.csv", 2, TRAINING | cells)
 
 
 def test_every_packaged_row_only_scores_and_names_its_source() -> None:

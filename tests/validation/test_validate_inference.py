@@ -17,7 +17,7 @@ from symperf.validation.case import Case, LeftOut
 from symperf.validation.inference_definitions import BERT_TOKENS, METRICS, SOFTWARE, micro_batch_of, software_of
 from symperf.validation.inference_formats import GGUF, Q4_K, Q4_K_M_SIX, Q6_K
 from symperf.validation.inference_load import closed_loop
-from symperf.validation.rows import PACKAGED, Row, read
+from symperf.validation.rows import PACKAGED, TableRow, read
 from symperf.validation.score import cases, predicted
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ ROW = {
 }
 
 
-def row(**cells: str) -> Row:
-    return Row("inference.csv", 2, ROW | cells)
+def row(**cells: str) -> TableRow:
+    return TableRow("inference.csv", 2, ROW | cells)
 
 
 def case(**cells: str) -> Case:
@@ -228,13 +228,15 @@ def test_elements_of_32_bits_move_twice_the_bytes() -> None:
 def test_memory_of_an_inference_has_its_lengths_in_the_note() -> None:
     cells = {"id": "MINE-1", "model": "gpt-6.7b", "hw_key": "a100-80gb-sxm", "value": "15.5", "unit": "GB"}
     cells |= {"micro_batch_seqs": "2", "precision": "fp16", "framework": "FasterTransformer", "task": "inference"}
-    (found,) = inference_memory.express(Row("memory.csv", 2, cells | {"note": "input 128 output 8 tokens, batch 2"}))
+    (found,) = inference_memory.express(
+        TableRow("memory.csv", 2, cells | {"note": "input 128 output 8 tokens, batch 2"})
+    )
     assert isinstance(found, Case)
     assert (found.source, found.quantity, found.measured) == ("MINE memory", "memory_bytes", 15.5e9)
     assert found.run().value("memory") == value(found)
     for change in ({"note": ""}, {"unit": "acres"}, {"value": ""}, {"note": "outlier: input 1 output 1"}):
         with pytest.raises(InputError):
-            inference_memory.express(Row("memory.csv", 2, cells | {"note": "input 1 output 8"} | change))
+            inference_memory.express(TableRow("memory.csv", 2, cells | {"note": "input 1 output 8"} | change))
 
 
 # --- requests in flight

@@ -17,7 +17,7 @@ from symperf.systems.system import System
 from symperf.validation.case import Case, Scored
 from symperf.validation.layout import choices_of, divisors, layout_of, recompute_of
 from symperf.validation.models import model_of
-from symperf.validation.rows import Row
+from symperf.validation.rows import TableRow
 from symperf.validation.runs import fastest, run_of, stack_of
 from symperf.validation.score import coverage, predicted, widening
 from symperf.validation.spread import RATES, ends, relative
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from symperf.runs.training_run import Run
 
 
-def _row(**cells: str) -> Row:
-    return Row("training.csv", 2, TRAINING | cells)
+def _row(**cells: str) -> TableRow:
+    return TableRow("training.csv", 2, TRAINING | cells)
 
 
 PIPELINE = {"model": "gpt-22b", "num_devices": "64", "tp": "8", "pp": "4", "vpp": "", "dp": "2"}
 OPEN = PIPELINE | {"global_batch_seqs": "16", "micro_batch_seqs": "", "recompute": "full"}
 
 
-def _layout(row: Row) -> tuple[Plan, ...]:
+def _layout(row: TableRow) -> tuple[Plan, ...]:
     return layout_of(row, model_of(row)).choices
 
 

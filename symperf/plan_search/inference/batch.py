@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...common.errors import InputError
-from ...plans.validity import reason_of
 from .load import MEMORY, MISSED, rounded_number
 
 if TYPE_CHECKING:
@@ -51,14 +49,8 @@ class BatchPlan:
 def tried(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:
     """A plan, or None where it cannot run, does not fit or misses a limit, which is counted."""
     survey.considered += 1
-    if (rule := question.refusal(fields)) is not None:
-        survey.reject(rule)
-        return None
-    try:
-        run = question.inference(fields)
-    except InputError as error:
-        survey.refusal = survey.refusal or str(error)
-        survey.reject(reason_of(error))
+    run = survey.built(question, fields, question.inference)
+    if run is None:
         return None
     memory, capacity = run.memory_alone(), run.value("capacity_bytes")
     if memory > capacity:

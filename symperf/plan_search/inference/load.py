@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .space import InferenceQuestion
     from .times import SearchedServing
 
+Answer = TypeVar("Answer")
 MEMORY = "does_not_fit"
 MISSED = {"ttft": "ttft_out_of_reach", "tpot": "tpot_out_of_reach"}
 NARROW = 1.05
@@ -158,6 +159,20 @@ class Survey:
     least: tuple[float, float] | None = None
     refusal: str = ""
 
+    def built(
+        self, question: InferenceQuestion, fields: dict[str, Any], build: Callable[[dict[str, Any]], Answer]
+    ) -> Answer | None:
+        """What a plan's fields make, or None where a rule or a choice refuses them, which is counted."""
+        if (rule := question.refusal(fields)) is not None:
+            self.reject(rule)
+            return None
+        try:
+            return build(fields)
+        except InputError as error:
+            self.refusal = self.refusal or str(error)
+            self.reject(reason_of(error))
+            return None
+
     def reject(self, reason: str) -> None:
         """Count a plan."""
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
@@ -182,14 +197,8 @@ def look(
     survey.considered += 1
     if serving is not None:
         return serving
-    if (rule := question.refusal(fields)) is not None:
-        survey.reject(rule)
-        return None
-    try:
-        serving = question.serving(fields)
-    except InputError as error:
-        survey.refusal = survey.refusal or str(error)
-        survey.reject(reason_of(error))
+    serving = survey.built(question, fields, question.serving)
+    if serving is None:
         return None
     if not serving.fits:
         memory = serving.memory(0)

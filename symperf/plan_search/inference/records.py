@@ -10,7 +10,7 @@ from .pools import Pair
 from .space import FIELDS
 
 if TYPE_CHECKING:
-    from ...serve.point import Point
+    from ...serve.point import LoadPoint
     from ...serve.serving import Serving
     from .load import LoadPlan
     from .space import InferenceQuestion
@@ -34,7 +34,7 @@ POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class PlanRecord:
     """A plan of an answer.
 
     Attributes:
@@ -88,14 +88,14 @@ class Record:
         return serving.evaluators[0].shares("decode", resources, **values)
 
 
-def record(plan: LoadPlan | BatchPlan | Pair, by: str) -> Record:
+def record(plan: LoadPlan | BatchPlan | Pair, by: str) -> PlanRecord:
     """The record of a plan, scored by what is asked for."""
     if isinstance(plan, BatchPlan):
         return _of_batch(plan, by)
     return _of_pair(plan) if isinstance(plan, Pair) else _of_load(plan)
 
 
-def _of_batch(plan: BatchPlan, by: str) -> Record:
+def _of_batch(plan: BatchPlan, by: str) -> PlanRecord:
     measures = _rates(plan.question, plan.rate / plan.question.generate)
     measures |= {
         "time_s": plan.time,
@@ -105,10 +105,10 @@ def _of_batch(plan: BatchPlan, by: str) -> Record:
         "memory_bytes": plan.memory,
     }
     score = -plan.time if by == "latency" else measures["output_tokens_per_s_per_device"]
-    return Record(plan, score, plan.fields, measures, {})
+    return PlanRecord(plan, score, plan.fields, measures, {})
 
 
-def _of_load(plan: LoadPlan) -> Record:
+def _of_load(plan: LoadPlan) -> PlanRecord:
     at_capacity = plan.largest.state is None
     point = _point(plan)
     assert point.concurrency is not None
@@ -121,10 +121,10 @@ def _of_load(plan: LoadPlan) -> Record:
         "limit": plan.largest.limit,
         "memory_bytes": _held(plan.serving, point.concurrency / plan.replicas),
     }
-    return Record(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
+    return PlanRecord(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
 
 
-def _of_pair(pair: Pair) -> Record:
+def _of_pair(pair: Pair) -> PlanRecord:
     question = pair.question
     measures = _rates(question, pair.most)
     first, later = pair.latencies()
@@ -150,7 +150,7 @@ def _of_pair(pair: Pair) -> Record:
         )
     }
     formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
-    return Record(pair, measures["output_tokens_per_s_per_device"], formats, measures, pools)
+    return PlanRecord(pair, measures["output_tokens_per_s_per_device"], formats, measures, pools)
 
 
 def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:
     }
 
 
-def _point(plan: LoadPlan) -> Point:
+def _point(plan: LoadPlan) -> LoadPoint:
     """The answers at the largest load, or next to it where that is the capacity."""
     part = NEARLY if plan.largest.state is None else 1.0
     return plan.serving.point(plan.low * part)

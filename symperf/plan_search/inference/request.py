@@ -9,7 +9,7 @@ from ...infer.formats import KV_BYTES
 from ...infer.rules import require_decoder
 from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
-from ...serve.request import Asked
+from ...serve.request import ServingRequest
 from ..request import checked_mapping
 from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
 
@@ -106,7 +106,7 @@ def check_question(question: InferenceQuestion, *, disaggregate: bool) -> None:
     Raises:
         InputError: bad figures; constraints that contradict each other.
     """
-    Asked(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
+    ServingRequest(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
     if not question.batch:
         require_decoder(question.model)
         if question.ttft is None and question.tpot is None:

@@ -16,7 +16,7 @@ from ..search import MOST, _counts, _memory
 from .batch import BatchPlan, tried
 from .load import Survey, add, best
 from .pools import Division, Pair, best_pairs, divisions
-from .records import Record, record
+from .records import PlanRecord, record
 from .request import check_question, checked_batch, checked_fields, checked_most, checked_order
 from .space import InferenceQuestion
 
@@ -53,7 +53,7 @@ class InferenceAnswer:
     survey: Survey = field(default_factory=Survey)
     plans: list[Any] = field(default_factory=list)
     pools: tuple[Survey, Survey] | None = None
-    records: list[Record] = field(default_factory=list)
+    records: list[PlanRecord] = field(default_factory=list)
     whole: bool = True
 
     @property
@@ -67,12 +67,12 @@ class InferenceAnswer:
         return sorted_counts(self.survey)
 
     @property
-    def winner(self) -> Record:
+    def winner(self) -> PlanRecord:
         """The best plan."""
         return self.records[0]
 
     @cached_property
-    def alternatives(self) -> list[tuple[str, Record]]:
+    def alternatives(self) -> list[tuple[str, PlanRecord]]:
         """For each field the best plan with another value there than the best has, nearest first.
 
         Of single plans only; none where pools are best.

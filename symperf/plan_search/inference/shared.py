@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REPLICAS = "dp"
 
 
-class Layout:
+class ReplicaDependence:
     """Which positions of a program a call computes, and which depend on the number of replicas.
 
     Attributes:
@@ -68,7 +68,7 @@ class SharedEvaluator(Evaluator):
         key: equal for evaluators all of whose outputs are equal.
     """
 
-    def __init__(self, layout: Layout, start: list[Any], number: int, inputs: Mapping[str, float]) -> None:
+    def __init__(self, layout: ReplicaDependence, start: list[Any], number: int, inputs: Mapping[str, float]) -> None:
         self.program, self.inputs = layout.model.program, dict(inputs)
         self.arithmetic, self.varies, self.plans = layout.model.arithmetic, layout.model.varies, layout.model.plans
         self.start = start.copy()
@@ -127,7 +127,7 @@ class Shared:
         states: by evaluator and what else decides them.
     """
 
-    layouts: dict[int, Layout] = field(default_factory=dict)
+    layouts: dict[int, ReplicaDependence] = field(default_factory=dict)
     starts: dict[tuple[Any, ...], tuple[list[Any], int]] = field(default_factory=dict)
     times: dict[tuple[Any, ...], ModelTimes] = field(default_factory=dict)
     memories: dict[tuple[Any, ...], dict[str, float]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Shared:
     def evaluator(self, program: Program, inputs: Mapping[str, float]) -> SharedEvaluator:
         """An evaluator of a program for some inputs."""
         if id(program) not in self.layouts:
-            self.layouts[id(program)] = Layout(program, inputs)
+            self.layouts[id(program)] = ReplicaDependence(program, inputs)
         layout = self.layouts[id(program)]
         key = id(program), *(inputs[name] for name in program.inputs if name != REPLICAS)
         if key not in self.starts:

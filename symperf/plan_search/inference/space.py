@@ -16,7 +16,7 @@ from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import Plan
 from ...plans.validity import MODEL_RULES, run_values
 from ...runs.inference_run import InferenceRun
-from ...serve.request import CHUNK, Asked
+from ...serve.request import CHUNK, ServingRequest
 from ..space import divisors
 from .shared import Shared
 from .times import SearchedServing
@@ -135,7 +135,7 @@ class InferenceQuestion:
             self.model,
             self.system,
             self.plan(fields),
-            Asked(self.prompt, self.generate, self.ttft, self.tpot, chunk=chunk),
+            ServingRequest(self.prompt, self.generate, self.ttft, self.tpot, chunk=chunk),
             stack=self.stack,
             kv_precision=fields.get("kv_precision"),
             values=dict(self.values),

@@ -19,7 +19,7 @@ from ...systems.system_symbols import MATRIX_RATE, SYMBOLS
 from ...systems.units import COUNT
 from ..evaluate import laid
 from ..request import checked_limits, checked_mapping, checked_required, checked_values, contradictions
-from ..space import Question
+from ..space import SearchQuestion
 from .drive import Drive, Result
 from .points import Points
 from .space import apart, degree, half_precision, units_of
@@ -56,7 +56,7 @@ class BestOver:
         evaluated: evaluations of a row of plans at a technology or at a corner of a block.
     """
 
-    question: Question
+    question: SearchQuestion
     columns: Mapping[str, Array]
     time: Array
     memory: Array
@@ -106,7 +106,7 @@ class BestOver:
             raise InputError(f"technology: found {shown(technology)}, expected a number from 0 to {len(self) - 1}")
 
 
-def replaced(question: Question, values: Mapping[str, float]) -> Question:
+def replaced(question: SearchQuestion, values: Mapping[str, float]) -> SearchQuestion:
     """The question at the system of a technology; rates of other precisions keep their ratio to the 16-bit rate."""
     system = question.system
     precision = half_precision(question)
@@ -117,7 +117,7 @@ def replaced(question: Question, values: Mapping[str, float]) -> Question:
         factor = rate / system.matrix_rate(precision).value
         for name, quantity in system.matrix_rates.items():
             changed = changed.with_values({"matrix_rate": quantity.value * factor}, name)
-    return Question(
+    return SearchQuestion(
         question.model,
         changed,
         question.devices,
@@ -170,7 +170,7 @@ def best_over(
     if threads is not None:
         threads = min(positive_integer("threads", threads), MOST_THREADS)
     given = checked(system := load_system(system), columns)
-    question = Question(
+    question = SearchQuestion(
         load_model(model),
         system,
         positive_integer("devices", devices),
@@ -246,7 +246,7 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _searched(
-    question: Question,
+    question: SearchQuestion,
     free: Mapping[str, Array],
     index: Array,
     result: Result,

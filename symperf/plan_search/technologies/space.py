@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..evaluate import Laid
-    from ..space import Question
+    from ..space import SearchQuestion
 
 
-def half_precision(question: Question) -> str:
+def half_precision(question: SearchQuestion) -> str:
     """The precision that the column of rates is of."""
     return precision_of(Plan(), question.system)
 
@@ -37,7 +37,7 @@ def degree(name: str) -> float:
     return -1.0 if limit.dimension in (RATE, BANDWIDTH) else 1.0 if limit.dimension.name == TIME.name else 0.0
 
 
-def apart(question: Question, varying: Sequence[str]) -> list[str]:
+def apart(question: SearchQuestion, varying: Sequence[str]) -> list[str]:
     """Of some quantities those in which some time has no proved direction."""
     programs = _programs(question)
 
@@ -62,7 +62,7 @@ def apart(question: Question, varying: Sequence[str]) -> list[str]:
     return sorted(found | (undecided([*left, *RATES]) & set(varying)))
 
 
-def _programs(question: Question) -> list[tuple[Any, Any]]:
+def _programs(question: SearchQuestion) -> list[tuple[Any, Any]]:
     space = laid(question)
     return [
         (program_of(structures_of(group), question.columns).program, len(structures_of(group)))

@@ -127,7 +127,7 @@ class _Search:
     def edges(self) -> float:
         """The perimeter that links may use, in metres."""
         from ...systems.physical_units import LENGTH
-        from ...systems.system import checked_number
+        from ...systems.quantities import checked_number
         from ...systems.system_symbols import Limits
 
         whole = 4 * math.sqrt(self.budget["die_area"])

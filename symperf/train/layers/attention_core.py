@@ -20,7 +20,7 @@ from .context import ContextAttention
 if TYPE_CHECKING:
     from .transformer import Decoder
 
-Steps = list["Op | Sequence | None"]
+Operations = list["Op | Sequence | None"]
 
 
 class AttentionCore:

@@ -21,7 +21,7 @@ from ...formulas.language.symbols import (
     v_head_dim,
 )
 from ...operations.shapes import FLOPS_PER_ELEMENT
-from .attention_core import AttentionCore, Steps
+from .attention_core import AttentionCore, Operations
 
 if TYPE_CHECKING:
     from ...operations.schedule import Op
@@ -49,18 +49,18 @@ class LatentAttention(AttentionCore):
         """Width of a value."""
         return v_head_dim
 
-    def forward(self, phase: str) -> Steps:
+    def forward(self, phase: str) -> Operations:
         """Projections and the core."""
         return [*self.projections(phase), self.core_forward(phase)]
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """Their gradients."""
         return [self.recomputed(), self.core_backward(), *self.projections_backward()]
 
-    def projections(self, phase: str) -> Steps:
+    def projections(self, phase: str) -> Operations:
         """Queries; latents; keys and values of all heads; rotary positions."""
         layer = self.layer
-        queries: Steps = [layer.linear(self.path("query"), phase, hidden_size, self.query_width)]
+        queries: Operations = [layer.linear(self.path("query"), phase, hidden_size, self.query_width)]
         if layer.architecture.query_compression:
             queries = [
                 layer.linear(self.path("query_down"), phase, hidden_size, q_lora_rank),
@@ -75,10 +75,10 @@ class LatentAttention(AttentionCore):
             self.rotary(phase),
         ]
 
-    def projections_backward(self) -> Steps:
+    def projections_backward(self) -> Operations:
         """Their gradients; the input is gathered, and its gradient summed, once."""
         layer = self.layer
-        queries: Steps = [layer.column_backward(self.path("query"), hidden_size, self.query_width, shared=True)]
+        queries: Operations = [layer.column_backward(self.path("query"), hidden_size, self.query_width, shared=True)]
         if layer.architecture.query_compression:
             queries = [
                 layer.column_backward(self.path("query_up"), q_lora_rank, self.query_width, shared=True),

@@ -33,7 +33,7 @@ from ...operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
     from ...operations.schedule import Op
-    from .attention_core import Steps
+    from .attention_core import Operations
     from .transformer import Decoder
 
 
@@ -58,7 +58,7 @@ class Recurrent:
         """The path of an operation of the block."""
         return f"{self.layer.root}/{self.name}/{name}"
 
-    def forward(self, phase: str) -> Steps:
+    def forward(self, phase: str) -> Operations:
         """From the normalised stream to what the projection out reads."""
         return [
             self.layer.linear(self.path("in"), phase, hidden_size, self.projected),
@@ -67,7 +67,7 @@ class Recurrent:
             self.layer.gated(self.path(f"norm_gate/{phase}"), self.tokens * self.output_width, "gated norm"),
         ]
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """Its gradients; the scan's kernel computes again the states that it needs."""
         elements = self.tokens * self.output_width
         return [
@@ -125,7 +125,7 @@ class Mamba2(Recurrent):
         self.size = micro_batch, self.length, ssm_chunk_size
         self.shape = self.groups, self.heads, ssm_head_dim, ssm_state_size
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """As of any mixer, after the convolution once more: mamba_ssm recomputes x, B and C instead of keeping them."""
         return [self.convolution("again"), *super().backward()]
 
@@ -151,7 +151,7 @@ class Mamba1(Recurrent):
         self.projected = 2 * self.output_width
         self.narrow = ssm_time_step_rank + 2 * ssm_state_size
 
-    def forward(self, phase: str) -> Steps:
+    def forward(self, phase: str) -> Operations:
         """Projection, convolution, the narrow projections, and the scan."""
         layer = self.layer
         return [
@@ -164,7 +164,7 @@ class Mamba1(Recurrent):
             self.scan(phase),
         ]
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """Their gradients; convolution and time steps are computed again, as the fused kernel does."""
         layer, channels, rank = self.layer, self.channels, ssm_time_step_rank
         return [

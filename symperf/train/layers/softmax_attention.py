@@ -8,7 +8,7 @@ from ...formulas.kernels import elementwise as ew
 from ...formulas.language.symbols import activation_bytes, encoder_sequence, hidden_size, micro_batch, tp
 from ...operations.schedule import Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
-from .attention_core import AttentionCore, Steps
+from .attention_core import AttentionCore, Operations
 
 if TYPE_CHECKING:
     from .transformer import Decoder
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class SoftmaxAttention(AttentionCore):
     """Attention with a joint projection of queries, keys and values."""
 
-    def forward(self, phase: str) -> Steps:
+    def forward(self, phase: str) -> Operations:
         """Projections, positions, the core and its gate."""
         return [
             self.layer.linear(self.path("qkv"), phase, hidden_size, self.projected),
@@ -26,7 +26,7 @@ class SoftmaxAttention(AttentionCore):
             self.layer.gated(self.path(f"gate/{phase}"), self.gated) if self.architecture.attention_gate else None,
         ]
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """Their gradients."""
         gate = self.path("gate/backward")
         return [
@@ -83,7 +83,7 @@ class CrossAttention(AttentionCore):
         """Every token sees the whole encoder."""
         return False
 
-    def forward(self, phase: str) -> Steps:
+    def forward(self, phase: str) -> Operations:
         """Queries of the decoder's tokens, keys and values of the encoder's, and the core."""
         layer = self.layer
         return [
@@ -93,7 +93,7 @@ class CrossAttention(AttentionCore):
             self.core_forward(phase),
         ]
 
-    def backward(self) -> Steps:
+    def backward(self) -> Operations:
         """Their gradients; that of the encoder's output is summed over the layers."""
         layer = self.layer
         elements = self.encoder_tokens * hidden_size / (tp if self.structure.sequence_parallel else 1)

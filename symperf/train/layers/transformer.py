@@ -23,7 +23,7 @@ from .softmax_attention import CrossAttention, SoftmaxAttention
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
-    from .attention_core import Steps
+    from .attention_core import Operations
 
 Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
 MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
@@ -79,7 +79,7 @@ class Decoder(Linears):
         """Whether a norm follows each part of a layer, too."""
         return self.architecture.block_norms == 4
 
-    def mixer_forward(self, mixer: Mixer, phase: str) -> Steps:
+    def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
         """A mixer between its norm and the residual stream."""
         return [
             self.norm(mixer.path("norm"), phase),
@@ -91,7 +91,7 @@ class Decoder(Linears):
             self.residual(mixer.path("residual"), phase),
         ]
 
-    def mixer_backward(self, mixer: Mixer) -> Steps:
+    def mixer_backward(self, mixer: Mixer) -> Operations:
         """Its gradients."""
         return [
             self.residual_backward(mixer.path("residual")),
@@ -109,7 +109,7 @@ class Decoder(Linears):
         """The routed and shared experts of the layer, if it has any."""
         return Experts(self) if self.kind.ffn in ("experts", "dense_experts") else None
 
-    def feed_forward(self, phase: str) -> Steps:
+    def feed_forward(self, phase: str) -> Operations:
         """What follows the mixer, between its norm and the residual stream."""
         if self.kind.ffn == "none":
             return []
@@ -121,7 +121,7 @@ class Decoder(Linears):
             self.residual(f"{self.root}/mlp/residual", phase),
         ]
 
-    def feed_backward(self) -> Steps:
+    def feed_backward(self) -> Operations:
         """Its gradients."""
         if self.kind.ffn == "none":
             return []
@@ -133,7 +133,7 @@ class Decoder(Linears):
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
         ]
 
-    def mlp_forward(self, phase: str) -> Steps:
+    def mlp_forward(self, phase: str) -> Operations:
         """The dense MLP, if the layer has one."""
         if self.kind.ffn == "experts":
             return []
@@ -145,7 +145,7 @@ class Decoder(Linears):
             self.reduce(f"{self.root}/mlp/reduce/{phase}"),
         ]
 
-    def mlp_backward(self) -> Steps:
+    def mlp_backward(self) -> Operations:
         """Its gradients."""
         if self.kind.ffn == "experts":
             return []

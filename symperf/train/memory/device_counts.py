@@ -15,13 +15,15 @@ from ...formulas.kernels import attention as att
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
-from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, pp, tp
+from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
 from ...models import counts
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import Architecture, LayerKind
 
 ZERO = sympy.S.Zero
@@ -109,22 +111,19 @@ def _latent(architecture: Architecture) -> Any:
     return total + mla.latent_query_parameters(hidden_size, heads, nope, rope)
 
 
-def stage_parameters(architecture: Architecture) -> tuple[Any, Any]:
-    """Parameters of a stage's layers on one device: dense ones, and those of routed experts.
+def dealt_parameters(architecture: Architecture, layers_of: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Parameters of a device's layers: dense ones, and those of routed experts.
 
-    Kinds of layers are taken to be spread evenly over the stages.
+    Args:
+        architecture: of the model.
+        layers_of: how many layers the device has of which the model has a count.
     """
-    if architecture.uniform_dense:
-        return counts.stage_layer_parameters(architecture), ZERO
-    kinds = [(counts.count_of(kind) / pp, kind) for kind in architecture.kinds]
-    dense = sum(count * dense_parameters(architecture, kind) for count, kind in kinds)
-    return dense, sum(count * expert_parameters(architecture, kind) for count, kind in kinds)
+    kinds = [(layers_of(count), kind) for count, kind in counts.counted_kinds(architecture)]
+    dense = sympy.Add(*(count * dense_parameters(architecture, kind) for count, kind in kinds))
+    return dense, sympy.Add(*(count * expert_parameters(architecture, kind) for count, kind in kinds))
 
 
 def largest_layer_parameters(architecture: Architecture) -> Any:
     """Parameters on one device of the kind of layer that has most."""
-    if architecture.uniform_dense:
-        return counts.layer_parameters(architecture, tp)
-    return Max(
-        *(dense_parameters(architecture, kind) + expert_parameters(architecture, kind) for kind in architecture.kinds)
-    )
+    kinds = [kind for _, kind in counts.counted_kinds(architecture)]
+    return Max(*(dense_parameters(architecture, kind) + expert_parameters(architecture, kind) for kind in kinds))

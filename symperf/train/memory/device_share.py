@@ -1,13 +1,15 @@
-"""Where memory is counted: on the fullest device, or on that of stage i of a pipeline."""
+"""What a device of a pipeline holds: the fullest, or that of stage i.
+
+Kinds of layers are taken to be spread evenly over the stages.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import sympy
-
-from ...formulas.language.atoms import above_one, ceil_div
+from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -26,10 +28,11 @@ from ...formulas.memory import parameters as par
 from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
+from ...formulas.parallel import zero_bubble as zb
 from ...models import counts
-from . import device_counts as device
-from .multi_token_counts import copied_parameters, modules_on_fullest, modules_on_stage
-from .stages import held_parameters, in_flight, middle_layers, stage_count
+from ...operations.groups import expert_shard_groups, shard_groups
+from .device_counts import dealt_parameters
+from .multi_token_counts import copied_parameters, module_parameters, modules_on_fullest, modules_on_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,51 +41,111 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A device of a pipeline.
+class DeviceShare:
+    """What a device of a pipeline holds.
 
     Attributes:
-        share: how many layers it has of which the model has a count.
-        dense: parameters of its layers but for routed experts.
-        experts: those of routed experts.
+        structure: of the step.
+        layers_of: how many layers of a stage it has of which the model has a count; under DualPipe it has two stages.
         ends: parameters of the tables, norm and head on it.
         modules: modules for multi-token prediction on it.
-        held: micro-batches whose activations its layers hold.
-        fullest: it is the fullest device, not that of one stage.
+        in_flight: micro-batches whose activations its layers hold.
     """
 
-    share: Callable[[Any], Any]
-    dense: Any
-    experts: Any
+    structure: Structure
+    layers_of: Callable[[Any], Any]
     ends: Any
     modules: Any
-    held: Any
-    fullest: bool
+    in_flight: Any
+
+    @cached_property
+    def layer_parameters(self) -> tuple[Any, Any]:
+        """Parameters of its layers: dense ones, and those of routed experts."""
+        dense, experts = dealt_parameters(self.structure.architecture, self.layers_of)
+        if self.structure.schedule == "dualpipe":
+            return dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(experts)
+        return dense, experts
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """All its parameters by what they are of; routed experts only where the model has them."""
+        architecture = self.structure.architecture
+        dense, experts = self.layer_parameters
+        found = {"layers": dense, "ends": self.ends}
+        found |= {"experts": experts} if architecture.routed else {}
+        if architecture.multi_token_head:
+            of_module = module_parameters(architecture)
+            found["multi_token"] = self.modules * of_module[0]
+            found |= {"multi_token_experts": self.modules * of_module[1]} if architecture.routed else {}
+        return found
+
+    @cached_property
+    def whole(self) -> tuple[Any, Any]:
+        """All its parameters: those that are no routed expert's, and those that are."""
+        groups: tuple[list[Any], list[Any]] = [], []
+        for name, count in self.parameters.items():
+            groups["experts" in name].append(count)
+        dense, experts = (sum(group) for group in groups)
+        return dense, experts
+
+    def sharded(self, parameters: tuple[Any, Any], zero: int) -> Any:
+        """Of dense parameters and those of experts, what a rank has where they are sharded from a ZeRO stage on."""
+        dense, experts = parameters
+        if self.structure.zero < zero:
+            return dense + experts
+        dense = dense / shard_groups(self.structure)[0].ranks
+        routed = self.structure.architecture.routed
+        return dense + experts / expert_shard_groups(self.structure)[0].ranks if routed else dense
+
+    @property
+    def updated_parameters(self) -> Any:
+        """Parameters whose optimizer state it holds."""
+        return self.sharded(self.whole, 1)
 
 
-def fullest_place(structure: Structure) -> Place:
+def fullest_share(structure: Structure) -> DeviceShare:
     """The fullest device, of which each term is the largest of the first and the last stage."""
-    dense, experts, ends = held_parameters(structure)
+    architecture = structure.architecture
+    if structure.schedule == "dualpipe":
+        ends = counts.embedding_parameters(architecture, tp) + _last_end(structure)
+    else:
+        ends = counts.stage_end_parameters(architecture, copied_parameters(structure))
     modules, held = modules_on_fullest(structure), in_flight(structure)
-    return Place(lambda count: stage_count(structure, count), dense, experts, ends, modules, held, fullest=True)
+    return DeviceShare(structure, lambda count: fullest_count(structure, count), ends, modules, held)
 
 
-def stage_place(structure: Structure) -> Place:
+def stage_share(structure: Structure) -> DeviceShare:
     """The device of stage i, for the symbol `stage_number`; under DualPipe also that of the mirrored stage."""
     layers = stage_layers(structure)
 
-    def share(count: Any) -> Any:
+    def layers_of(count: Any) -> Any:
         return layers if count == num_layers else layers * (count / num_layers)
 
-    architecture = structure.architecture
-    kinds = [(num_layers, architecture.kinds[0])] if architecture.uniform_dense else []
-    kinds = kinds or [(counts.count_of(kind), kind) for kind in architecture.kinds]
-    dense = sympy.Add(*(share(count) * device.dense_parameters(architecture, kind) for count, kind in kinds))
-    experts = sympy.Add(*(share(count) * device.expert_parameters(architecture, kind) for count, kind in kinds))
-    if structure.schedule == "dualpipe":
-        dense, experts = dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(experts)
     modules, held = modules_on_stage(structure), stage_in_flight(structure)
-    return Place(share, dense, experts, stage_ends(structure), modules, held, fullest=False)
+    return DeviceShare(structure, layers_of, stage_ends(structure), modules, held)
+
+
+# Layers -----------------------------------------------------------------------------------------------------------
+
+
+def fullest_layers(structure: Structure) -> Any:
+    """Layers of the fullest stage."""
+    if structure.stages == "given":
+        return pipe.fullest_of_given_layers(first_stage_layers, middle_layers(), last_stage_layers)
+    return pipe.fullest_stage_layers(num_layers, pp) if structure.stages == "uneven" else num_layers / pp
+
+
+def middle_layers() -> Any:
+    """Layers of each stage between given ends: (L - l_1 - l_p) / (p - 2); none of two stages."""
+    rest = zb.excess(num_layers, first_stage_layers + last_stage_layers)
+    return rest / Max(1, less_one(Max(1, less_one(pp))))
+
+
+def fullest_count(structure: Structure, count: Any) -> Any:
+    """Layers on the fullest stage of which the model has `count`: kinds are taken to be spread evenly."""
+    if structure.stages == "even":
+        return count / pp
+    return fullest_layers(structure) * (count / num_layers)
 
 
 def stage_layers(structure: Structure) -> Any:
@@ -94,11 +157,13 @@ def stage_layers(structure: Structure) -> Any:
     return each.uneven_stage_layers(num_layers, pp, stage_number) if structure.stages == "uneven" else num_layers / pp
 
 
+# Ends -------------------------------------------------------------------------------------------------------------
+
+
 def stage_ends(structure: Structure) -> Any:
     """Parameters of the tables, norm and head on the device of stage i; a tied table is copied to the last stage."""
     architecture = structure.architecture
-    tables = counts.embedding_parameters(architecture, tp)
-    head = counts.final_norm_parameters(architecture) + counts.head_parameters(architecture, tp)
+    tables, head = counts.embedding_parameters(architecture, tp), _last_end(structure)
     first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
         return (first + last) * (tables + head)
@@ -106,6 +171,32 @@ def stage_ends(structure: Structure) -> Any:
         head += above_one(pp) * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp))
     head += above_one(pp) * copied_parameters(structure)
     return first * tables + last * head
+
+
+def _last_end(structure: Structure) -> Any:
+    architecture = structure.architecture
+    return counts.final_norm_parameters(architecture) + counts.head_parameters(architecture, tp)
+
+
+# Micro-batches ----------------------------------------------------------------------------------------------------
+
+
+def in_flight(structure: Structure) -> Any:
+    """Micro-batches whose activations the first stage holds."""
+    count = pipe.micro_batch_count(batch, micro_batch, dp)
+    match structure.schedule:
+        case "gpipe":
+            return pipe.gpipe_in_flight(count)
+        case "1f1b" | "zero-bubble":
+            return pipe.one_f_one_b_in_flight(count, pp)
+        case "zb-h2":
+            return zb.zero_bubble_h2_in_flight(count, pp)
+        case "zero-bubble-2p":
+            return zb.zero_bubble_2p_in_flight(count, pp)
+        case "dualpipe":
+            return dual.dual_pipe_in_flight(pp)
+        case "interleaved":
+            return pipe.interleaved_in_flight(count, pp, vpp)
 
 
 def stage_in_flight(structure: Structure) -> Any:

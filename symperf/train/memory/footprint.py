@@ -20,6 +20,7 @@ from ...formulas.language.symbols import (
     num_recomputed_layers,
     pp,
     stage_number,
+    strip_units,
     workspace_bytes,
 )
 from ...formulas.memory import saved_activations as saved
@@ -28,26 +29,21 @@ from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
-from ...models.architecture import UNIFORM
-from ...operations.groups import expert_shard_groups, shard_groups
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
-from .device_share import fullest_place, stage_place
+from .device_share import fullest_share, middle_layers, stage_share
 from .host_memory import buffers, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
 from .saved_activations import end_activations, layer_activations
-from .stages import in_flight as in_flight
-from .stages import middle_layers, stage_count
 from .state_memory import SHARDED_FROM as SHARDED_FROM
-from .state_memory import gathered_memory, state_terms, updated_parameters
+from .state_memory import gathered_memory, state_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...models.architecture import LayerKind
     from ...plans.structure import Structure
-    from .device_share import Place
+    from .device_share import DeviceShare
 
 
 def footprint(structure: Structure) -> dict[str, Any]:
@@ -58,29 +54,39 @@ def footprint(structure: Structure) -> dict[str, Any]:
     (`stage_footprint`) by at most what the state of the two differs by, a norm where stages are equal. A zero-bubble
     schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends.
     """
-    return _terms(structure, fullest_place(structure), _activations(structure))
+    share = fullest_share(structure)
+    return _terms(share, _activations(share))
 
 
 def stage_footprint(structure: Structure) -> dict[str, Any]:
     """The same terms on the device of stage i, in the symbol `stage_number`."""
-    place = stage_place(structure)
-    return _terms(structure, place, _stage_activations(structure, place))
+    share = stage_share(structure)
+    return _terms(share, _stage_activations(share))
+
+
+def stage_forms(structure: Structure) -> dict[str, Any]:
+    """The terms of stage i, their sum `total`, its `layers`, and the micro-batches `in_flight` that it holds."""
+    share = stage_share(structure)
+    terms = {name: strip_units(form) for name, form in stage_footprint(structure).items()}
+    layers = share.layers_of(num_layers) * (2 if structure.schedule == "dualpipe" else 1)
+    return terms | {
+        "total": sympy.Add(*terms.values()),
+        "layers": strip_units(layers),
+        "in_flight": strip_units(share.in_flight),
+    }
 
 
 def host_footprint(structure: Structure) -> dict[str, Any]:
     """Bytes that the host holds for the fullest device, by name; nothing where nothing is offloaded."""
-    place = fullest_place(structure)
-    weights = place.dense + place.experts
-    if structure.zero == 3:
-        weights = place.dense / shard_groups(structure)[0].ranks
-        if structure.architecture.routed:
-            weights += place.experts / expert_shard_groups(structure)[0].ranks
-    activations = stage_activations(structure, place.held) if "activations" in structure.offload else 0
-    return host_terms(structure, updated_parameters(structure, place), weights, activations)
+    share = fullest_share(structure)
+    weights = share.sharded(share.layer_parameters, 3)
+    activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
+    return host_terms(structure, share.updated_parameters, weights, activations)
 
 
-def _terms(structure: Structure, place: Place, activations: Any) -> dict[str, Any]:
-    found = state_terms(structure, place)
+def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
+    structure = share.structure
+    found = state_terms(structure, share)
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
     if structure.context != "none":
@@ -101,45 +107,36 @@ def _terms(structure: Structure, place: Place, activations: Any) -> dict[str, An
 # Activations ------------------------------------------------------------------------------------------------------
 
 
-def stage_activations(structure: Structure, held: Any, share: Callable[[Any], Any] | None = None) -> Any:
-    """Bytes that a stage's layers keep of `held` micro-batches, host or not.
+def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[Any], Any] | None = None) -> Any:
+    """Bytes that a stage's layers keep, host or not.
 
     Args:
-        structure: of the step.
-        held: micro-batches in flight.
-        share: how many layers the stage has of which the model has a count; by default those of the fullest.
+        share: what the device holds.
+        in_flight: micro-batches that it holds activations of.
+        layers_of: how many layers the stage has of which the model has a count; by default those of the share.
     """
-    counted = [(count, layer_activations(structure, kind)) for count, kind in _kinds(structure)]
-    if share is None and structure.stages == "even" and not structure.some_layers:
-        return sum(saved.stage_activation_bytes(kept_bytes, count, pp, held) for count, kept_bytes in counted)
-    dealt = share or (lambda count: stage_count(structure, count))
-    if not structure.some_layers:
-        return sum(saved.stage_activation_bytes(kept_bytes, dealt(count), 1, held) for count, kept_bytes in counted)
+    structure, layers_of = share.structure, layers_of or share.layers_of
     plain = dataclasses.replace(structure, recompute="none")
     total = sympy.S.Zero
-    for count, kind in _kinds(structure):
-        again = num_recomputed_layers if count == num_layers else num_recomputed_layers * (count / num_layers)
-        total += saved.stage_activation_bytes(layer_activations(structure, kind), again, 1, held)
-        total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(dealt(count), again), 1, held)
+    for of_model, kind in counts.counted_kinds(structure.architecture):
+        count, kept = layers_of(of_model), layer_activations(structure, kind)
+        if structure.some_layers:
+            again = num_recomputed_layers if of_model == num_layers else num_recomputed_layers * (of_model / num_layers)
+            total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(count, again), 1, in_flight)
+            count = again
+        total += saved.stage_activation_bytes(kept, count, 1, in_flight)
     return total
 
 
-def _kinds(structure: Structure) -> list[tuple[Any, LayerKind]]:
-    """The kinds of layers with their counts."""
-    if structure.architecture.uniform_dense:
-        return [(num_layers, UNIFORM)]
-    return [(counts.count_of(kind), kind) for kind in structure.architecture.kinds]
-
-
 def _largest_layer(structure: Structure) -> Any:
-    return Max(*(layer_activations(structure, kind) for _, kind in _kinds(structure)))
+    return Max(*(layer_activations(structure, kind) for _, kind in counts.counted_kinds(structure.architecture)))
 
 
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
         return sympy.S.Zero
-    kinds = [kind for _, kind in _kinds(structure)]
+    kinds = [kind for _, kind in counts.counted_kinds(structure.architecture)]
     plain = dataclasses.replace(structure, recompute="none")
     if structure.recompute == "selective":
         return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
@@ -165,35 +162,33 @@ def _micro_batches() -> Any:
     return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
-def _activations(structure: Structure) -> Any:
+def _activations(share: DeviceShare) -> Any:
     """Bytes of activations on the fullest stage."""
-    place = fullest_place(structure)
-    held = place.held
+    structure, held = share.structure, share.in_flight
     if structure.stages == "given":
-        return _given_activations(structure, held)
-    layer_bytes = kept_on_device(structure, "activations", stage_activations(structure, held))
+        return _given_activations(share)
+    layer_bytes = kept_on_device(structure, "activations", stage_activations(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
         return layer_bytes + held / 2 * first + last
     last *= _last_held(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
-        newest = kept_on_device(structure, "activations", stage_activations(structure, 1))
+        newest = kept_on_device(structure, "activations", stage_activations(share, 1))
     first_stage = layer_bytes + held * first + complement(above_one(pp)) * last
     return Max(first_stage, above_one(pp) * (newest + last))
 
 
-def _given_activations(structure: Structure, held: Any) -> Any:
+def _given_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the fullest of the first, the second and the last stage, whose layers are given."""
+    structure, held = share.structure, share.in_flight
     first, last = _ends(structure)
     last_held = _last_held(structure)
     second = held if structure.schedule == "gpipe" else one_f_one_b_stage_in_flight(_micro_batches(), pp, 2)
 
     def layers(count: Any, in_flight: Any) -> Any:
-        share = stage_activations(
-            structure, in_flight, lambda n: count if n == num_layers else count * (n / num_layers)
-        )
-        return kept_on_device(structure, "activations", share)
+        kept = stage_activations(share, in_flight, lambda n: count if n == num_layers else count * (n / num_layers))
+        return kept_on_device(structure, "activations", kept)
 
     return Max(
         layers(first_stage_layers, held) + held * first,
@@ -202,11 +197,12 @@ def _given_activations(structure: Structure, held: Any) -> Any:
     )
 
 
-def _stage_activations(structure: Structure, place: Place) -> Any:
+def _stage_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the device of stage i."""
-    layer_bytes = kept_on_device(structure, "activations", stage_activations(structure, place.held, place.share))
+    structure, held = share.structure, share.in_flight
+    layer_bytes = kept_on_device(structure, "activations", stage_activations(share, held))
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
-        return layer_bytes + (is_first + is_last) * (place.held / 2 * first + last)
-    return layer_bytes + is_first * place.held * first + is_last * _last_held(structure) * last
+        return layer_bytes + (is_first + is_last) * (held / 2 * first + last)
+    return layer_bytes + is_first * held * first + is_last * _last_held(structure) * last

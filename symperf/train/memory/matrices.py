@@ -11,13 +11,12 @@ import sympy
 from ...formulas.kernels.optimizers import factored_elements
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import ceil_div
-from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, num_layers, tp
+from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
 from ...models import counts
 from ...models import layer_counts as layers
 from . import device_counts as device
 from .multi_token_counts import module_parameters
-from .stages import stage_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,19 +155,18 @@ class Held:
         return sympy.Add(*kept)
 
 
-def held(structure: Structure, share: Callable[[Any], Any] | None = None) -> Held:
-    """The matrices and vectors of the layers of the fullest device.
+def held(structure: Structure, layers_of: Callable[[Any], Any]) -> Held:
+    """The matrices and vectors of the layers of a device.
 
     Args:
         structure: of the step.
-        share: how many layers a device has of which the model has a count; by default those of the fullest.
+        layers_of: how many layers a device has of which the model has a count.
     """
-    dealt = share or (lambda count: stage_count(structure, count))
     architecture = structure.architecture
-    kinds = architecture.kinds[:1] if architecture.uniform_dense else architecture.kinds
+    kinds = counts.counted_kinds(architecture)
     found, vectors, expert_vectors = [], sympy.S.Zero, sympy.S.Zero
-    for kind in kinds:
-        count = dealt(num_layers if architecture.uniform_dense else counts.count_of(kind))
+    for of_model, kind in kinds:
+        count = layers_of(of_model)
         if structure.schedule == "dualpipe":
             count = dual.dual_pipe_parameters(count)
         matrices = layer_matrices(architecture, kind)

@@ -46,7 +46,7 @@ class MemoryTables:
 
     def stage_memory_forms(self) -> dict[str, Any]:
         """The closed form of every term of `stage_memory`, in the symbol `stage_number`."""
-        from .stage_forms import stage_forms
+        from .footprint import stage_forms
 
         return stage_forms(self.structure)
 
@@ -72,7 +72,7 @@ def stage_program(structure: Structure) -> Program:
 
     def make() -> Program:
         from ...codegen.lower import lower
-        from .stage_forms import stage_forms
+        from .footprint import stage_forms
 
         return lower([], stage_forms(structure))
 

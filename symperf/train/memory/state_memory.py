@@ -16,28 +16,26 @@ from ...operations.groups import expert_shard_groups, shard_groups
 from . import device_counts as device
 from .host_memory import kept_on_device
 from .matrices import held, held_modules, layer_matrices
-from .multi_token_counts import ANY, copies_table, module_parameters
+from .multi_token_counts import ANY, copies_table
 
 if TYPE_CHECKING:
     from ...plans.structure import Structure
-    from .device_share import Place
+    from .device_share import DeviceShare
 
 SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
 """The ZeRO stage from which each part of the state is sharded (Rajbhandari et al. 2020 section 5)."""
 
 
-def state_terms(structure: Structure, place: Place) -> dict[str, Any]:
+def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     """Weights, gradients and optimizer state of layers, ends and experts, each sharded as the ZeRO stage has it."""
-    parameters = {"layers": place.dense, "ends": place.ends, **_modules(structure, place)}
-    if structure.architecture.routed:
-        parameters["experts"] = place.experts
+    parameters = share.parameters
     forms = {
         "weights": {name: model_state.weights_memory(count, weight_bytes) for name, count in parameters.items()},
         "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in parameters.items()},
-        "optimizer": _optimizer(structure, place, parameters),
+        "optimizer": _optimizer(structure, share, parameters),
     }
     if structure.products != "half":
-        forms["weights"] |= _copies(structure, place)
+        forms["weights"] |= _copies(structure, share)
     found: dict[str, Any] = {}
     for group in (("layers", "ends", "multi_token", "copies"), ("experts", "multi_token_experts", "expert_copies")):
         for state, terms in forms.items():
@@ -49,16 +47,6 @@ def state_terms(structure: Structure, place: Place) -> dict[str, Any]:
     return found
 
 
-def _modules(structure: Structure, place: Place) -> dict[str, Any]:
-    """Parameters of the modules for multi-token prediction."""
-    architecture = structure.architecture
-    if not architecture.multi_token_head:
-        return {}
-    dense, experts = module_parameters(architecture)
-    found = {"multi_token": place.modules * dense}
-    return found | {"multi_token_experts": place.modules * experts} if architecture.routed else found
-
-
 def _sharded(structure: Structure, state: str, name: str, size: Any) -> Any:
     if structure.zero < SHARDED_FROM[state]:
         return size
@@ -66,25 +54,25 @@ def _sharded(structure: Structure, state: str, name: str, size: Any) -> Any:
     return size / groups(structure)[0].ranks
 
 
-def _optimizer(structure: Structure, place: Place, parameters: dict[str, Any]) -> dict[str, Any]:
+def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, Any]) -> dict[str, Any]:
     match structure.optimizer:
         case "adam-8bit":
             return {name: opt.adam_8bit_memory(count) for name, count in parameters.items()}
         case "sgd-momentum":
             return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}
         case "adafactor":
-            found = held(structure, place.share)
+            found = held(structure, share.layers_of)
             factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
             factors["ends"] = end_factors(structure)
-            modules = held_modules(structure, place.modules)
+            modules = held_modules(structure, share.modules)
             factors["multi_token"] = modules.factors(routed=False)
             factors["multi_token_experts"] = modules.factors(routed=True)
             return {name: opt.adafactor_memory(count, factors[name]) for name, count in parameters.items()}
         case "muon":
-            terms = {"ends": model_state.optimizer_memory(place.ends, optimizer_bytes)}
-            modules = held_modules(structure, place.modules)
+            terms = {"ends": model_state.optimizer_memory(share.ends, optimizer_bytes)}
+            modules = held_modules(structure, share.modules)
             for names, found in (
-                (("layers", "experts"), held(structure, place.share)),
+                (("layers", "experts"), held(structure, share.layers_of)),
                 (("multi_token", "multi_token_experts"), modules),
             ):
                 for name, vectors in zip(names, (found.vectors, found.expert_vectors), strict=True):
@@ -110,9 +98,9 @@ def end_factors(structure: Structure) -> Any:
     return Max(first + both * (norm + (sympy.S.Zero if tied else table)), above_one(pp) * last)
 
 
-def _copies(structure: Structure, place: Place) -> dict[str, Any]:
+def _copies(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     """The low-precision copies of the weights of linear layers."""
-    found = held(structure, place.share) + held_modules(structure, place.modules)
+    found = held(structure, share.layers_of) + held_modules(structure, share.modules)
     terms = {"copies": low.weight_copies_memory(found.linear(routed=False))}
     if structure.architecture.routed:
         terms["expert_copies"] = low.weight_copies_memory(found.linear(routed=True))
@@ -124,7 +112,7 @@ def gathered_memory(structure: Structure) -> Any:
     architecture = structure.architecture
     dense, experts = (above_one(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
     units = []
-    for kind in architecture.kinds[:1] if architecture.uniform_dense else architecture.kinds:
+    for _, kind in counts.counted_kinds(architecture):
         unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
         if kind.ffn in ("experts", "dense_experts"):
             unit += experts * device.expert_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
@@ -134,15 +122,3 @@ def gathered_memory(structure: Structure) -> Any:
             unit += low.weight_copies_memory(linear)
         units.append(unit)
     return 2 * Max(*units)
-
-
-def updated_parameters(structure: Structure, place: Place) -> Any:
-    """Parameters whose optimizer state the device holds."""
-    modules = _modules(structure, place)
-    dense = place.dense + place.ends + modules.get("multi_token", 0)
-    experts = place.experts + modules.get("multi_token_experts", 0)
-    if not structure.zero:
-        return dense + experts
-    dense /= shard_groups(structure)[0].ranks
-    routed = structure.architecture.routed
-    return dense + experts / expert_shard_groups(structure)[0].ranks if routed else dense

@@ -23,6 +23,7 @@ from ...formulas.language.symbols import (
     product_input_bytes,
 )
 from ...operations.expert_formats import in_transit, reads_arrivals
+from ...operations.kernels import product_time
 from ...operations.schedule import Demand, Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence
 
 if TYPE_CHECKING:
@@ -82,12 +83,7 @@ class Lowered:
         result = 2 * gradient_bytes if weights else activation_bytes
         element = product_input_bytes
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, element, element, result)
-        if self.structure.quantised and self.structure.l2:
-            time = matmul.tiled_matmul_time(rows, columns, inner, groups, element, traffic)
-        elif self.structure.quantised:
-            time = matmul.quantised_matmul_time(rows, columns, inner, groups, traffic)
-        else:
-            time = matmul.smooth_matmul_time(rows, columns, inner, groups, traffic)
+        time = product_time(self.structure, op.shape, element, traffic)
         if self.structure.products == "fp8":
             time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = Op(op.path, time, Demand(op.demand.flops, traffic), op.shape)

@@ -30,7 +30,7 @@ from ...operations.groups import Group, expert_shard_groups, shard_groups
 from ...operations.schedule import Demand, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
 from ..memory.matrices import held, held_modules
-from ..memory.multi_token_counts import ANY, modules_on_fullest
+from ..memory.multi_token_counts import ANY
 from ..memory.state_memory import end_factors
 from .host_offload import host_transfer
 
@@ -52,16 +52,21 @@ class Update:
     @cached_property
     def modules(self) -> Held:
         """The matrices of the modules for multi-token prediction."""
-        return held_modules(self.structure, modules_on_fullest(self.structure))
+        return held_modules(self.structure, self.step.share.modules)
+
+    @cached_property
+    def layers(self) -> Held:
+        """The matrices of the layers."""
+        return held(self.structure, self.step.share.layers_of)
 
     @cached_property
     def held(self) -> Held:
         """The matrices of layers and modules."""
-        return held(self.structure) + self.modules
+        return self.layers + self.modules
 
     def node(self) -> Sequence:
         """Upkeep of the device's share of the gradients, the update of its share of the state, reset of gradients."""
-        kernels, updated = self.kernels, self.step.updated_parameters
+        kernels, updated = self.kernels, self.step.share.updated_parameters
         reset = self.step.parameters if self.structure.zero < 2 else updated
         unscale = opt.gradient_unscale_bytes(updated, gradient_bytes)
         clip = opt.gradient_clip_bytes(updated, gradient_bytes)
@@ -136,7 +141,7 @@ class Update:
         apply = opt.muon_apply_bytes(matrices)
         return in_sequence(
             self.kernels.stream("optimizer/muon/momentum", traffic, matrices, 4),
-            *(self.orthogonalised(count, matrix) for count, matrix in held(self.structure).matrices),
+            *(self.orthogonalised(count, matrix) for count, matrix in self.layers.matrices),
             *(Repeat(self.orthogonalised(count, matrix), ANY) for count, matrix in self.modules.matrices),
             self.kernels.stream("optimizer/muon/update", apply, matrices, 2),
             self.element_wise(rest, "adam"),
@@ -144,7 +149,7 @@ class Update:
 
     def rest(self) -> Any:
         """Parameters that are no hidden layer's matrix, of those that the device updates."""
-        dense = self.held.vectors + self.step.end_parameters
+        dense = self.held.vectors + self.step.share.ends
         return dense / self.shards(routed=False).ranks + self.held.expert_vectors / self.shards(routed=True).ranks
 
     def updated_matrices(self) -> Any:

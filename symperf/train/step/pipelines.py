@@ -21,7 +21,7 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
 from ...operations.schedule import Overlap, Repeat, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
-from ..memory.stages import fullest_layers, middle_layers
+from ..memory.device_share import fullest_layers, middle_layers
 from .host_offload import with_gradients
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
         ends = step.ends()
     reduction = step.gradient_reduction()
     passes = node if reduction is None else Overlap(node, reduction, overlap_dp)
-    return [with_gradients(structure, passes, step.updated_parameters), ends]
+    return [with_gradients(structure, passes, step.share.updated_parameters), ends]
 
 
 def paired(step: TrainingStep) -> Node:

@@ -32,9 +32,9 @@ from ...operations.groups import Group, expert_shard_groups, pipeline_group, sha
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
 from ..layers.transformer import Decoder
+from ..memory.device_share import fullest_share
 from ..memory.footprint import stage_activations
-from ..memory.multi_token_counts import ANY, copied_parameters, module_parameters, modules_on_fullest
-from ..memory.stages import held_parameters, mean_count, stage_count
+from ..memory.multi_token_counts import ANY, copied_parameters
 from . import host_offload as transfers
 from .embedding_and_head import ModelEnds
 from .low_precision import Lowered
@@ -68,9 +68,8 @@ class TrainingStep:
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
-        self.dense_layers, self.expert_parameters, self.end_parameters = held_parameters(structure)
-        modules = module_parameters(structure.architecture) if structure.architecture.multi_token_head else (ZERO, ZERO)
-        self.dense_modules, self.expert_modules = (modules_on_fullest(structure) * each for each in modules)
+        self.share = fullest_share(structure)
+        self.dense_parameters, self.routed_parameters = self.share.whole
         self.transfers: dict[str, Sequence] = {}
         self.each = [(d.layer_forward(), d.layer_backward(), count) for d, count in self.layers]
         self.again = [(d.layer_forward("recompute"), n) for d, n in self.layers] if structure.some_layers else []
@@ -82,11 +81,11 @@ class TrainingStep:
 
         They differ only where stages are unequal.
         """
-        share = stage_count if fullest else mean_count
-        forward = self.stage([(node, share(self.structure, count)) for node, _, count in self.each], "forward")
+        layers_of = self.share.layers_of if fullest else (lambda count: count / pp)
+        forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
         backward = self.stage(
             [(node, num_recomputed_layers * (count / num_layers)) for node, count in self.again]
-            + [(node, share(self.structure, count)) for _, node, count in self.each],
+            + [(node, layers_of(count)) for _, node, count in self.each],
             "backward",
         )
         forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
@@ -116,7 +115,7 @@ class TrainingStep:
         stage = in_sequence(self.forward, self.backward)
         reduction = None if self.structure.zero > 1 else self.gradient_reduction()
         last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
-        last = transfers.with_gradients(self.structure, last, self.updated_parameters)
+        last = transfers.with_gradients(self.structure, last, self.share.updated_parameters)
         later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
         if self.structure.stages == "uneven":
             later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
@@ -171,7 +170,7 @@ class TrainingStep:
     def host_moves(self) -> dict[str, list[Op]]:
         """Transfers between the device and its host beside one pass of one micro-batch."""
         structure = self.structure
-        kept = stage_activations(structure, 1) if "activations" in structure.offload else ZERO
+        kept = stage_activations(self.share, 1) if "activations" in structure.offload else ZERO
         return {
             phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
             for phase in ("forward", "backward")
@@ -180,11 +179,7 @@ class TrainingStep:
     @property
     def layer_weights(self) -> Any:
         """Parameters of the layers on the fullest device, of which it holds a shard under ZeRO-3."""
-        if self.structure.zero < 3:
-            return self.dense_layers + self.expert_parameters
-        dense = self.dense_layers / shard_groups(self.structure)[0].ranks
-        experts = self.expert_parameters / expert_shard_groups(self.structure)[0].ranks
-        return dense + experts if self.routed else dense
+        return self.share.sharded(self.share.layer_parameters, 3)
 
     def sent_beside(self, phase: str) -> tuple[Node | None, Node | None]:
         """The gathering of parameters and the reduction of gradients of each pass."""
@@ -221,25 +216,6 @@ class TrainingStep:
     def parameters(self) -> Any:
         """Parameters on the fullest device."""
         return self.dense_parameters + self.routed_parameters
-
-    @property
-    def dense_parameters(self) -> Any:
-        """Those that are no routed experts'."""
-        return self.dense_layers + self.end_parameters + self.dense_modules
-
-    @property
-    def routed_parameters(self) -> Any:
-        """Those of routed experts."""
-        return self.expert_parameters + self.expert_modules
-
-    @property
-    def updated_parameters(self) -> Any:
-        """Parameters whose optimizer state the device holds."""
-        if not self.structure.zero:
-            return self.parameters
-        dense = self.dense_parameters / shard_groups(self.structure)[0].ranks
-        experts = self.routed_parameters / expert_shard_groups(self.structure)[0].ranks
-        return dense + experts if self.routed else dense
 
     @property
     def routed(self) -> bool:

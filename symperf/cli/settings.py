@@ -1,0 +1,90 @@
+"""What a command line asks of a run: `NAME=VALUE` settings, the plan, and how its answers are printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, shown
+from ..common.numbers import plain_value
+from ..plans.plan import Plan
+from .output import console, write_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+    from types import ModuleType
+
+    from ..runs.full_run import FullRun
+
+
+def split_settings(settings: Iterable[str], flag: str, expected: str, *, once: str = "") -> dict[str, str]:
+    """The texts of `NAME=VALUE` settings by name, hyphens as underscores.
+
+    Args:
+        settings: of a flag.
+        flag: its name, for error lines.
+        expected: what a setting should be.
+        once: how to say several values, for the line of a name that comes twice.
+
+    Raises:
+        InputError: a setting without `=`, or a name given twice.
+    """
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name, text = name.strip().replace("-", "_"), text.strip()
+        if not equals or not name or not text:
+            raise InputError(f"{flag}: found {shown(setting)}, expected {expected}")
+        if name in found:
+            raise InputError(f"{flag}: {name} is given twice{once}")
+        found[name] = text
+    return found
+
+
+def parse_values(settings: list[str]) -> dict[str, Any]:
+    """The values of `--set NAME=VALUE`: whole numbers, numbers, or text with a unit.
+
+    Raises:
+        InputError: a setting without `=`, or a name given twice.
+
+    >>> parse_values(["memory_bandwidth=4.8e12", "tp=8", "launch_latency=3 us"])
+    {'memory_bandwidth': 4800000000000.0, 'tp': 8, 'launch_latency': '3 us'}
+    """
+    return {name: plain_value(text) for name, text in split_settings(settings, "--set", "NAME=VALUE").items()}
+
+
+def field_value(name: str, text: str) -> Any:
+    """The value that a text gives a field of a plan; `none` is a mode of recomputation, and else says that it has none.
+
+    >>> field_value("expert_tp", "none"), field_value("recompute", "none"), field_value("zero", "1")
+    (None, 'none', 1)
+    """
+    return None if text.lower() in ("none", "null") and name != "recompute" else plain_value(text)
+
+
+def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
+    """The plan of flags, and of the `values` of its fields, which are taken out.
+
+    Raises:
+        InputError: a value out of range.
+    """
+    fields = {name: getattr(options, name) for name in Plan.names()}
+    return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
+
+
+def print_run(answer: FullRun, report: ModuleType, options: argparse.Namespace) -> None:
+    """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked."""
+    from ..report import interval, spending
+
+    if options.json:
+        write_json(
+            report.as_json(answer)
+            | answer.spending_json(options.grid)
+            | {"interval": interval.as_json(answer) if options.interval else None}
+        )
+        return
+    with console() as out:
+        report.show(answer, out)
+        spending.show(answer, options, out)
+        for line in interval.lines(answer) if options.interval else ():
+            out.print(line, highlight=False)
