@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
 from ..models.model import Model
+from ..plans.plan_fields import COLUMNS, FIELDS
 from ..systems.system import System
 from .output import console, write, write_error, write_json
 from .settings import parse_values
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     import argparse
 
 OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk")
-TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", "max_cp", "max_vpp", "dask")
+TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
+TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
-LIMITS = ("tp", "pp", "dp", "ep", "micro_batch", "chunk")
 
 
 def instead(options: argparse.Namespace) -> int | None:
@@ -51,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the best plans."""
     from ..infer.stack import DEFAULT
     from ..plan_search.inference.search import answer_inference
-    from ..plan_search.inference.space import FIELDS
+    from ..plan_search.inference.space import FIELDS as SEARCHED
+    from ..plan_search.inference.space import LIMITED
     from ..report import search_inference as report
     from .search import _bar, _devices, _required
 
@@ -59,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("search: found --json and --csv, expected one of them")
     values = parse_values(options.set)
     require = _required(options.require)
-    require |= {name: [values.pop(name)] for name in list(values) if name in FIELDS}
-    limits = {name: getattr(options, f"max_{name}") for name in LIMITS}
+    require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
+    limits = {name: getattr(options, f"max_{name}") for name in LIMITED if name != "batch"}
     model, system = Model.load(options.model), System.load(options.system)
     started = time.monotonic()
     with _bar(options.json or options.csv) as progress:

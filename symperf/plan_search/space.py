@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..plans.plan import FIELDS, Plan, attention_of
+from ..plans.plan_fields import COLUMNS
 from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
 from ..runs.training_run import Run
 from ..train.inputs import stated_of, structure_of
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from ..plans.structure import Structure
     from ..systems.system import System
 
-_COLUMNS = [(field.column, name) for name, field in FIELDS.items() if field.column is not None]
-DEGREES = tuple(name for _, name in sorted(_COLUMNS))
+DEGREES = COLUMNS
 """Columns of every table, from the outermost."""
 LAYOUT = tuple(name for name in DEGREES if FIELDS[name].layout)
 """Degrees whose product is the number of devices."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
-from .rule import BrokenRuleError, Rule
+from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def check_combination(plan: Plan, model: Model, attention: str) -> None:
         BrokenRuleError: one line that says which, and what would do.
     """
     values = _values(plan, model, attention)
-    broken = _first_broken(COMBINATION_RULES, tuple(int(values[name]) for name in NAMES), NAMES)
+    broken = _first_broken(tuple(int(values[name]) for name in NAMES))
     if broken is not None:
         raise BrokenRuleError.of(broken, values | _words(plan, model))
 
@@ -184,32 +184,33 @@ def check_host(plan: Plan, system: System) -> None:
     Raises:
         BrokenRuleError: what is missing.
     """
-    values = {
-        "offloads": bool(plan.offloads),
-        "keeps_optimizer": "optimizer" in plan.offloads,
-        "host_link": "host_bandwidth" in system.quantities,
-        "host_memory": "host_memory_bandwidth" in system.quantities,
-    }
-    broken = _first_broken(HOST_RULES, tuple(int(values[name]) for name in HOST_NAMES), HOST_NAMES)
-    if broken is not None:
-        raise BrokenRuleError.of(broken, {"system": system.name})
+    if plan.offloads:
+        values = {
+            "offloads": 1,
+            "keeps_optimizer": int("optimizer" in plan.offloads),
+            "host_link": int("host_bandwidth" in system.quantities),
+            "host_memory": int("host_memory_bandwidth" in system.quantities),
+        }
+        refuse(HOST_RULES, values | {"system": system.name})
 
 
 @lru_cache(maxsize=4096)
-def _first_broken(rules: tuple[Rule, ...], values: tuple[int, ...], names: tuple[str, ...]) -> Rule | None:
-    """A search asks of thousands of combinations, which differ in few of the values."""
-    known = dict(zip(names, values, strict=True))
-    return next((rule for rule in rules if not rule.holds(known)), None)
+def _first_broken(values: tuple[int, ...]) -> Rule | None:
+    """The first rule that values of `NAMES` break: a search has thousands of combinations, and few such values."""
+    known = dict(zip(NAMES, values, strict=True))
+    return next((rule for rule in COMBINATION_RULES if not rule.holds(known)), None)
 
 
 def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
+    """What conditions read."""
     architecture, schedule = model.architecture, plan.effective_schedule
+    low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
         "two_stacks": architecture.stacks == 2,
-        "recurrent": any(kind.mixer in RECURRENT for kind in architecture.kinds),
+        "recurrent": plan.cp > 1 and any(kind.mixer in RECURRENT for kind in architecture.kinds),
         "splits_backward": schedule in SPLIT,
         "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
@@ -221,9 +222,9 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "recomputes_all": plan.recompute == "full",
         "adam": plan.optimizer == "adam",
         "adafactor": plan.optimizer == "adafactor",
-        "matrix_optimizer": plan.optimizer in ("adafactor", "muon"),
-        "low_precision": plan.precision in ("fp8", "fp4"),
-        "all_matrices": not _unlisted(model),
+        "matrix_optimizer": by_matrices,
+        "low_precision": low,
+        "all_matrices": not ((low or by_matrices) and _unlisted(model)),
         "keeps_state": bool({"activations", "weights"} & set(plan.offloads)),
         "keeps_optimizer": "optimizer" in plan.offloads,
         "keeps_weights": "weights" in plan.offloads,

@@ -111,8 +111,8 @@ class Field:
         Raises:
             InputError: it is none of the field's; with `training`, or none that training takes.
         """
-        if value is None and self.optional:
-            return None
+        if value is self.default:
+            return value
         if self.whole:
             return positive_integer(self.name, value)
         if self.kind == "fraction":

@@ -197,6 +197,8 @@ FIELDS = table_of(PlanFields)
 """Every field of a plan, by name."""
 NUMBERS = {name: each for name, each in FIELDS.items() if each.numeric}
 """Those that are numbers."""
+COLUMNS = tuple(name for _, name in sorted((e.column, name) for name, e in FIELDS.items() if e.column is not None))
+"""Degrees that a search tries row by row, from the outermost."""
 
 
 def attributes() -> str:

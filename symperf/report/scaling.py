@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..plan_search.scaling import training
-from ..plans.plan import Plan
+from ..plans.plan import FIELDS, Plan
 from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
@@ -99,7 +99,7 @@ def _cells(scaling: Scaling, point: ScalingPoint, tokens: float | None) -> list[
 def _short(record: dict[str, Any]) -> str:
     """A plan without what goes without saying."""
     plain = {"attention": ("flash",), "schedule": ("1f1b", "interleaved"), "cp_kind": ("ring",)}
-    usual = {name: (Plan.__dataclass_fields__[name].default, *plain.get(name, ())) for name in Plan.names()}
+    usual = {name: (field.default, *plain.get(name, ())) for name, field in FIELDS.items()}
     fields = {name: record[name] for name in Plan.names() if record[name] not in usual[name]}
     return " ".join(name if value is True else f"{name}={value}" for name, value in fields.items()) or "one device"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..plan_search.explain import alternatives
 from ..plan_search.space import LEFT_OUT
-from ..plans.plan import Plan
+from ..plans.plan import FIELDS, Plan
 from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from ..plan_search.search import Answer
 
 ALWAYS = ("tp", "pp", "cp", "dp", "micro_batch")
-SHORT = {
-    "micro_batch": "mb",
-    "recompute": "recompute",
-    "sequence_parallel": "sp",
-    "uneven_stages": "uneven",
-    "attention": "attention",
-    "cp_kind": "cp kind",
-}
-"""Headings of columns that are not the field's name."""
 BASES = {
     "resources": "joules are those of FLOPs, bytes and static power, by the energies that the system tells",
     "board": "joules are those of every device at its board power all the time, an upper bound",
@@ -132,7 +123,7 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
     names += [name for name in Plan.names() if name not in names and records[0][name] not in _plain(name)]
     several = len(answer.found) > 1
     heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
-    heads += [SHORT.get(name, name) for name in names]
+    heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
     table = plain_table(heads, left=("recompute", "schedule", "attention"))
@@ -152,7 +143,7 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
 
 def _plain(name: str) -> tuple[Any, ...]:
     """Values that go without saying."""
-    default = Plan.__dataclass_fields__[name].default
+    default = FIELDS[name].default
     return (default, "1f1b", "flash") if name in ("schedule", "attention") else (default,)
 
 

@@ -47,6 +47,15 @@ GRIDS: dict[str, dict[str, Any]] = {
         "matrix_efficiency": np.linspace(0.3, 0.9, 11),
         "pair": Zip(zero=[1, 0, 1, 0], micro_batch=[1, 2, 3, 1], dp=[2, 2, 4, 1]),
     },
+    "fields": {
+        "model": ["mixtral-8x7b"],
+        "shape": Zip(tp=[2, 4, 2, 4], ep=[1, 1, 8, 3], expert_tp=[None, None, 1, 2]),
+        "dp": [4, 8],
+        "cp": [1, 2],
+        "overlap_parameters": np.linspace(0, 1, 11),
+        "price": [1e4, 2e4],
+        "layers": Zip(recompute_layers=[None, 1, 3], recompute=["none", "full", "full"]),
+    },
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...plans.plan_fields import COLUMNS
 from .. import flags
 from ..flags import number, whole
 
@@ -44,7 +45,7 @@ def add(verb: Verb) -> None:
     group.add_argument(
         "--max-memory", metavar="SIZE", help='bytes on a device, such as "70 GB" (default: its capacity)'
     )
-    for name in ("tp", "pp", "cp", "dp", "micro-batch", "ep", "vpp"):
+    for name in (column.replace("_", "-") for column in COLUMNS):
         group.add_argument(f"--max-{name}", type=whole, metavar="N", help=f"largest {name}")
     group.add_argument(
         "--require",
