@@ -17,7 +17,7 @@ from symperf.validation import report as tables
 from symperf.validation.case import Case, LeftOut, Scored
 from symperf.validation.plot import draw
 from symperf.validation.rows import PACKAGED, TableRow, read
-from symperf.validation.score import Report, expressed_rows, predicted, summaries, validate
+from symperf.validation.score import Report, expressed_rows, predict_case, summaries, validate
 from symperf.validation.tables import columns_of
 
 HERE = Path(__file__).resolve().parent / "accuracy"
@@ -118,7 +118,7 @@ def stale() -> list[str]:
 
 def compared(case: Case, known: dict[tuple[str, str, str], Scored], out: set[tuple[str, str]]) -> list[str]:
     """What a case's prediction is now, if that is not what was kept."""
-    now = predicted(case)
+    now = predict_case(case)
     if isinstance(now, LeftOut):
         return [] if (now.source, now.case.split(":")[0]) in out else [f"{now.case}: left out now: {now.reason}"]
     before = known.get((now.source, now.case, now.quantity))

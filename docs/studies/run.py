@@ -172,7 +172,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.coarse and options.check:
         raise InputError("found --check and --coarse, expected one of them: --check writes nothing")
     if options.coarse and not _is_folder(options.coarse):
-        raise InputError(f"--coarse: found {studies.shown(str(options.coarse))}, expected a folder")
+        raise InputError(f"--coarse: found {studies.quote(str(options.coarse))}, expected a folder")
     stale = 0
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name}: {studies.load(name).TITLE}", file=sys.stderr, flush=True)

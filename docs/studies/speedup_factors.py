@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from symperf import Model, Plan, System, training
-from symperf.plan_search.search import searched
+from symperf.plan_search.search import answer_search
 from symperf.systems.software import SCALED
 
 Corner = frozenset[str]
@@ -120,7 +120,7 @@ def best(work: Work, system: System, precision: str = HALF, like: Plan | None = 
         require = {**kept, "schedule": like.effective_schedule, **require}
     model = Model.load(work.model)
     asked: dict[str, Any] = {"devices": work.devices, "batch": work.batch, "sequence": work.sequence}
-    found = searched(model, system, **asked, top=1, require={"precision": precision, **require})
+    found = answer_search(model, system, **asked, top=1, require={"precision": precision, **require})
     if not found.whole:
         raise KeyboardInterrupt
     if not found.feasible:

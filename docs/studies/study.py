@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symperf import InputError
-from symperf.common.errors import nearest, shown
+from symperf.common.errors import nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -79,7 +79,7 @@ def load(name: str) -> Any:
     """
     known = names()
     if name not in known:
-        raise InputError(f"study: found {shown(name)}, expected one of {', '.join(known)}{nearest(name, known)}")
+        raise InputError(f"study: found {quote(name)}, expected one of {', '.join(known)}{nearest(name, known)}")
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))
     module = importlib.import_module(name)
@@ -213,7 +213,7 @@ def filled(text: str, parts: dict[str, str], page: str) -> str:
             raise InputError(f"{page}: found no <!-- begin {name} --> ... <!-- end {name} -->{nearest(name, places)}")
     for name in places:
         if name not in parts:
-            raise InputError(f"{page}: found a place for {shown(name)}, expected one of {', '.join(parts)}")
+            raise InputError(f"{page}: found a place for {quote(name)}, expected one of {', '.join(parts)}")
 
     def fresh(match: re.Match[str]) -> str:
         name = match["name"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import adjoints, floats, run
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .limits import leading, towards
 from .subject import Subject, subject_of
 
@@ -50,7 +50,7 @@ class Attribution:
             InputError: a depth that is no whole number of at least 1.
         """
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise InputError(f"grouped: depth is {shown(depth)}, expected a whole number of at least 1")
+            raise InputError(f"grouped: depth is {quote(depth)}, expected a whole number of at least 1")
         found: dict[str, list[float]] = {}
         for name, row in zip(self.rows, self.seconds, strict=True):
             held = found.setdefault("/".join(name.split("/")[:depth]), [0.0] * len(row))

@@ -125,7 +125,7 @@ def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:
     for candidate in roots:
         number = _number(candidate, inputs)
         if math.isfinite(number) and math.isclose(number, x, rel_tol=1e-9):
-            return _tidied(candidate)
+            return _tidy(candidate)
     return None
 
 
@@ -156,7 +156,7 @@ def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]
             found.append(found[operands[sides[at]]])
         else:
             args = [found[operand] for operand in operands]
-            found.append(None if any(arg is None for arg in args) else _computed(operation, args, atoms))
+            found.append(None if any(arg is None for arg in args) else _compute(operation, args, atoms))
     if found[subject.position] is None:
         raise FormError("the quantity is no sum of powers of the symbol")
     return found
@@ -166,7 +166,7 @@ def _constant(value: float) -> Any:
     return sympy.Integer(int(value)) if value == int(value) else sympy.Float(value)
 
 
-def _computed(operation: str, args: list[Powers], atoms: Mapping[str, Any]) -> Powers | None:
+def _compute(operation: str, args: list[Powers], atoms: Mapping[str, Any]) -> Powers | None:
     match operation:
         case "let" | "stop_gradient":
             return args[0]
@@ -206,7 +206,7 @@ def _power(base: Any, degree: Fraction) -> Any:
     return base if degree == 1 else base ** sympy.Rational(degree.denominator, degree.numerator)
 
 
-def _tidied(expr: Any) -> Any:
+def _tidy(expr: Any) -> Any:
     """A short quotient in lowest terms; a longer one as it is."""
     if expr.count_ops() > 120 or any(not power.exp.is_Integer for power in expr.atoms(sympy.Pow)):
         return expr

@@ -10,7 +10,7 @@ import numpy as np
 
 from .cells import RegimeCell
 from .forms import plain
-from .line import Pieces, PiecewiseProgram, joined
+from .line import Pieces, PiecewiseProgram, join_pieces
 from .numbers import numbers
 from .roots import between, value_at
 
@@ -53,7 +53,7 @@ def crossings(subject: Subject, symbol: str, low: float, high: float) -> list[St
         sides = {position: side.at(point) for position, side in line.sides.items()}
         active = {p for p in sides if p in matters and matters[p][k]} | _steps(subject, sides)
         cells.append(RegimeCell(at, k, sides, frozenset(active)))
-    return _merged(cells, [bounds.at(point) for point in points], edges, points)
+    return _merge(cells, [bounds.at(point) for point in points], edges, points)
 
 
 def bounding(line: PiecewiseProgram, subject: Subject) -> Pieces:
@@ -68,7 +68,7 @@ def bounding(line: PiecewiseProgram, subject: Subject) -> Pieces:
         inside, largest = _largest(line, form, len(subject.names), edges[k], edges[k + 1])
         cuts += inside
         sides += largest
-    return joined(cuts, sides)
+    return join_pieces(cuts, sides)
 
 
 def _largest(
@@ -102,7 +102,7 @@ def _apart(cuts: Sequence[float]) -> list[float]:
     return found
 
 
-def _merged(cells: list[RegimeCell], bounds: list[int], edges: list[float], points: list[float]) -> list[Stretch]:
+def _merge(cells: list[RegimeCell], bounds: list[int], edges: list[float], points: list[float]) -> list[Stretch]:
     """Neighbouring cells in one stretch where no switch that matters to either, and no bound, changes."""
     found: list[Stretch] = []
     for k, cell in enumerate(cells):

@@ -57,30 +57,30 @@ def _way(operation: str, args: list[Interval], moves: list[Way]) -> Way:
         case "let" | "sqrt" | "log2" | "above_one" | "stop_gradient":
             return moves[0]
         case "add" | "max" | "min":
-            return _joined(moves)
+            return _join(moves)
         case "subtract" | "at_least":
-            return _joined([moves[0], _turned(moves[1], -1)])
+            return _join([moves[0], _turn(moves[1], -1)])
         case "multiply":
-            return _joined([_turned(moves[0], _sign(args[1])), _turned(moves[1], _sign(args[0]))])
+            return _join([_turn(moves[0], _sign(args[1])), _turn(moves[1], _sign(args[0]))])
         case "divide" | "ceil_div":
             under = _sign(args[1])
             if not under or args[1][0] <= 0 <= args[1][1]:
                 return None
             over = _sign(args[0])
-            return _joined([_turned(moves[0], under), _turned(moves[1], None if over is None else -over)])
+            return _join([_turn(moves[0], under), _turn(moves[1], None if over is None else -over)])
         case "power" if moves[1] == 0 and args[0][0] >= 0:
-            return _turned(moves[0], 1 if args[1][0] >= 0 else -1)
+            return _turn(moves[0], 1 if args[1][0] >= 0 else -1)
     return None
 
 
-def _joined(moves: list[Way]) -> Way:
+def _join(moves: list[Way]) -> Way:
     found = {move for move in moves if move != 0}
     if not found:
         return 0
     return found.pop() if len(found) == 1 else None
 
 
-def _turned(move: Way, sign: int | None) -> Way:
+def _turn(move: Way, sign: int | None) -> Way:
     if move == 0 or sign == 0:
         return 0
     return None if move is None or sign is None else move * sign
@@ -115,7 +115,7 @@ def _range(operation: str, args: list[Interval]) -> Interval:
             if b[0] <= 0 <= b[1]:
                 return -math.inf, math.inf
             found = _hull([x / y if x and math.isfinite(y) else 0.0 for x in a for y in b])
-            return _rounded(found) if operation == "ceil_div" else found
+            return _round_outwards(found) if operation == "ceil_div" else found
         case "sqrt":
             return math.sqrt(max(a[0], 0.0)), math.sqrt(a[1])
         case "log2":
@@ -127,7 +127,7 @@ def _range(operation: str, args: list[Interval]) -> Interval:
     return -math.inf, math.inf
 
 
-def _rounded(values: Interval) -> Interval:
+def _round_outwards(values: Interval) -> Interval:
     low, high = (float(math.ceil(value)) if math.isfinite(value) else value for value in values)
     return low, high
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 
 if TYPE_CHECKING:
     from .phase import Phase
@@ -25,7 +25,7 @@ def draw(phase: Phase, path: str | Path) -> None:
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"phase: {shown(str(path))}, expected a file that ends in {', '.join(SUFFIXES)}")
+        raise InputError(f"phase: {quote(str(path))}, expected a file that ends in {', '.join(SUFFIXES)}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.figure import Figure

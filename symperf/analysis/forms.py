@@ -49,7 +49,7 @@ class PowerQuotient:
         if self.under == other.under:
             return PowerQuotient(_plus(self.over, other.over), self.under)
         mine, theirs = self.under or ONE, other.under or ONE
-        return _reduced(_plus(_times(self.over, theirs), _times(other.over, mine)), _times(mine, theirs))
+        return _reduce(_plus(_times(self.over, theirs), _times(other.over, mine)), _times(mine, theirs))
 
     def __sub__(self, other: PowerQuotient) -> PowerQuotient:
         return self + PowerQuotient({key: -c for key, c in other.over.items()}, other.under)
@@ -58,7 +58,7 @@ class PowerQuotient:
         under = other.under if self.under is None else self.under
         if self.under is not None and other.under is not None:
             under = _times(self.under, other.under)
-        return _reduced(_times(self.over, other.over), under)
+        return _reduce(_times(self.over, other.over), under)
 
     def __truediv__(self, other: PowerQuotient) -> PowerQuotient:
         if not other.over:
@@ -67,7 +67,7 @@ class PowerQuotient:
             return PowerQuotient(_times(self.over, _inverse(other.over)), self.under)
         over = self.over if other.under is None else _times(self.over, other.under)
         under = other.over if self.under is None else _times(self.under, other.over)
-        return _reduced(over, under)
+        return _reduce(over, under)
 
     def number(self) -> Fraction | None:
         """Its value, where it is the same for every x and holds no resource."""
@@ -180,16 +180,16 @@ def _times(a: Sum, b: Sum) -> Sum:
         return b if a is ONE else a
     if len(a) == 1 == len(b):
         (((e, k, tag), c),), (((f, n, other), d),) = a.items(), b.items()
-        return {(e + f, k + n, _joined(tag, other)): c * d}
+        return {(e + f, k + n, _join_tags(tag, other)): c * d}
     found: Sum = {}
     for (e, k, tag), c in a.items():
         for (f, n, other), d in b.items():
-            key = (e + f, k + n, _joined(tag, other))
+            key = (e + f, k + n, _join_tags(tag, other))
             found[key] = found[key] + c * d if key in found else c * d
     return {key: c for key, c in found.items() if c}
 
 
-def _joined(a: Tag, b: Tag) -> Tag:
+def _join_tags(a: Tag, b: Tag) -> Tag:
     if not a or not b:
         return a or b
     both = tuple(x + y for x, y in zip(a, b, strict=True))
@@ -201,7 +201,7 @@ def _inverse(single: Sum) -> Sum:
     return {(-e, -k, tuple(-t for t in tag)): 1 / c}
 
 
-def _reduced(over: Sum, under: Sum | None) -> PowerQuotient:
+def _reduce(over: Sum, under: Sum | None) -> PowerQuotient:
     """A quotient whose denominator is not a single power."""
     if under is not None and len(under) == 1:
         return PowerQuotient(_times(over, _inverse(under)))

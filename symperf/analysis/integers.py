@@ -49,7 +49,7 @@ def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, 
 
     if way is None:
         high = min(high, low + SCANNED - 1)
-        candidates, best = _scanned(subject, symbol, (low, high), sign, target)
+        candidates, best = _scan(subject, symbol, (low, high), sign, target)
     else:
         best = high if way * sign < 0 else low
         candidates = _walk(low, high, met, rising=way * sign > 0) if met(best) else ()
@@ -64,7 +64,7 @@ def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, 
     tried = 0
     for n in candidates:
         tried += 1
-        accepted = _accepted(of_run, symbol, n, subject.output)
+        accepted = _try_value(of_run, symbol, n, subject.output)
         if accepted is not None and sign * (accepted - target) <= 0:
             meets = ">=" if sign < 0 else "<="
             return Solution(
@@ -114,7 +114,7 @@ def _last(low: int, high: int, met: Any) -> int:
     return low
 
 
-def _scanned(subject: Subject, symbol: str, ends: tuple[int, int], sign: int, target: float) -> tuple[Any, int]:
+def _scan(subject: Subject, symbol: str, ends: tuple[int, int], sign: int, target: float) -> tuple[Any, int]:
     """The numbers that meet the target, and the one that comes nearest to it.
 
     The last come first where the quantity is worse at the end of the range than at its beginning.
@@ -137,7 +137,7 @@ def _at(subject: Subject, symbol: str, n: int) -> float:
     return float(run(subject.program, subject.values | {symbol: float(n)}, floats())[subject.position])
 
 
-def _accepted(of_run: BaseRun, symbol: str, n: int, of: str) -> float | None:
+def _try_value(of_run: BaseRun, symbol: str, n: int, of: str) -> float | None:
     """The quantity with the symbol bound to a number, or nothing where the run refuses it."""
     try:
         value = of_run.bind(**{symbol: n}).value(of)

@@ -16,7 +16,7 @@ from .forms import ONE, FormError, PowerQuotient, constant, plain
 from .line import COMPUTED
 from .roots import sign_at
 from .subject import subject_of
-from .symbols import FRACTION, domain_of, kind_of, known, led
+from .symbols import FRACTION, domain_of, kind_of, lead_dependents, require_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +100,7 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
     """
     subject = subject_of(of_run, of, "asymptotics")
-    subject = led(of_run, subject, known(of_run, subject, symbol, "asymptotics"))
+    subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "asymptotics"))
     forms = subject.forms(symbol=symbol)
     low = None if domain_of(symbol).whole else limit_of(subject, towards(subject, forms, 0.0), 0.0)
     fraction = kind_of(symbol) == FRACTION
@@ -126,7 +126,7 @@ def towards(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) ->
         lambda value: value if isinstance(value, PowerQuotient) else constant(value),
         {
             **COMPUTED,
-            "ceil_div": lambda a, b: rounded(a / b, end),
+            "ceil_div": lambda a, b: round_up(a / b, end),
             "let": lambda a: a,
             "stop_gradient": lambda a: a,
             "power": power,
@@ -141,7 +141,7 @@ def towards(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) ->
     return result
 
 
-def rounded(form: PowerQuotient, end: float) -> PowerQuotient:
+def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
     """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isinf(end) else -exponent
@@ -163,7 +163,7 @@ def limit_of(subject: Subject, form: PowerQuotient, end: float) -> Limit:
     else:
         limit = float(coefficient) if rising == 0 and logs == 0 else 0.0
     scaled = float(coefficient) * math.log(2.0) ** logs
-    return Limit(Fraction(exponent), logs, scaled, limit, _bound(subject, form, end))
+    return Limit(Fraction(exponent), logs, scaled, limit, _find_bound(subject, form, end))
 
 
 def leading(form: PowerQuotient, end: float) -> tuple[Fraction, int, Fraction]:
@@ -181,7 +181,7 @@ def leading(form: PowerQuotient, end: float) -> tuple[Fraction, int, Fraction]:
     return e - f, k - n, c / d
 
 
-def _bound(subject: Subject, form: PowerQuotient, end: float) -> str | None:
+def _find_bound(subject: Subject, form: PowerQuotient, end: float) -> str | None:
     parts = form.parts(len(subject.names)) if form.over and subject.names else None
     if not parts:
         return None

@@ -89,13 +89,13 @@ class PiecewiseProgram:
     def _each(self, function: Callable[..., Any], args: Sequence[Pieces]) -> Pieces:
         if all(not arg.cuts for arg in args):
             return Pieces((), (function(*(arg.parts[0] for arg in args)),))
-        cuts, columns = aligned(args)
-        return joined(cuts, [function(*column) for column in columns])
+        cuts, columns = align_cuts(args)
+        return join_pieces(cuts, [function(*column) for column in columns])
 
     def _switch(self, position: int, operation: str, args: Sequence[Pieces]) -> Pieces:
         if operation == "above_one":
             args = [args[0], Pieces((), (constant(1),))]
-        cuts, columns = aligned(args)
+        cuts, columns = align_cuts(args)
         edges = (self.low, *cuts, self.high)
         found: list[float] = []
         sides: list[int] = []
@@ -110,8 +110,8 @@ class PiecewiseProgram:
                 side = _side(operation, sign)
                 sides.append(side)
                 parts.append((first, second)[side] if operation in ("max", "min") else constant(side))
-        self.sides[position] = joined(found, sides)
-        return joined(found, parts)
+        self.sides[position] = join_pieces(found, sides)
+        return join_pieces(found, parts)
 
     def _signs(
         self, first: PowerQuotient, second: PowerQuotient, left: float, right: float
@@ -149,7 +149,7 @@ class PiecewiseProgram:
         return point
 
 
-def aligned(args: Sequence[Pieces]) -> tuple[tuple[float, ...], list[tuple[Any, ...]]]:
+def align_cuts(args: Sequence[Pieces]) -> tuple[tuple[float, ...], list[tuple[Any, ...]]]:
     """The cuts of several functions together, and the parts of each between them."""
     first = args[0].cuts
     if all(arg.cuts == first for arg in args):
@@ -158,7 +158,7 @@ def aligned(args: Sequence[Pieces]) -> tuple[tuple[float, ...], list[tuple[Any, 
     return cuts, [tuple(arg.at(left) for arg in args) for left in (-math.inf, *cuts)]
 
 
-def joined(cuts: Sequence[float], parts: Sequence[Any]) -> Pieces:
+def join_pieces(cuts: Sequence[float], parts: Sequence[Any]) -> Pieces:
     """Pieces without cuts where nothing changes."""
     kept: list[float] = []
     held = [parts[0]]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..common.errors import InputError, shown
-from ..common.extras import needed
+from ..common.errors import InputError, quote
+from ..common.extras import import_extra
 from .numbers import numbers
 from .subject import subject_of
-from .symbols import checked_range, domain_of, known, led
+from .symbols import check_range, domain_of, lead_dependents, require_symbol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ class Phase:
         """
         from .drawing import draw
 
-        needed("matplotlib", "plot", "phase")
+        import_extra("matplotlib", "plot", "phase")
         draw(self, path)
 
 
@@ -142,12 +142,12 @@ def phase(
     """
     subject = subject_of(of_run, of, "phase")
     for symbol in (x, y):
-        known(of_run, subject, symbol, "phase")
+        require_symbol(of_run, subject, symbol, "phase")
     if x == y:
-        raise InputError(f"phase: found {shown(x)} twice, expected two symbols")
-    subject = led(of_run, subject, x, y)
+        raise InputError(f"phase: found {quote(x)} twice, expected two symbols")
+    subject = lead_dependents(of_run, subject, x, y)
     if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points <= 1025:
-        raise InputError(f"phase: points is {shown(points)}, expected a whole number from 2 to 1025")
+        raise InputError(f"phase: points is {quote(points)}, expected a whole number from 2 to 1025")
     (xs, first), (ys, second) = (_grid(symbol, ends, points) for symbol, ends in ((x, x_range), (y, y_range)))
     views = (first, second)
     subject = subject.smooth(*(symbol for symbol, view in zip((x, y), views, strict=True) if view == "smooth"))
@@ -161,9 +161,9 @@ def phase(
 
 def _grid(symbol: str, ends: object, points: int) -> tuple[Array, str]:
     if not isinstance(ends, tuple | list) or len(ends) != 2:
-        raise InputError(f"phase: the range of {symbol} is {shown(ends)}, expected its lowest and its highest value")
+        raise InputError(f"phase: the range of {symbol} is {quote(ends)}, expected its lowest and its highest value")
     domain = domain_of(symbol)
-    low, high = checked_range(symbol, ends[0], ends[1], domain, f"phase: {symbol}")
+    low, high = check_range(symbol, ends[0], ends[1], domain, f"phase: {symbol}")
     if domain.whole and high - low + 1 <= points:
         return np.arange(low, high + 1), "whole"
     spaced = np.geomspace(low, high, points)
@@ -201,10 +201,10 @@ def _curves(
         low = np.where(below, middle, low)
         high = np.where(inside & ~below, middle, high)
         second = np.where(inside & ~below, found, second)
-    return _joined(y, subject.names, list(zip(columns, first, second, at, high, strict=True)))
+    return _join_crossings(y, subject.names, list(zip(columns, first, second, at, high, strict=True)))
 
 
-def _joined(solved: str, names: tuple[str, ...], crossings: list[tuple[Any, ...]]) -> tuple[Boundary, ...]:
+def _join_crossings(solved: str, names: tuple[str, ...], crossings: list[tuple[Any, ...]]) -> tuple[Boundary, ...]:
     """Crossings of neighbouring columns between the same two resources, nearest to nearest, as curves."""
     open_curves: list[tuple[int, int, list[int], list[float], list[float]]] = []
     done = []

@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .subject import subject_of
-from .symbols import checked_range, domain_of, known, led
+from .symbols import check_range, domain_of, lead_dependents, require_symbol
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -191,12 +191,12 @@ def regimes(run: BaseRun, symbol: str, low: float, high: float, of: str = "time"
         InputError: an unknown symbol or quantity, or a range that is empty or reversed.
     """
     subject = subject_of(run, of, "regimes")
-    subject = led(run, subject, known(run, subject, symbol, "regimes"))
+    subject = lead_dependents(run, subject, require_symbol(run, subject, symbol, "regimes"))
     domain = domain_of(symbol)
-    ends = checked_range(symbol, low, high, domain, "regimes")
+    ends = check_range(symbol, low, high, domain, "regimes")
     if view is not None and (not domain.whole or view not in VIEWS):
         expected = " or ".join(VIEWS) if domain.whole else f"none: {symbol} is no whole number"
-        raise InputError(f"regimes: view is {shown(view)}, expected {expected}")
+        raise InputError(f"regimes: view is {quote(view)}, expected {expected}")
     return regimes_of(subject, symbol, *ends, whole=domain.whole, view=view)
 
 

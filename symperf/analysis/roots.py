@@ -125,14 +125,14 @@ def _of_sections(total: Plain, nodes: list[float]) -> list[float]:
             continue
         if sign == -at:
             touched = [n for n in nodes if before < n < node]
-            root = touched[0] if touched else _bracketed(total, before, node, sign)
+            root = touched[0] if touched else _bisect(total, before, node, sign)
             if nodes[0] < root < nodes[-1] and (not found or root > found[-1]):
                 found.append(root)
         before, sign = node, at
     return found
 
 
-def _bracketed(total: Plain, low: float, high: float, sign: int) -> float:
+def _bisect(total: Plain, low: float, high: float, sign: int) -> float:
     """The one zero between two points of opposite signs; `sign` is that at `low`."""
     if math.isinf(high):
         step = 2.0
@@ -162,7 +162,7 @@ def _bracketed(total: Plain, low: float, high: float, sign: int) -> float:
         x, tried = between(low, high), 0.0
         if not low < x < high:
             break
-    return _polished(total, slope, min(max(tried or x, low), high))
+    return _polish(total, slope, min(max(tried or x, low), high))
 
 
 def _newton(total: Plain, slope: Plain, x: float) -> float:
@@ -174,7 +174,7 @@ def _newton(total: Plain, slope: Plain, x: float) -> float:
         return math.nan
 
 
-def _polished(total: Plain, slope: Plain, x: float) -> float:
+def _polish(total: Plain, slope: Plain, x: float) -> float:
     """A zero to the last bit, by one step of Newton with many digits."""
     with localcontext(Context(prec=DIGITS)):
         at = Decimal(x)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from .answers import Unreachable
 from .forms import FormError, PowerQuotient, constant, plain
 from .roots import sign_at, sign_changes, value_at
 from .subject import subject_of
-from .symbols import Domain, domain_of, known, led
+from .symbols import Domain, domain_of, lead_dependents, require_symbol
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -96,10 +96,10 @@ def solve(
         raise InputError(f"solve: found {len(target)} targets, expected one, such as time = 0.02")
     ((of, wanted),) = target.items()
     if not is_finite(wanted) or wanted <= 0:
-        raise InputError(f"solve: {of} is {shown(wanted)}, expected a finite number above 0")
+        raise InputError(f"solve: {of} is {quote(wanted)}, expected a finite number above 0")
     subject = subject_of(of_run, of, "solve")
-    subject = led(of_run, subject, known(of_run, subject, symbol, "solve"))
-    domain = _limited(symbol, domain_of(symbol), low, high)
+    subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "solve"))
+    domain = _limit_domain(symbol, domain_of(symbol), low, high)
     if domain.whole:
         from .integers import solve_whole
 
@@ -107,10 +107,10 @@ def solve(
     return solve_real(subject, symbol, domain, float(wanted))
 
 
-def _limited(symbol: str, domain: Domain, low: float | None, high: float | None) -> Domain:
+def _limit_domain(symbol: str, domain: Domain, low: float | None, high: float | None) -> Domain:
     for what, value in (("low", low), ("high", high)):
         if value is not None and not (is_finite(value) and value >= 0):
-            raise InputError(f"solve: {what} is {shown(value)}, expected a finite number of at least 0")
+            raise InputError(f"solve: {what} is {quote(value)}, expected a finite number of at least 0")
     first = domain.low if low is None else max(low, domain.low)
     last = domain.high if high is None else min(high, domain.high)
     if domain.whole:
@@ -130,7 +130,7 @@ def solve_real(subject: Subject, symbol: str, domain: Domain, target: float) -> 
     try:
         line = subject.line(symbol, low, domain.high)
     except FormError:
-        return _sampled(subject, symbol, domain, target)
+        return _solve_sampled(subject, symbol, domain, target)
     parts = line.values[subject.position].parts
     if len(parts) == 1 and parts[0].under is None and set(plain(parts[0].over)) <= {(0, 0)}:
         raise InputError(f"solve: {subject.output} does not depend on {symbol} at these values")
@@ -149,7 +149,7 @@ def _nearest(subject: Subject, symbol: str, target: float, allowed: list[float])
     return Solution(symbol, value, subject.output, target, reached, tuple(allowed), subject=subject)
 
 
-def _sampled(subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
+def _solve_sampled(subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
     """The solutions where a rounding depends on the symbol, from a dense grid and halving."""
     from .sampled import crossings_of
 

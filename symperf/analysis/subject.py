@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.builder import eliminate_dead_code, operands_of, rewrite
 from ..codegen.passes import masks
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .forms import PowerQuotient, monomial
 from .line import PiecewiseProgram
 
@@ -141,13 +141,13 @@ def subject_of(run: BaseRun, of: str, where: str) -> Subject:
     from ..evaluation.base_run import ALIASES
 
     if not isinstance(of, str):
-        raise InputError(f"{where}: the quantity is {shown(of)}, expected its name")
+        raise InputError(f"{where}: the quantity is {quote(of)}, expected its name")
     program = run.compiled.program
     key = ALIASES.get(of, of)
     position = program.outputs.get(key, program.lets.get(key))
     if position is None:
         known = [*ALIASES, *program.outputs, *program.lets]
-        raise InputError(f"{where}: unknown quantity {shown(of)}{nearest(of, dict.fromkeys(known))}")
+        raise InputError(f"{where}: unknown quantity {quote(of)}{nearest(of, dict.fromkeys(known))}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     alone = eliminate_dead_code(program, {key: position})

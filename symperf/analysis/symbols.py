@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..common.artefacts import load_or_make
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
 
 if TYPE_CHECKING:
@@ -69,22 +69,22 @@ def _read() -> dict[str, Any]:
     return {name: entry.domain for name, entry in SYMBOLS.items()}
 
 
-def known(run: BaseRun, subject: Subject, name: object, where: str) -> str:
+def require_symbol(run: BaseRun, subject: Subject, name: object, where: str) -> str:
     """The name of a symbol that the analysed quantity depends on.
 
     Raises:
         InputError: the run has no such symbol, with the nearest; or the quantity does not depend on it.
     """
     if not isinstance(name, str):
-        raise InputError(f"{where}: the symbol is {shown(name)}, expected its name")
+        raise InputError(f"{where}: the symbol is {quote(name)}, expected its name")
     if name in subject.program.inputs:
         return name
     if name in run.bound:
         raise InputError(f"{where}: {subject.output} does not depend on {name}")
-    raise InputError(f"{where}: the run has no symbol {shown(name)}{nearest(name, run.bound)}")
+    raise InputError(f"{where}: the run has no symbol {quote(name)}{nearest(name, run.bound)}")
 
 
-def led(run: BaseRun, subject: Subject, *symbols: str) -> Subject:
+def lead_dependents(run: BaseRun, subject: Subject, *symbols: str) -> Subject:
     """The subject in which what the run sets in proportion to a whole number moves with it.
 
     An inference run without a `micro_batch` of its own takes it from the batch, so along `batch` both move.
@@ -104,7 +104,7 @@ def led(run: BaseRun, subject: Subject, *symbols: str) -> Subject:
     return subject
 
 
-def checked_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:
+def check_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:
     """The two ends of a range.
 
     Raises:
@@ -113,7 +113,7 @@ def checked_range(name: str, low: object, high: object, domain: Domain, where: s
     ends = []
     for what, value in (("low", low), ("high", high)):
         if not is_finite(value):
-            raise InputError(f"{where}: {what} is {shown(value)}, expected a finite number")
+            raise InputError(f"{where}: {what} is {quote(value)}, expected a finite number")
         value = float(value)  # type: ignore[arg-type]
         if value <= 0:
             raise InputError(f"{where}: {what} is {value:g}, expected a number above 0")

@@ -7,10 +7,10 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..formulas.language.symbols import SYMBOLS, strip_units
 from ..formulas.registry import load
-from .proof import Claim, claims, undecided
+from .proof import Claim, claims, undecided_symbols
 from .prose import paragraphs
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def entry(name: str) -> BookEntry:
         details=tuple(details),
         symbols=tuple(symbol_row(symbol) for symbol in _symbols(formula)),
         claims=tuple(claims(formula)),
-        undecided=tuple(undecided(formula)),
+        undecided=tuple(undecided_symbols(formula)),
         curvature=CURVATURES.get(formula.curvature or "", ""),
         unit=unit(formula.dimension),
     )
@@ -159,7 +159,7 @@ def find(name: str) -> Formula:
     known = load()
     if name not in known:
         hint = nearest(name, known) or ", expected one that `symperf formulas` shows"
-        raise InputError(f"formulas: unknown formula {shown(name)}{hint}")
+        raise InputError(f"formulas: unknown formula {quote(name)}{hint}")
     return known[name]
 
 

@@ -54,7 +54,7 @@ def unicode_lines(formula: Formula, columns: int) -> list[str]:
     lines = _terminal(first)
     if rest:
         lines += ["with", *(text for line in rest for text in _terminal(line))]
-    return [piece for line in lines for piece in _wrapped(line, columns)]
+    return [piece for line in lines for piece in _wrap(line, columns)]
 
 
 def _lines(formula: Formula, notation: Notation, spacing: Spacing) -> list[DefinitionLine]:
@@ -92,7 +92,7 @@ def _right(line: DefinitionLine) -> str:
     return rf"\{line.kind} \left\lbrace {inside} \right\rbrace"
 
 
-def _wrapped(line: str, columns: int) -> list[str]:
+def _wrap(line: str, columns: int) -> list[str]:
     """The line, or as many as it takes, broken at spaces; never narrower than `NARROWEST`."""
     columns = max(columns, NARROWEST)
     if width_of(line) <= columns:

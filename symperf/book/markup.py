@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..common.extras import needed
+from ..common.extras import import_extra
 from . import prose
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def mathml(text: str, display: str = "inline") -> str:
     Raises:
         InputError: latex2mathml is not installed.
     """
-    converter = needed("latex2mathml.converter", "book", "formulas: --html")
+    converter = import_extra("latex2mathml.converter", "book", "formulas: --html")
     for latex, known in _FOR_MATHML:
         text = text.replace(latex, known)
     return str(converter.convert(text, display=display)).replace("<mtable>", '<mtable displaystyle="true">')

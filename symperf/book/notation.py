@@ -154,7 +154,7 @@ class Notation(ABC):
     def _product(self, expr: Any) -> Box:
         if _is_negative(expr):
             return self._sum_of([(-1, self.box(-expr))])
-        over, under = _split(expr)
+        over, under = _split_fraction(expr)
         return self._quotient(self._boxes(over), self._boxes(under))
 
     def _boxes(self, factors: list[Any]) -> list[Box]:
@@ -275,7 +275,7 @@ def _is_negative(expr: Any) -> bool:
     return bool(coefficient.is_Rational and coefficient < 0)
 
 
-def _split(expr: Any) -> tuple[list[Any], list[Any]]:
+def _split_fraction(expr: Any) -> tuple[list[Any], list[Any]]:
     """The factors over and under a product's fraction line; shares of a ring and bubbles are fractions themselves."""
     over: list[Any] = []
     under: list[Any] = []

@@ -53,7 +53,7 @@ def claims(formula: Formula) -> list[Claim]:
     ]
 
 
-def undecided(formula: Formula) -> list[str]:
+def undecided_symbols(formula: Formula) -> list[str]:
     """Names of symbols of which the proof finds no one direction."""
     known = {symbol.name for symbol, way in formula.judgement().directions.items() if way == 0}
     return [name for name in SYMBOLS if name in known]

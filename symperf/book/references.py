@@ -50,7 +50,7 @@ def reference(key: str) -> Reference:
     return Reference(
         key=key,
         authors=_authors(fields.get("author", "")),
-        title=_unbraced(fields.get("title", "")),
+        title=_strip_braces(fields.get("title", "")),
         where=_where(fields),
         year=fields.get("year", ""),
         bibtex=bibtex,
@@ -58,7 +58,7 @@ def reference(key: str) -> Reference:
 
 
 def _authors(text: str) -> str:
-    names = [" ".join(reversed(name.split(", ", 1))) for name in _unbraced(text).split(" and ") if name]
+    names = [" ".join(reversed(name.split(", ", 1))) for name in _strip_braces(text).split(" and ") if name]
     if len(names) > 1:
         return f"{', '.join(names[:-1])} and {names[-1]}"
     return "".join(names)
@@ -72,8 +72,8 @@ def _where(fields: dict[str, str]) -> str:
     volume = f" {fields['volume']}{number}" if "volume" in fields else ""
     pages = f", pages {fields['pages'].replace('--', '–')}" if "pages" in fields else ""
     address = fields.get("howpublished") or fields.get("url") or ""
-    return _unbraced(f"{venue}{volume}{pages}") or address.removeprefix(r"\url{").removesuffix("}")
+    return _strip_braces(f"{venue}{volume}{pages}") or address.removeprefix(r"\url{").removesuffix("}")
 
 
-def _unbraced(text: str) -> str:
+def _strip_braces(text: str) -> str:
     return text.replace("{", "").replace("}", "")

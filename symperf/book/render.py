@@ -28,7 +28,7 @@ def tex(names: Iterable[str] | None = None) -> str:
     Raises:
         InputError: an unknown formula, with the nearest.
     """
-    return _rendered("book.tex.j2", markup.LATEX, names, inline=False)
+    return _render("book.tex.j2", markup.LATEX, names, inline=False)
 
 
 def markdown(names: Iterable[str] | None = None) -> str:
@@ -37,7 +37,7 @@ def markdown(names: Iterable[str] | None = None) -> str:
     Raises:
         InputError: an unknown formula, with the nearest.
     """
-    return _rendered("book.md.j2", markup.MARKDOWN, names, inline=False)
+    return _render("book.md.j2", markup.MARKDOWN, names, inline=False)
 
 
 def html(names: Iterable[str] | None = None) -> str:
@@ -46,10 +46,10 @@ def html(names: Iterable[str] | None = None) -> str:
     Raises:
         InputError: an unknown formula, with the nearest, or latex2mathml is not installed.
     """
-    return _rendered("book.html.j2", markup.HTML, names, inline=True)
+    return _render("book.html.j2", markup.HTML, names, inline=True)
 
 
-def _rendered(template: str, form: Markup, names: Iterable[str] | None, inline: bool) -> str:
+def _render(template: str, form: Markup, names: Iterable[str] | None, inline: bool) -> str:
     import jinja2
 
     environment = jinja2.Environment(

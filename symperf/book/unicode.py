@@ -38,7 +38,7 @@ def columns(text: str) -> int:
     return sum(1 for character in text if not unicodedata.combining(character))
 
 
-def _made(text: str, level: int) -> Box:
+def _make_box(text: str, level: int) -> Box:
     return Box(text, columns(text), level)
 
 
@@ -46,52 +46,52 @@ class Unicode(Notation):
     """Writes one line of Unicode."""
 
     def glyph(self, latex: str) -> Box:
-        return _made(plain(latex), WHOLE)
+        return _make_box(plain(latex), WHOLE)
 
     def word(self, text: str) -> Box:
-        return _made(text, WHOLE)
+        return _make_box(text, WHOLE)
 
     def number(self, value: int) -> Box:
-        return _made(str(value), WHOLE)
+        return _make_box(str(value), WHOLE)
 
     def sum(self, parts: list[tuple[int, Box]]) -> Box:
         text = "".join((" + " if sign > 0 else " − ") + box.text for sign, box in parts)
-        return _made(text.removeprefix(" + ") if parts[0][0] > 0 else "−" + text.removeprefix(" − "), SUM)
+        return _make_box(text.removeprefix(" + ") if parts[0][0] > 0 else "−" + text.removeprefix(" − "), SUM)
 
     def product(self, boxes: list[Box]) -> Box:
-        return _made(" ".join(box.text for box in boxes), PRODUCT)
+        return _make_box(" ".join(box.text for box in boxes), PRODUCT)
 
     def fraction(self, over: Box, under: Box) -> Box:
         below = self.grouped(under, FUNCTION)
-        return _made(f"{self.grouped(over, PRODUCT).text} / {below.text}", PRODUCT)
+        return _make_box(f"{self.grouped(over, PRODUCT).text} / {below.text}", PRODUCT)
 
     def power(self, base: Box, exponent: Box) -> Box:
         whole = self.brackets(base) if "^" in base.text else base
         if exponent.text.isdigit():
-            return _made(whole.text + exponent.text.translate(RAISED), FUNCTION)
-        return _made(f"{whole.text}^({exponent.text.replace(' ', '')})", FUNCTION)
+            return _make_box(whole.text + exponent.text.translate(RAISED), FUNCTION)
+        return _make_box(f"{whole.text}^({exponent.text.replace(' ', '')})", FUNCTION)
 
     def root(self, box: Box) -> Box:
-        return _made(f"√{self.grouped(box, WHOLE).text}", WHOLE)
+        return _make_box(f"√{self.grouped(box, WHOLE).text}", WHOLE)
 
     def brackets(self, box: Box) -> Box:
-        return _made(f"({box.text})", WHOLE)
+        return _make_box(f"({box.text})", WHOLE)
 
     def ceiling(self, box: Box) -> Box:
-        return _made(f"⌈{box.text}⌉", WHOLE)
+        return _make_box(f"⌈{box.text}⌉", WHOLE)
 
     def logarithm(self, box: Box) -> Box:
         inside = box.text if box.text.startswith("(") else f"({box.text})"
-        return _made(f"log₂{inside}", WHOLE)
+        return _make_box(f"log₂{inside}", WHOLE)
 
     def condition(self, box: Box) -> Box:
-        return _made(f"[{box.text} > 1]", WHOLE)
+        return _make_box(f"[{box.text} > 1]", WHOLE)
 
     def extremum(self, operation: str, boxes: list[Box]) -> Box:
-        return _made(f"{operation}({', '.join(box.text for box in boxes)})", WHOLE)
+        return _make_box(f"{operation}({', '.join(box.text for box in boxes)})", WHOLE)
 
     def series(self, index: Box, first: Box, last: Box, term: Box) -> Box:
-        return _made(f"Σ({term.text}, {index.text} = {first.text} ... {last.text})", WHOLE)
+        return _make_box(f"Σ({term.text}, {index.text} = {first.text} ... {last.text})", WHOLE)
 
     def call(self, function: Box, arguments: list[Box]) -> Box:
-        return _made(f"{function.text}({', '.join(box.text for box in arguments)})", WHOLE)
+        return _make_box(f"{function.text}({', '.join(box.text for box in arguments)})", WHOLE)

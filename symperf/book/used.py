@@ -17,7 +17,7 @@ Cited = list[tuple[str, str]]
 """Names of formulas, each with the key of its source."""
 
 
-def used_formulas(build: Callable[[], object]) -> list[Formula]:
+def record_formulas(build: Callable[[], object]) -> list[Formula]:
     """The formulas that are called while `build` runs, by name; those that others are composed of are among them.
 
     What `build` takes from a cache of this process is not seen, so it must begin with an empty one.
@@ -35,7 +35,7 @@ def used_formulas(build: Callable[[], object]) -> list[Formula]:
     return [known[name] for name in sorted(names)]
 
 
-def kept_formulas(kind: str, key: str, build: Callable[[], object]) -> Cited:
+def load_or_record_formulas(kind: str, key: str, build: Callable[[], object]) -> Cited:
     """Name and source of the formulas that `build` uses, from the cache folder if they are there; then without SymPy.
 
     Args:
@@ -45,7 +45,7 @@ def kept_formulas(kind: str, key: str, build: Callable[[], object]) -> Cited:
     """
 
     def make() -> Cited:
-        return [(formula.name, formula.source) for formula in used_formulas(build)]
+        return [(formula.name, formula.source) for formula in record_formulas(build)]
 
     return load_or_make(f"formulas of {kind}", key, make, _to_json, _from_json)
 
@@ -60,7 +60,7 @@ def training_formulas(structure: Structure) -> Cited:
         step_tree.cache_clear()
         whole(structure)
 
-    return kept_formulas("training", structure.key(), build)
+    return load_or_record_formulas("training", structure.key(), build)
 
 
 def inference_formulas(structure: InferenceStructure) -> Cited:
@@ -73,7 +73,7 @@ def inference_formulas(structure: InferenceStructure) -> Cited:
         trees.cache_clear()
         whole(structure)
 
-    return kept_formulas("inference", structure.key(), build)
+    return load_or_record_formulas("inference", structure.key(), build)
 
 
 def _to_json(found: Cited) -> dict[str, Any]:

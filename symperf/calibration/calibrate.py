@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..systems.system import System, catalogue_names
 from . import runs
 from .fit import DEPENDS, LOSSES, NOISE, Fit, Flat, Problem, flattest, solve
@@ -19,7 +19,7 @@ from .forms import families
 from .plausible import SLOW, check_peaks, check_repeated, slow_rows
 from .result import Calibration
 from .summary import correlations_of, residuals_of, symbols_of, warnings_of
-from .symbols import chosen_symbols, parsed_priors, priors
+from .symbols import choose_symbols, parse_priors, priors
 from .table import read
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def calibrate(
         InputError: a file, a row, a symbol or an option that is not what it should be; or SciPy is not installed.
     """
     if loss not in LOSSES:
-        raise InputError(f"--loss: found {shown(loss)}, expected {' or '.join(LOSSES)}{nearest(loss, LOSSES)}")
+        raise InputError(f"--loss: found {quote(loss)}, expected {' or '.join(LOSSES)}{nearest(loss, LOSSES)}")
     if not (isinstance(noise, numbers.Real) and LEAST_NOISE <= noise <= 1):
-        found = f"{noise:g}" if isinstance(noise, numbers.Real) else shown(noise)
+        found = f"{noise:g}" if isinstance(noise, numbers.Real) else quote(noise)
         raise InputError(
             f"--noise: found {found}, expected a number above 0 and up to 1: 0.05 is 5 %, the least {LEAST_NOISE:g}"
         )
@@ -74,14 +74,14 @@ def calibrate(
     prior = [prior] if isinstance(prior, str) else [str(text) for text in prior]
     loaded = system if isinstance(system, System) else System.load(system)
     base = loaded.name if isinstance(system, System) or loaded.name in catalogue_names() else os.fspath(system)
-    names = chosen_symbols(fit, loaded)
-    believed = priors(names, loaded, parsed_priors(prior))
+    names = choose_symbols(fit, loaded)
+    believed = priors(names, loaded, parse_priors(prior))
     tables = [read(path) for path in _paths(measured)]
     values = {name: quantity.value for name, quantity in loaded.quantities.items()}
     known, left, slow, devices = _usable(tables, loaded, values)
-    problem, held = _reduced(known, values, believed, bool(fit), noise, loss)
+    problem, held = _reduce(known, values, believed, bool(fit), noise, loss)
     _check_enough(tables, known, problem, left)
-    found, flats = _separated(problem, held)
+    found, flats = _separate(problem, held)
     problem, outcome = found
     everything = symbols_of(problem, outcome, believed, values, held)
     new = loaded.with_values({s.name: s.value for s in everything if not s.why_held}, _any_rate(loaded))
@@ -114,7 +114,7 @@ def _paths(measured: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
         path = os.fspath(given)
         at = path if "\0" in path else os.path.realpath(path)
         if at in first:
-            raise InputError(f"measured: {shown(path)} comes twice, expected each file once")
+            raise InputError(f"measured: {quote(path)} comes twice, expected each file once")
         first[at] = path
     return paths
 
@@ -149,7 +149,7 @@ def _usable(
     return every, left, slow, tuple(dict.fromkeys(devices))
 
 
-def _reduced(
+def _reduce(
     known: list[RowFamily],
     values: dict[str, float],
     believed: Sequence[Prior],
@@ -159,7 +159,7 @@ def _reduced(
 ) -> tuple[Problem, dict[str, str]]:
     """The problem in the symbols that some row depends on; why the others keep their value."""
     whole = Problem(known, values, believed, noise, loss)
-    seen = _seen(whole)
+    seen = _visible_symbols(whole)
     held = {prior.name: "no row depends on it" for prior in believed if prior.name not in seen}
     kept = [prior for prior in believed if prior.name in seen]
     if asked and not kept and known:
@@ -167,7 +167,7 @@ def _reduced(
     return Problem(known, values, kept, noise, loss), held
 
 
-def _seen(problem: Problem) -> set[str]:
+def _visible_symbols(problem: Problem) -> set[str]:
     """The symbols that a row depends on, at the start or with that symbol moved so that it binds."""
     found: set[str] = set()
     if not problem.families:
@@ -193,7 +193,7 @@ def _check_enough(tables: list[MeasuredTable], known: list[RowFamily], problem: 
         raise InputError(f"{names}: found {rows} rows that can be used, expected at least {least}{symbols}{reasons}")
 
 
-def _separated(problem: Problem, held: dict[str, str]) -> tuple[tuple[Problem, Fit], list[Flat]]:
+def _separate(problem: Problem, held: dict[str, str]) -> tuple[tuple[Problem, Fit], list[Flat]]:
     """Fit; while the rows cannot tell some symbols apart, hold one of them at the system's value and fit again."""
     flats: list[Flat] = []
     near: dict[str, float] | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..common.extras import needed
+from ..common.extras import import_extra
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import BANDWIDTH, FRACTION, RATE
 
@@ -147,13 +147,13 @@ class _Search:
     """Least squares of a problem from any start."""
 
     def __init__(self, problem: Problem) -> None:
-        self._optimize = needed("scipy.optimize", "calibrate", "calibrate")
+        self._optimize = import_extra("scipy.optimize", "calibrate", "calibrate")
         self._problem = problem
         self._start = np.array([np.log(prior.start) for prior in problem.priors])
         self._widths = np.array([prior.width for prior in problem.priors])
         self._low = np.array([np.log(prior.low) for prior in problem.priors])
         self._high = np.array([np.log(prior.high) for prior in problem.priors])
-        self._loss = _damped(problem.loss, sum(len(family.rows) for family in problem.families))
+        self._loss = _damp(problem.loss, sum(len(family.rows) for family in problem.families))
         self._last: dict[bytes, tuple[Any, Any]] = {}
 
     def from_(self, logs: Any, tries: int | None = None) -> tuple[Any, float]:
@@ -184,7 +184,7 @@ class _Search:
         return self._last[key]
 
 
-def _damped(loss: str, rows: int) -> Callable[[Any], Any]:
+def _damp(loss: str, rows: int) -> Callable[[Any], Any]:
     """SciPy's loss: damped for rows, plain for priors."""
 
     def rho(squares: Any) -> Any:

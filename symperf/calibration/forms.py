@@ -84,7 +84,7 @@ def form_of(row: MeasuredRow, system: System) -> RowFormula:
     """
     mode = row.texts["mode"]
     if row.kind == "power":
-        return _sustained(row, system)
+        return _sustained_product(row, system)
     if mode not in ("", "stream"):
         raise LeftOutError(f"{row.kind} rows of mode {mode}")
     if row.kind == "step":
@@ -93,7 +93,7 @@ def form_of(row: MeasuredRow, system: System) -> RowFormula:
     if row.kind == "gemm":
         return _gemm(row, dtype, system)
     if row.kind == "copy" and row.name.startswith("l2"):
-        return _cached(row, system)
+        return _cached_attention(row, system)
     if row.kind == "attention":
         return _attention(row, dtype)
     if row.kind == "collective":
@@ -123,7 +123,7 @@ def _gemm(row: MeasuredRow, dtype: str, system: System) -> RowFormula:
     return RowFormula("gemm", "thin" if thin else "product", dtype, lasting=lasting)
 
 
-def _sustained(row: MeasuredRow, system: System) -> RowFormula:
+def _sustained_product(row: MeasuredRow, system: System) -> RowFormula:
     dtype, mode = row.texts["dtype"], row.texts["mode"]
     if mode not in ("", "sustained"):
         raise LeftOutError(f"power rows of mode {mode}")
@@ -137,7 +137,7 @@ def _sustained(row: MeasuredRow, system: System) -> RowFormula:
     return RowFormula("power", "sustained", dtype, (("sustained_efficiency", share),))
 
 
-def _cached(row: MeasuredRow, system: System) -> RowFormula:
+def _cached_attention(row: MeasuredRow, system: System) -> RowFormula:
     if "l2_bandwidth" not in system.quantities or "l2_capacity" not in system.quantities:
         raise LeftOutError("copy rows of L2: the system does not describe its L2")
     if row.counts["bytes"] > system.value("l2_capacity") / 2:

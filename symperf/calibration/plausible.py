@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common.errors import InputError
-from ..systems.units import BANDWIDTH, RATE, scaled
+from ..systems.units import BANDWIDTH, RATE, spell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,8 +69,8 @@ def check_peaks(families: Sequence[RowFamily], system: System, label: str) -> No
                 rate = amount / row.seconds
                 if rate > ABOVE_PEAK * peak:
                     raise InputError(
-                        f"{label}: line {row.line}: {row.kind} in {row.seconds:.4g} s is {scaled(rate, dimension)}, "
-                        f"but the {what} of {system.name} is {scaled(peak, dimension)}: "
+                        f"{label}: line {row.line}: {row.kind} in {row.seconds:.4g} s is {spell(rate, dimension)}, "
+                        f"but the {what} of {system.name} is {spell(peak, dimension)}: "
                         f"is it of this system, and are seconds in seconds and of one call?"
                     )
 
@@ -111,7 +111,7 @@ def slow_rows(families: Sequence[RowFamily], values: dict[str, float], label: st
     for family in families:
         ratio = family.seconds / family.predict(values)
         slow = ratio > SLOW
-        unit = _explained(family, values) if slow.mean() > SOME else ""
+        unit = _explain(family, values) if slow.mean() > SOME else ""
         if unit or slow.mean() > MOST:
             at = int(np.flatnonzero(slow)[0])
             row = family.rows[at]
@@ -124,7 +124,7 @@ def slow_rows(families: Sequence[RowFamily], values: dict[str, float], label: st
     return found
 
 
-def _explained(family: RowFamily, values: dict[str, float]) -> str:
+def _explain(family: RowFamily, values: dict[str, float]) -> str:
     """The end of the line: the unit under which the rows of a family would be as expected, if there is one."""
     best, text = math.log(NEAR), ""
     expected = family.predict(values)

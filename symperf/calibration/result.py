@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..systems.system import catalogue_names
 
 if TYPE_CHECKING:
@@ -119,13 +119,13 @@ class Calibration:
         base = self.base
         if base not in catalogue_names():
             if not Path(base).exists():
-                raise InputError(f"system {shown(base)}: is not of the catalogue; give calibrate the path of its file")
+                raise InputError(f"system {quote(base)}: is not of the catalogue; give calibrate the path of its file")
             base = os.path.relpath(base, folder)
-        lines = [*([f"name = {_quoted(name)}"] if name else []), f"base = {_quoted(base)}"]
+        lines = [*([f"name = {_quote(name)}"] if name else []), f"base = {_quote(base)}"]
         for symbol in self.symbols:
             if symbol.why_held:
                 continue
-            lines += ["", f"[{symbol.name}]", f"value = {symbol.value!r}", f"source = {_quoted(self.source(symbol))}"]
+            lines += ["", f"[{symbol.name}]", f"value = {symbol.value!r}", f"source = {_quote(self.source(symbol))}"]
             if symbol.low is not None and symbol.high is not None:
                 lines += [f"low = {symbol.low!r}", f"high = {symbol.high!r}"]
         return "\n".join(lines) + "\n"
@@ -161,5 +161,5 @@ class Calibration:
         }
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -47,7 +47,7 @@ def families(table: MeasuredTable, system: System) -> tuple[list[RowFamily], Cou
     parts = []
     for row in cells.read(Path(table.name), columns):
         try:
-            run, output, seconds = _checked(row, system, measured)
+            run, output, seconds = _check_run(row, system, measured)
         except cells.UnreadableError:
             raise
         except InputError as error:
@@ -55,14 +55,14 @@ def families(table: MeasuredTable, system: System) -> tuple[list[RowFamily], Cou
             continue
         parts.append(row.text("hw_key"))
         texts = {"name": row.id, "dtype": row.text("precision"), "mode": "", "note": ""}
-        form = RowFormula(table.runs, output, renamed=_renamed(run, system))
+        form = RowFormula(table.runs, output, renamed=_renamed_inputs(run, system))
         key = form, id(run.compiled.program), *_own(run, system)
         found.setdefault(key, []).append((MeasuredRow(row.line, table.runs, texts, {}, seconds, table.name), run))
     named = tuple(dict.fromkeys(part for part in parts if part))
     return [_family(key[0], key[2:], members) for key, members in found.items()], left, named
 
 
-def _checked(
+def _check_run(
     row: cells.TableRow, system: System, measured: Callable[[cells.TableRow, System], tuple[BaseRun, str, float, float]]
 ) -> tuple[BaseRun, str, float]:
     """The run of a row, the output of its program that was measured, and the seconds of that."""
@@ -116,7 +116,7 @@ KINDS: dict[str, tuple[cells.Columns, Callable[[cells.TableRow, System], tuple[B
 }
 
 
-def _renamed(run: BaseRun, system: System) -> tuple[tuple[str, str], ...]:
+def _renamed_inputs(run: BaseRun, system: System) -> tuple[tuple[str, str], ...]:
     """Which inputs take their value from another symbol of the system."""
     told = {name: (found.value, found.source) for name in SHARED if (found := system.quantities.get(name))}
     return tuple(
@@ -130,7 +130,7 @@ def _renamed(run: BaseRun, system: System) -> tuple[tuple[str, str], ...]:
 
 def _own(run: BaseRun, system: System) -> tuple[str, ...]:
     """The inputs whose value is the run's: those that the system lacks, or that the software sets."""
-    renamed = dict(_renamed(run, system))
+    renamed = dict(_renamed_inputs(run, system))
     return tuple(
         name
         for name, (value, _) in run.bound.items()

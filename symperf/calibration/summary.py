@@ -37,26 +37,28 @@ def symbols_of(
             found.append(Symbol(name, before, before, None, None, None, prior.width, 0, held[name]))
             continue
         place = at[name]
-        value = _rounded(math.exp(outcome.logs[place]))
+        value = _round(math.exp(outcome.logs[place]))
         slopes = outcome.slopes[:, place]
-        low, high = _asked_for(outcome, slopes, value, prior)
+        low, high = _values_that_rows_ask_for(outcome, slopes, value, prior)
         depending = int((np.abs(slopes) > DEPENDS).sum())
         found.append(Symbol(name, before, value, float(errors[place]), low, high, prior.width, depending))
     return found
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _asked_for(outcome: Fit, slopes: Any, value: float, prior: Prior) -> tuple[float | None, float | None]:
+def _values_that_rows_ask_for(
+    outcome: Fit, slopes: Any, value: float, prior: Prior
+) -> tuple[float | None, float | None]:
     """10th and 90th percentile of the value with which each row that it rules would be met exactly."""
     ruled = np.abs(slopes) > RULES
     if int(ruled.sum()) < SPREAD_ROWS:
         return None, None
     asked = np.log(value) - outcome.residuals[ruled] / slopes[ruled]
     low, high = (float(np.exp(np.percentile(asked, part))) for part in (10, 90))
-    return _rounded(min(max(low, prior.low), value)), _rounded(max(min(high, prior.high), value))
+    return _round(min(max(low, prior.low), value)), _round(max(min(high, prior.high), value))
 
 
 def residuals_of(problem: Problem, outcome: Fit, values: dict[str, float]) -> list[Residuals]:

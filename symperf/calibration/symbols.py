@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import COUNT, FRACTION, POWER, PRICE
 
@@ -61,7 +61,7 @@ class Prior:
         return self.name not in CHOSEN
 
 
-def chosen_symbols(asked: Iterable[str], system: System) -> list[str]:
+def choose_symbols(asked: Iterable[str], system: System) -> list[str]:
     """The symbols to fit: those asked for, or the usual ones that the system has.
 
     Raises:
@@ -76,7 +76,7 @@ def chosen_symbols(asked: Iterable[str], system: System) -> list[str]:
                 raise InputError(
                     f"--fit: {name} is a figure of the data sheet, which is not fitted; set it in the system"
                 )
-            raise InputError(f"--fit: no symbol {shown(name)}{nearest(name, FITTED)}")
+            raise InputError(f"--fit: no symbol {quote(name)}{nearest(name, FITTED)}")
         system.value(name)
     return names
 
@@ -85,7 +85,7 @@ NARROWEST, WIDEST = 1e-6, 100.0
 """Widths of ln(value) between which a fit is sound in floats."""
 
 
-def parsed_priors(asked: Iterable[str]) -> dict[str, float]:
+def parse_priors(asked: Iterable[str]) -> dict[str, float]:
     """Widths by symbol of `NAME=WIDTH`, and under "" of a width alone.
 
     Raises:
@@ -101,11 +101,11 @@ def parsed_priors(asked: Iterable[str]) -> dict[str, float]:
             width = math.nan
         if not NARROWEST <= width <= WIDEST or (equals and not name):
             raise InputError(
-                f"--prior: found {shown(text)}, expected NAME=WIDTH or WIDTH, a number above zero: "
+                f"--prior: found {quote(text)}, expected NAME=WIDTH or WIDTH, a number above zero: "
                 f"{NARROWEST:g} to {WIDEST:g}"
             )
         if name and name not in FITTED:
-            raise InputError(f"--prior: no symbol {shown(name)}{nearest(name, FITTED)}")
+            raise InputError(f"--prior: no symbol {quote(name)}{nearest(name, FITTED)}")
         found[name] = width
     return found
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import decode, read_file
 from ..common.numbers import numeral
 
@@ -114,7 +114,7 @@ def read(path: str | os.PathLike[str]) -> MeasuredTable:
 def _check_head(head: list[str], label: str) -> None:
     twice = [column for column in head if column and head.count(column) > 1]
     if twice:
-        raise InputError(f"{label}: column {shown(twice[0])} is there twice")
+        raise InputError(f"{label}: column {quote(twice[0])} is there twice")
     for column in ("kind", "seconds"):
         if column not in head:
             raise InputError(f"{label}: no column {column}{_instead(column, head)}; found {', '.join(head)[:200]}")
@@ -129,7 +129,7 @@ def _row(named: dict[str, str], line: int, label: str) -> MeasuredRow:
     where = f"{label}: line {line}"
     kind = ALIASES.get(named["kind"], named["kind"])
     if kind not in NEEDED:
-        raise InputError(f"{where}: kind: found {shown(kind)}, expected {' or '.join(NEEDED)}{nearest(kind, NEEDED)}")
+        raise InputError(f"{where}: kind: found {quote(kind)}, expected {' or '.join(NEEDED)}{nearest(kind, NEEDED)}")
     for column in NEEDED[kind]:
         if column not in named:
             raise InputError(f"{where}: a {kind} row needs column {column}{_instead(column, named)}")
@@ -148,14 +148,14 @@ def _number(text: str, where: str, column: str) -> float:
     value = numeral(text, float)
     if value is None or not math.isfinite(value):
         expected = "a number" if value is None else "a finite number"
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected {expected}")
+        raise InputError(f"{where}: {column}: found {quote(text)}, expected {expected}")
     return value
 
 
 def _seconds(text: str, where: str) -> float:
     value = _number(text, where, "seconds")
     if value <= 0:
-        raise InputError(f"{where}: seconds: found {shown(text)}, expected a time above zero")
+        raise InputError(f"{where}: seconds: found {quote(text)}, expected a time above zero")
     return value
 
 
@@ -163,5 +163,5 @@ def _count(text: str, column: str, where: str) -> int:
     value = _number(text, where, column)
     if value < 1 or value != int(value) or value > 1e18:
         hint = ", in bytes and not GB" if column == "bytes" else ""
-        raise InputError(f"{where}: {column}: found {shown(text)}, expected a whole number above zero{hint}")
+        raise InputError(f"{where}: {column}: found {quote(text)}, expected a whole number above zero{hint}")
     return int(value)

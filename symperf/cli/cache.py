@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..codegen.store import Store
 from ..common.artefacts import cache_folder
-from ..systems.units import BYTES, scaled
+from ..systems.units import BYTES, spell
 from .output import console, write_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     kinds = {kind: [e for e in entries if e.kind == kind] for kind in ("artefact", "module")}
     counted = " and ".join(f"{len(found)} {kind}{'s' * (len(found) != 1)}" for kind, found in kinds.items())
     verb = "removed " if options.clear else ""
-    limit = "" if options.clear else f" of at most {scaled(store.limit_bytes, BYTES)}"
+    limit = "" if options.clear else f" of at most {spell(store.limit_bytes, BYTES)}"
     with console() as out:
-        out.print(f"{store.folder}: {verb}{counted}, {scaled(total, BYTES)}{limit}", soft_wrap=True)
+        out.print(f"{store.folder}: {verb}{counted}, {spell(total, BYTES)}{limit}", soft_wrap=True)
     return 0

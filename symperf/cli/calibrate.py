@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..systems.system_symbols import SYMBOLS
-from ..systems.units import scaled
+from ..systems.units import spell
 from .output import check_file, console, write_file, write_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Fit, print what was found, and write the new system."""
     out = Path(options.output)
     if out.suffix != ".toml":
-        raise InputError(f"calibrate: --output: found {shown(options.output)}, expected a .toml file")
+        raise InputError(f"calibrate: --output: found {quote(options.output)}, expected a .toml file")
     if _there(out) and any(_same(out, other) for other in (options.system, *options.measured)):
         raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
     check_file(out, TOLD)
@@ -113,4 +113,4 @@ def _cells(symbol: Symbol) -> list[str]:
 
 
 def _value(name: str, value: float) -> str:
-    return scaled(value, SYMBOLS[name].dimension)
+    return spell(value, SYMBOLS[name].dimension)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.version import VERSION
 from ..formulas.sources import KUNDU, SOURCES
 from .output import write, write_json
@@ -27,13 +27,13 @@ def run(options: argparse.Namespace) -> int:
     asked = options.asked
     if asked is not None:
         if asked.verb not in RUNS:
-            raise InputError(f"cite: found {shown(asked.verb)}, expected {' or '.join(RUNS)}")
+            raise InputError(f"cite: found {quote(asked.verb)}, expected {' or '.join(RUNS)}")
         if options.name is not None or options.all:
-            raise InputError(f"cite: found {'--all' if options.all else shown(options.name)} beside a run")
+            raise InputError(f"cite: found {'--all' if options.all else quote(options.name)} beside a run")
         _print(RUNS[asked.verb](asked), options.json or asked.json)
     elif options.all:
         if options.name is not None:
-            raise InputError(f"cite: found {shown(options.name)} beside --all")
+            raise InputError(f"cite: found {quote(options.name)} beside --all")
         _print(_every_formula(), options.json)
     elif options.name is not None:
         _print(_one(options.name), options.json)
@@ -75,7 +75,7 @@ def _one(name: str) -> Cited:
         hint = (
             nearest(name, [*known, *SOURCES, *RUNS]) or f", expected a formula, a key of a source, {' or '.join(RUNS)}"
         )
-        raise InputError(f"cite: unknown formula {shown(name)}{hint}")
+        raise InputError(f"cite: unknown formula {quote(name)}{hint}")
     return [(name, known[name].source)]
 
 
@@ -102,9 +102,9 @@ def _train(options: argparse.Namespace) -> Cited:
 
 def _infer(options: argparse.Namespace) -> Cited:
     from ..book.used import inference_formulas
-    from .infer import asked
+    from .infer import build_run
 
-    return inference_formulas(asked(options).structure)
+    return inference_formulas(build_run(options).structure)
 
 
 RUNS: dict[str, Callable[[Any], Cited]] = {"train": _train, "infer": _infer}

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..models.model import Model
 from ..plans.plan import Plan
 from ..runs.training_run import Run
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from ..derive import derive
 
     form = _format(options)
-    answer = asked_run(options)
+    answer = build_run(options)
     derivation = derive(
         answer,
         options.of,
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def asked_run(options: argparse.Namespace) -> BaseRun:
+def build_run(options: argparse.Namespace) -> BaseRun:
     """The run that the options describe.
 
     Raises:
@@ -62,7 +62,7 @@ def asked_run(options: argparse.Namespace) -> BaseRun:
     """
     if options.what not in RUNS:
         raise InputError(
-            f"derive: found {shown(options.what)}, expected {' or '.join(RUNS)} before the model"
+            f"derive: found {quote(options.what)}, expected {' or '.join(RUNS)} before the model"
             f"{nearest(options.what, RUNS)}"
         )
     found: BaseRun = RUNS[options.what](options)
@@ -124,7 +124,7 @@ def _format(options: argparse.Namespace) -> str:
     suffix = Path(options.output).suffix
     if suffix not in SUFFIXES:
         raise InputError(
-            f"derive: --output {shown(options.output)}: expected a name that ends in {' or '.join(SUFFIXES)}, "
+            f"derive: --output {quote(options.output)}: expected a name that ends in {' or '.join(SUFFIXES)}, "
             "or one of --latex, --fragment, --unicode, --python, --c, --js"
         )
     return SUFFIXES[suffix]
@@ -132,7 +132,7 @@ def _format(options: argparse.Namespace) -> str:
 
 def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str:
     if form == "unicode":
-        from ..derive.output import shown as as_text
+        from ..derive.output import as_text as as_text
 
         terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
         width = max(shutil.get_terminal_size().columns, 40) if terminal else 100
@@ -156,7 +156,7 @@ def _regimes(answer: BaseRun, options: argparse.Namespace) -> Any:
     name = options.wrt.replace("-", "_")
     inputs = answer.compiled.program.inputs
     if name not in inputs:
-        raise InputError(f"wrt: the run has no symbol {shown(name)}{nearest(name, inputs)}")
+        raise InputError(f"wrt: the run has no symbol {quote(name)}{nearest(name, inputs)}")
     if options.term is not None:
         raise InputError("derive: --wrt is of a whole quantity, without --term")
     low, high = options.from_, options.to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..common.errors import shown
+from ..common.errors import quote
 from ..plans.plan_fields import FIELDS
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ _METAVARS = {"degree": "N", "count": "N", "fraction": "F", "choice": "NAME", "li
 def whole(text: str) -> int:
     """A whole number."""
     if (found := numeral(text, int)) is None:
-        raise argparse.ArgumentTypeError(f"found {shown(text)}, expected a whole number")
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number")
     return found
 
 
 def number(text: str) -> float:
     """A number."""
     if (found := numeral(text, float)) is None:
-        raise argparse.ArgumentTypeError(f"found {shown(text)}, expected a number")
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a number")
     return found
 
 

@@ -18,11 +18,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
 
-    print_run(asked(options), report, options)
+    print_run(build_run(options), report, options)
     return 0
 
 
-def asked(options: argparse.Namespace) -> InferenceRun:
+def build_run(options: argparse.Namespace) -> InferenceRun:
     """The run that the options ask for.
 
     Raises:

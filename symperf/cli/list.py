@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .listing import Entry, Group, show
 from .output import console, write_json
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.system is not None and options.what != "symbols":
         raise InputError(f"list: -s shows the values of symbols, found it with {options.what}")
     if options.family is not None and options.what != "models":
-        raise InputError(f"list: found {shown(options.family)} after {options.what}, expected a family only of models")
+        raise InputError(f"list: found {quote(options.family)} after {options.what}, expected a family only of models")
     if options.what == "models":
         listing = models(options.family)
     elif options.what == "symbols":
@@ -54,17 +54,17 @@ def models(start: str | None = None) -> Listing:
     Raises:
         InputError: none does.
     """
-    from ..models.catalogue import folded
+    from ..models.catalogue import fold_name
     from ..models.model import Model, catalogue_names
     from ..runs.inspection import inspect
 
     every = [Model.load(name) for name in catalogue_names()]
-    wanted = folded(start or "")
-    loaded = [model for model in every if folded(model.family).startswith(wanted) or model.name.startswith(wanted)]
+    wanted = fold_name(start or "")
+    loaded = [model for model in every if fold_name(model.family).startswith(wanted) or model.name.startswith(wanted)]
     if not loaded:
         known = sorted({model.family for model in every}) + [model.name for model in every]
         raise InputError(
-            f"list: found {shown(start)}, expected the start of a family or of a model's name{nearest(wanted, known)}"
+            f"list: found {quote(start)}, expected the start of a family or of a model's name{nearest(wanted, known)}"
         )
     rows: list[dict[str, Any]] = [
         {

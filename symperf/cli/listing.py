@@ -55,18 +55,18 @@ def show(out: Console, groups: Sequence[Group]) -> None:
         if place:
             out.print()
         if narrow:
-            _wrapped(out, group.headings[0], "", style="bold")
+            _wrap(out, group.headings[0], "", style="bold")
         else:
-            _print(out, _aligned(group.headings, widths, group.numbers), style="bold")
+            _print(out, _align(group.headings, widths, group.numbers), style="bold")
         for entry in group.entries:
             if narrow:
-                _wrapped(out, entry.cells[0], "")
+                _wrap(out, entry.cells[0], "")
                 beside = zip(group.headings[1:], entry.cells[1:], strict=True)
-                _wrapped(out, ", ".join(f"{heading} {cell}" for heading, cell in beside if cell), INDENT)
+                _wrap(out, ", ".join(f"{heading} {cell}" for heading, cell in beside if cell), INDENT)
             else:
-                _print(out, _aligned(entry.cells, widths, group.numbers))
+                _print(out, _align(entry.cells, widths, group.numbers))
             for note in entry.notes:
-                _wrapped(out, note, INDENT)
+                _wrap(out, note, INDENT)
 
 
 def _cells(text: str) -> int:
@@ -76,7 +76,7 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int], numbers: bool) -> str:
+def _align(cells: Sequence[str], widths: Sequence[int], numbers: bool) -> str:
     parts = []
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         blanks = " " * (width - _cells(cell))
@@ -84,7 +84,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], numbers: bool) -> str:
     return GAP.join(parts).rstrip()
 
 
-def _wrapped(out: Console, text: str, indent: str, **how: Any) -> None:
+def _wrap(out: Console, text: str, indent: str, **how: Any) -> None:
     """Print a paragraph; a word that is longer than a line goes on in the next."""
     from rich.text import Text
 

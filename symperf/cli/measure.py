@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .output import write, write_error, write_json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     measured = kept[0] if kept else None
     seconds = time.monotonic() - began
     if measured is not None:
-        _told(measured, seconds, options.output, options.json)
+        _tell(measured, seconds, options.output, options.json)
     if stopped:
         write_error("interrupted: rows measured so far are kept")
         return 130
@@ -68,7 +68,7 @@ def _kinds(text: str | None) -> tuple[str, ...]:
     for name in names:
         if name not in KINDS:
             raise InputError(
-                f"measure: --only: found {shown(name)}, expected {' or '.join(KINDS)}{nearest(name, KINDS)}"
+                f"measure: --only: found {quote(name)}, expected {' or '.join(KINDS)}{nearest(name, KINDS)}"
             )
     return names
 
@@ -102,7 +102,7 @@ def _progress(began: float) -> Callable[[str, int, int, str], None]:
     return tell
 
 
-def _told(measured: Measured, seconds: float, output: str | None, as_json: bool) -> None:
+def _tell(measured: Measured, seconds: float, output: str | None, as_json: bool) -> None:
     counts = Counter(row["kind"] for row in measured.rows)
     if sys.stderr is not None and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +59,10 @@ def console() -> Iterator[Console]:
     )
     yield made
     styled = made.color_system is not None
-    write(CONTROL.sub(lambda found: found[0] if styled and found[1] else _escaped(found[0]), text.getvalue()))
+    write(CONTROL.sub(lambda found: found[0] if styled and found[1] else _escape(found[0]), text.getvalue()))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.encode("unicode_escape").decode()
 
 
@@ -111,7 +111,7 @@ def check_file(path: str | os.PathLike[str], told: str) -> None:
 def _unwritable(path: str | os.PathLike[str], told: str, error: Exception) -> InputError:
     """The line of a file that cannot be written; null characters and links in a circle are no `OSError`."""
     reason = error.strerror if isinstance(error, OSError) else None
-    return InputError(f"{told.format(shown(str(path)))}: {reason or error}")
+    return InputError(f"{told.format(quote(str(path)))}: {reason or error}")
 
 
 def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) -> None:
@@ -138,7 +138,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, told: str) ->
         target = target.resolve()
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        _put(target, data)
+        _put_file(target, data)
     except (OSError, ValueError, RuntimeError) as error:
         raise _unwritable(path, told, error) from None
 
@@ -153,7 +153,7 @@ def _standard(target: Path) -> BinaryIO | None:
     return None
 
 
-def _put(target: Path, data: bytes) -> None:
+def _put_file(target: Path, data: bytes) -> None:
     beside = target.with_name(f".symperf-{os.getpid()}.part")
     try:
         with beside.open("xb") as file:

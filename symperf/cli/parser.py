@@ -6,7 +6,7 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .output import write
 from .verbs import derives, looks, measures, runs, searches, sweeps, technologies, validates
 
@@ -40,7 +40,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         InputError: an unknown verb or flag, with the nearest, or a value of the wrong kind.
     """
     parser, verbs = build()
-    run = _asked(arguments, verbs)
+    run = _position_of_asked_verb(arguments, verbs)
     if run is not None:
         options = parse(arguments[:run])
         options.asked = parse(arguments[run:])
@@ -48,11 +48,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     _check_names(arguments, parser, verbs)
     options, rest = parser.parse_known_args(arguments)
     if rest:
-        raise InputError(f"{options.verb}: unknown argument {shown(rest[0])}")
+        raise InputError(f"{options.verb}: unknown argument {quote(rest[0])}")
     return options
 
 
-def _asked(arguments: Sequence[str], verbs: dict[str, Parser]) -> int | None:
+def _position_of_asked_verb(arguments: Sequence[str], verbs: dict[str, Parser]) -> int | None:
     """Where `symperf cite ...` goes on with the verb of a run."""
     if list(arguments[:1]) != ["cite"]:
         return None
@@ -70,7 +70,7 @@ def _check_names(arguments: Sequence[str], parser: Parser, verbs: dict[str, Pars
         elif verb is None and not argument.startswith("-"):
             if argument not in verbs:
                 raise InputError(
-                    f"command line: unknown verb {shown(argument)}, expected {' or '.join(verbs)}"
+                    f"command line: unknown verb {quote(argument)}, expected {' or '.join(verbs)}"
                     f"{nearest(argument, verbs)}"
                 )
             verb = argument
@@ -80,8 +80,8 @@ def _check_flag(argument: str, verb: str | None, known: list[str]) -> None:
     flag, _, value = argument.partition("=")
     if flag not in known:
         if verb is None:
-            raise InputError(f"command line: found {shown(flag)} before the verb, expected {' or '.join(known)}")
-        raise InputError(f"{verb}: unknown argument {shown(flag)}{nearest(flag, known)}")
+            raise InputError(f"command line: found {quote(flag)} before the verb, expected {' or '.join(known)}")
+        raise InputError(f"{verb}: unknown argument {quote(flag)}{nearest(flag, known)}")
     if value == "--":  # argparse of Python 3.11 would drop it
         raise InputError(f"{verb or 'command line'}: argument {flag}: found '--', expected a value")
 

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..models.model import Model
 from ..plan_search.space import DEGREES
 from ..plans.plan import Plan
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("search: found --json and --csv, expected one of them")
     more.check(options)
     values = parse_values(options.set)
-    require = _required(options.require)
+    require = _parse_required(options.require)
     if twice := next((name for name in values if name in require), None):
         raise InputError(f"search: {twice} is given by --set and by --require, expected one of them")
     require |= {name: [values.pop(name)] for name in list(values) if name in Plan.names()}
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             "progress": progress,
             "dask": options.dask,
         }
-        found, scaling = more.searched(model, system, options, _devices(options.devices), question)
+        found, scaling = more.search(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started
     whole = found.whole and all(point.answer.whole for point in scaling.points)
     if not whole and not any(len(each.tally.best) for each in found.found):
@@ -93,12 +93,12 @@ def _devices(text: str) -> list[int]:
     found = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit()):
-            raise InputError(f"--devices: found {shown(text)}, expected a whole number, or several with commas between")
+            raise InputError(f"--devices: found {quote(text)}, expected a whole number, or several with commas between")
         found.append(int(part))
     return found
 
 
-def _required(settings: list[str]) -> dict[str, list[Any]]:
+def _parse_required(settings: list[str]) -> dict[str, list[Any]]:
     """The values of `--require NAME=VALUE[,VALUE...]`.
 
     >>> _required(["zero=0,1", "schedule=1f1b", "expert-tp=none"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Unreachable
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
 from ..plan_search.failures import fail
 from ..plan_search.scaling import strong, training, weak
@@ -66,7 +66,7 @@ def check(options: argparse.Namespace) -> None:
     """
     if options.emit is not None and options.emit not in FRAMEWORKS:
         expected = " or ".join(FRAMEWORKS)
-        raise InputError(f"--emit: found {shown(options.emit)}, expected {expected}{nearest(options.emit, FRAMEWORKS)}")
+        raise InputError(f"--emit: found {quote(options.emit)}, expected {expected}{nearest(options.emit, FRAMEWORKS)}")
     for name in ("within", "tokens"):
         value = getattr(options, name)
         if value is not None and not 0 < value < float("inf"):
@@ -80,7 +80,7 @@ def check(options: argparse.Namespace) -> None:
         raise InputError("search: found --emit and --explain, expected one of them, or --json")
 
 
-def searched(
+def search(
     model: Model, system: System, options: argparse.Namespace, devices: list[int], question: Mapping[str, Any]
 ) -> tuple[Answer, Scaling]:
     """The search; where the batch grows with the devices, that of the largest cluster that has a plan."""
@@ -109,7 +109,7 @@ def extras(model: Model, system: System, options: argparse.Namespace, found: Ans
         options.tokens,
         options.within,
         None if options.explain is None else versus(found, pairs(options.explain)),
-        None if options.emit is None else _emitted(model, system, options.emit, chosen),
+        None if options.emit is None else _emit(model, system, options.emit, chosen),
     )
 
 
@@ -131,7 +131,7 @@ def _within(scaling: Scaling, seconds: float) -> ScalingPoint:
     )
 
 
-def _emitted(model: Model, system: System, framework: str, chosen: ScalingPoint) -> Emission:
+def _emit(model: Model, system: System, framework: str, chosen: ScalingPoint) -> Emission:
     plan = Plan(**{name: chosen.record[name] for name in Plan.names()})
     if framework in SERVERS:
         return emit(plan, framework, model=model, system=system)

@@ -55,12 +55,12 @@ def run(options: argparse.Namespace) -> int:
     from ..plan_search.inference.space import FIELDS as SEARCHED
     from ..plan_search.inference.space import LIMITED
     from ..report import search_inference as report
-    from .search import _bar, _devices, _required
+    from .search import _bar, _devices, _parse_required
 
     if options.json and options.csv:
         raise InputError("search: found --json and --csv, expected one of them")
     values = parse_values(options.set)
-    require = _required(options.require)
+    require = _parse_required(options.require)
     require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
     limits = {name: getattr(options, f"max_{name}") for name in LIMITED if name != "batch"}
     model, system = Model.load(options.model), System.load(options.system)

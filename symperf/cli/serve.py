@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the answers for one serving system; 1 where it does not fit, or cannot serve what is asked."""
     from ..report import serving as report
 
-    answer = asked(options)
+    answer = build_serving(options)
     if options.json:
         write_json(report.as_json(answer))
     else:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if report.can(answer) else 1
 
 
-def asked(options: argparse.Namespace) -> Serving:
+def build_serving(options: argparse.Namespace) -> Serving:
     """The system that the options ask for.
 
     Raises:

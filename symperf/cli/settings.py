@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..common.numbers import plain_value
 from ..plans.plan import Plan
 from .output import console, write_json
@@ -34,7 +34,7 @@ def split_settings(settings: Iterable[str], flag: str, expected: str, *, once: s
         name, equals, text = setting.partition("=")
         name, text = name.strip().replace("-", "_"), text.strip()
         if not equals or not name or not text:
-            raise InputError(f"{flag}: found {shown(setting)}, expected {expected}")
+            raise InputError(f"{flag}: found {quote(setting)}, expected {expected}")
         if name in found:
             raise InputError(f"{flag}: {name} is given twice{once}")
         found[name] = text

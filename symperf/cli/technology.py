@@ -59,7 +59,7 @@ def load(options: argparse.Namespace, values: dict[str, Any] | None = None) -> T
 
 def run(options: argparse.Namespace) -> int:
     """Print a generated chip, or write its system."""
-    values, budget, prices = sorted_values(parse_values(options.set))
+    values, budget, prices = sort_settings(parse_values(options.set))
     if prices and not options.cost:
         raise InputError(f"technology: --set {next(iter(prices))} is a price: give --cost too")
     chip = load(options, values).chip(**budget)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def sorted_values(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def sort_settings(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Settings by what they belong to: the node, the budget, the process.
 
     Raises:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..validation import report, tables
 from ..validation.score import tables_of, unheard, validate
 from .output import check_file, console, write_file, write_json
@@ -26,9 +26,9 @@ def run(options: argparse.Namespace) -> int:
     if options.worst < 0:
         raise InputError(f"worst: found {options.worst}, expected 0 or more")
     if options.plot is not None:
-        from ..validation.plot import checked_format
+        from ..validation.plot import check_format
 
-        checked_format(options.plot)
+        check_format(options.plot)
     folder = None if options.data is None else Path(options.data)
     if folder is not None:
         tables_of(folder)  # a folder that cannot be looked into is refused first
@@ -64,7 +64,7 @@ def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:
         check_file(text, told)
         for other in taken:
             if os.path.realpath(text) == os.path.realpath(other):
-                raise InputError(f"{flag}: {shown(text)} is read or written already; expected another file")
+                raise InputError(f"{flag}: {quote(text)} is read or written already; expected another file")
         if not text.startswith("/dev/"):
             taken.append(Path(text))
 

@@ -9,8 +9,8 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from .errors import InputError, shown
-from .extras import needed
+from .errors import InputError, quote
+from .extras import import_extra
 from .fingerprint import PACKAGES, sources
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         if not isinstance(address, str):
-            raise InputError(f"--dask: found {shown(address)}, expected an address such as tcp://10.0.0.1:8786")
-        self._distributed = needed("distributed", "dask", "--dask")
-        found = _connected(self._distributed, address)
+            raise InputError(f"--dask: found {quote(address)}, expected an address such as tcp://10.0.0.1:8786")
+        self._distributed = import_extra("distributed", "dask", "--dask")
+        found = _connect(self._distributed, address)
         if isinstance(found, str):
             raise InputError(
-                f"--dask: no scheduler at {shown(address)}, expected an address such as tcp://10.0.0.1:8786 ({found})"
+                f"--dask: no scheduler at {quote(address)}, expected an address such as tcp://10.0.0.1:8786 ({found})"
             )
         self._client = found
 
@@ -82,7 +82,7 @@ class Cluster:
         _check_workers(client)
         token, mine = uuid4().hex, software()
         # As bytes, since a worker on which an argument cannot be read never answers.
-        data = needed("distributed.protocol.pickle", "dask", "--dask").dumps(shared)
+        data = import_extra("distributed.protocol.pickle", "dask", "--dask").dumps(shared)
         waiting = self._distributed.as_completed(loop=client.loop)
         pending = set()
 
@@ -106,7 +106,7 @@ class Cluster:
             client.cancel(list(pending))
 
 
-def _connected(distributed: Any, address: str) -> Any:
+def _connect(distributed: Any, address: str) -> Any:
     """A client of a scheduler, or the name of what went wrong: protocols that need keys or packages raise all kinds.
 
     A thread waits for the answer, so that an interrupt need not. A client that failed, or that nobody waits for any
@@ -168,5 +168,5 @@ def _remote(token: str, expected: dict[str, str], data: bytes, function: Callabl
         if shared is None:
             _refuse_another(software(), expected, "a worker")
             _known.clear()
-            shared = _known[token] = needed("distributed.protocol.pickle", "dask", "--dask").loads(data)
+            shared = _known[token] = import_extra("distributed.protocol.pickle", "dask", "--dask").loads(data)
     return function(shared, item)

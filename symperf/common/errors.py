@@ -28,7 +28,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value as an error line shows it: its `repr`, cut to 60 characters on one line."""
     text = repr(value).replace("\n", " ")
     return text if len(text) <= 60 else text[:57] + "..."

@@ -8,7 +8,7 @@ from typing import Any
 from .errors import InputError
 
 
-def needed(module: str, extra: str, what: str) -> Any:
+def import_extra(module: str, extra: str, what: str) -> Any:
     """The module, imported.
 
     Args:

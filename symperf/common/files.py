@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, shown
+from .errors import InputError, quote
 
 if TYPE_CHECKING:
     import os
@@ -40,7 +40,7 @@ def read_file(path: str | os.PathLike[str], label: str, expected: str, most: int
     except InputError:
         raise
     except ValueError as error:  # a null character in the name
-        raise InputError(f"{shown(label)}: cannot be read: {error}") from None
+        raise InputError(f"{quote(label)}: cannot be read: {error}") from None
     if len(data) > most:
         raise InputError(f"{label}: is larger than {most:,} bytes, expected {expected}")
     return data

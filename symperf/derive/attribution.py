@@ -26,9 +26,9 @@ def counts(forms: Forms, regime: RegimeRewriter) -> dict[str, mono.Sum]:
     for path, form in forms.terms.items():
         regime.values.define(stand_in(path), regime.values(form))
     whole = RegimeRewriter(regime.values, regime.free, regime.numbers, regime.relations, expand=True)
-    found = _split(whole.sum_of(forms.formula), forms)
+    found = _split_terms(whole.sum_of(forms.formula), forms)
     if any(exact < 0 for each in found.values() for exact, _ in each.values()):
-        plain = _split(regime.sum_of(forms.formula), forms)
+        plain = _split_terms(regime.sum_of(forms.formula), forms)
         for path, each in found.items():
             if any(exact < 0 for exact, _ in each.values()):
                 found[path] = plain[path]
@@ -44,12 +44,12 @@ def term_sums(forms: Forms, regime: RegimeRewriter) -> dict[str, mono.Sum]:
         if path not in idle:
             found[path] = regime.sum_of(form)
     for path, form in idle.items():
-        parts = _split(regime.sum_of(form), forms)
+        parts = _split_terms(regime.sum_of(form), forms)
         found[path] = mono.add(*(mono.multiply(count, found[inner]) for inner, count in parts.items() if found[inner]))
     return found
 
 
-def _split(total: mono.Sum, forms: Forms) -> dict[str, mono.Sum]:
+def _split_terms(total: mono.Sum, forms: Forms) -> dict[str, mono.Sum]:
     """A sum that is linear in the terms, by term."""
     names: dict[Any, str] = {stand_in(path): path for path in forms.terms}
     found: dict[str, mono.Sum] = {}

@@ -69,7 +69,7 @@ class CostTree:
         return value(self)
 
     def __str__(self) -> str:
-        return _indented(self)
+        return _indent(self)
 
     def __repr__(self) -> str:
         what = f"{self.name} of {self.part}" if self.part else self.name
@@ -104,7 +104,7 @@ def memory_tree(run: BaseRun) -> CostTree:
     return CostTree("memory", "B", sympy.Add(*map(stand_in, named)), named, run)
 
 
-def _indented(tree: CostTree) -> str:
+def _indent(tree: CostTree) -> str:
     """One line a term under the folders of its path, with its value where all of its symbols are bound."""
     free = bool(tree.run.free_names)
     whole = f"{tree.name} of {tree.part}" if tree.part else tree.name

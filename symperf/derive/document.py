@@ -59,7 +59,7 @@ def document(derivation: Derivation) -> str:
         r"\subsection*{The whole closed form}",
         whole(derivation, PAGE),
         r"\subsection*{Symbols}",
-        *symbol_tables(run, _used(derivation), names=True),
+        *symbol_tables(run, _used_names(derivation), names=True),
         r"\end{document}",
     ]
     return "\n\n".join(text) + "\n"
@@ -202,7 +202,7 @@ def _packed_rows(pieces: list[tuple[str, float]]) -> list[str]:
     return rows
 
 
-def _used(derivation: Derivation) -> set[str]:
+def _used_names(derivation: Derivation) -> set[str]:
     found = {symbol.name for line in derivation.lines for symbol in line.expr.free_symbols}
     for _, form in definitions(derivation):
         found |= {symbol.name for symbol in form.free_symbols}

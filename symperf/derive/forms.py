@@ -92,7 +92,7 @@ def values_of(run: BaseRun) -> Values:
     return Values({SYMBOLS[name].symbol: float(value) for name, (value, _) in run.bound.items() if name in SYMBOLS})
 
 
-def selected(paths: list[str], term: str) -> list[str]:
+def select_paths(paths: list[str], term: str) -> list[str]:
     """The paths that are the term or lie under it."""
     return [path for path in paths if path == term or path.startswith(f"{term}/")]
 

@@ -55,7 +55,7 @@ def add(*sums: Sum) -> Sum:
 def multiply(left: Sum, right: Sum) -> Sum:
     """The product of two sums, multiplied out."""
     found: list[Sum] = [
-        {_joined(one, other): (a[0] * b[0], a[1] * b[1])} for one, a in left.items() for other, b in right.items()
+        {_join(one, other): (a[0] * b[0], a[1] * b[1])} for one, a in left.items() for other, b in right.items()
     ]
     return found[0] if len(found) == 1 else add(*found)
 
@@ -65,7 +65,7 @@ def power(base: Sum, exponent: Fraction) -> Sum | None:
     if len(base) == 1:
         ((monomial, (exact, smooth)),) = base.items()
         raised = frozenset((each, of * exponent) for each, of in monomial)
-        return {raised: (_raised(exact, exponent), _raised(smooth, exponent))}
+        return {raised: (_raise(exact, exponent), _raise(smooth, exponent))}
     if exponent.denominator != 1 or not 0 < exponent <= LARGEST_POWER:
         return None
     found = base
@@ -86,7 +86,7 @@ def exact_number(value: Number) -> Any:
     return sympy.Float(value, 17)
 
 
-def _joined(one: Monomial, other: Monomial) -> Monomial:
+def _join(one: Monomial, other: Monomial) -> Monomial:
     if not one or not other:
         return one or other
     found = dict(one)
@@ -95,7 +95,7 @@ def _joined(one: Monomial, other: Monomial) -> Monomial:
     return frozenset((each, of) for each, of in found.items() if of)
 
 
-def _raised(base: Number, exponent: Fraction) -> Number:
+def _raise(base: Number, exponent: Fraction) -> Number:
     if isinstance(base, Fraction) and exponent.denominator == 1:
         return base ** int(exponent)
     return number(float(base) ** float(exponent)) if base != 1 else Fraction(1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .derivation import Derivation, Line
 
 
-def shown(derivation: Derivation, width: int, *, whole: bool = False) -> str:
+def as_text(derivation: Derivation, width: int, *, whole: bool = False) -> str:
     """What the command prints."""
     return text(derivation, width, whole=whole)
 

@@ -9,8 +9,8 @@ import sympy
 
 from ..common.errors import InputError
 from .attribution import counts
-from .forms import memory_forms, prefixes, selected, stand_in, time_forms, values_of
-from .question import checked_term, expression
+from .forms import memory_forms, prefixes, select_paths, stand_in, time_forms, values_of
+from .question import check_term, expression
 from .regime import RegimeRewriter
 from .rows import latex_rows
 from .whole import parts_of
@@ -34,8 +34,8 @@ def part(tree: CostTree, path: str) -> CostTree:
     below = f"{tree.part}/{whole}" if tree.part else whole
     run = tree.run
     forms = time_forms(run) if tree.name == "time" else memory_forms(run)
-    name = below if selected(list(tree.terms), below) else whole
-    paths = [each for each in checked_term(tree.name, forms, name) if each in tree.terms]
+    name = below if select_paths(list(tree.terms), below) else whole
+    paths = [each for each in check_term(tree.name, forms, name) if each in tree.terms]
     if not paths:
         raise InputError(f"term: {path} is not part of {tree.part}")
     found = counts(forms, RegimeRewriter(values_of(run)))

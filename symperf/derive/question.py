@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
 from ..formulas.language.symbols import SYMBOLS, generate
 from . import monomials as mono
@@ -22,7 +22,7 @@ from .forms import (
     memory_forms,
     metric_forms,
     prefixes,
-    selected,
+    select_paths,
     stand_in,
     time_forms,
     time_in,
@@ -72,16 +72,16 @@ def derive(
     (of,) = _names("derive", of)
     of = ALIASES.get(of, of)
     if term is not None and not isinstance(term, str):
-        raise InputError(f"term: found {shown(term)}, expected a path such as layer/mlp")
+        raise InputError(f"term: found {quote(term)}, expected a path such as layer/mlp")
     if of in PHASES and _has_phases(run):
         of, term = "time", of if term is None else f"{of}/{term.removeprefix(f'{of}/')}"
     metrics = {} if of in TREES else metric_forms(run)
     if of not in TREES and of not in metrics:
         known = quantities(run)
-        raise InputError(f"derive: unknown quantity {shown(of)}, expected {' or '.join(known)}{nearest(of, known)}")
-    names = _checked_free(run, _names("free", free))
+        raise InputError(f"derive: unknown quantity {quote(of)}, expected {' or '.join(known)}{nearest(of, known)}")
+    names = _check_free(run, _names("free", free))
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:
-        raise InputError(f"below: found {shown(below)}, expected a share from 0 to 1")
+        raise InputError(f"below: found {quote(below)}, expected a share from 0 to 1")
     regime = _regime(run, names, None if fold is None else _names("fold", fold))
     if of in TREES:
         forms = time_forms(run) if of == "time" else memory_forms(run)
@@ -102,7 +102,7 @@ def _names(where: str, given: Any) -> list[str]:
     found = list(given) if hasattr(given, "__iter__") and where != "derive" else [given]
     for name in found:
         if not isinstance(name, str):
-            raise InputError(f"{where}: found {shown(name)}, expected the name of a {NAMED[where]}")
+            raise InputError(f"{where}: found {quote(name)}, expected the name of a {NAMED[where]}")
     return found
 
 
@@ -115,16 +115,16 @@ def _has_phases(run: BaseRun) -> bool:
     return all(phase in run.compiled.program.outputs for phase in PHASES)
 
 
-def checked_term(of: str, forms: Forms, term: str) -> list[str]:
+def check_term(of: str, forms: Forms, term: str) -> list[str]:
     """The paths of a term or of a folder of terms.
 
     Raises:
         InputError: there is none, with the nearest.
     """
     paths = list(forms.terms)
-    found = selected(paths, term.strip("/").removeprefix(f"{of}/"))
+    found = select_paths(paths, term.strip("/").removeprefix(f"{of}/"))
     if not found:
-        raise InputError(f"term: {of} has no term {shown(term)}{_near(term, paths)}")
+        raise InputError(f"term: {of} has no term {quote(term)}{_near(term, paths)}")
     return found
 
 
@@ -139,11 +139,11 @@ def _near(term: str, paths: list[str]) -> str:
     return f"; did you mean {' or '.join(ends)}?" if ends else f", expected one under {' or '.join(tops)}"
 
 
-def _checked_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
+def _check_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
     known = run.compiled.program.inputs
     for name in free:
         if name not in known:
-            raise InputError(f"free: the run has no symbol {shown(name)}{nearest(name, known)}")
+            raise InputError(f"free: the run has no symbol {quote(name)}{nearest(name, known)}")
     return tuple(sorted({*run.free_names, *free}))
 
 
@@ -154,7 +154,7 @@ def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> 
     for word in words:
         if word not in FOLDS and word not in run.compiled.program.inputs:
             raise InputError(
-                f"fold: found {shown(word)}, expected {' or '.join(FOLDS)} or a symbol of the run"
+                f"fold: found {quote(word)}, expected {' or '.join(FOLDS)} or a symbol of the run"
                 f"{nearest(word, [*FOLDS, *run.compiled.program.inputs])}"
             )
         numbers |= {entry.symbol for name, entry in SYMBOLS.items() if name in run.bound and _folds(word, entry)}
@@ -182,7 +182,7 @@ def _tree(
     below: float,
     regime: RegimeRewriter,
 ) -> Derivation:
-    paths = list(forms.terms) if term is None else checked_term(of, forms, term)
+    paths = list(forms.terms) if term is None else check_term(of, forms, term)
     times = {path: count for path, count in counts(forms, regime).items() if path in paths}
     sums = term_sums(forms, regime)
     parts = {path: mono.multiply(count, sums[path]) for path, count in times.items() if sums[path]}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..book.layout import Spacing, _Layout
 from .forms import stand_in
-from .writing import latex_notation, quantity_glyph, spaced, unicode_notation
+from .writing import latex_notation, path_index, quantity_glyph, unicode_notation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ def latex_rows(
     """
     spacing = Spacing(line=line, equals=1.9, indent=2.0, stack=4.5)
     found: list[str] = []
-    for each in _laid_out(list(definitions), latex_notation(paths), spacing, of, term, latex=True):
+    for each in _lay_out(list(definitions), latex_notation(paths), spacing, of, term, latex=True):
         found += _latex(each, line)
     return found
 
@@ -43,12 +43,12 @@ def unicode_rows(
     """Lines of a terminal of at most `width` columns, where that is possible (from about 40 on)."""
     spacing = Spacing(line=float(width), equals=3.0, indent=2.0, stack=6.0)
     found: list[str] = []
-    for each in _laid_out(list(definitions), unicode_notation(paths), spacing, of, term, latex=False):
+    for each in _lay_out(list(definitions), unicode_notation(paths), spacing, of, term, latex=False):
         found += _unicode(each, width)
     return found
 
 
-def _laid_out(
+def _lay_out(
     definitions: list[tuple[str, Any]], notation: Notation, spacing: Spacing, of: str, term: str | None, *, latex: bool
 ) -> list[DefinitionLine]:
     layout = _Layout(notation, spacing, PART)
@@ -56,7 +56,7 @@ def _laid_out(
     for name, _ in definitions:
         symbol = stand_in(name)
         if name not in glyphs and symbol not in notation.glyphs:
-            notation.name(symbol, f"T_{{{spaced(name) if latex else name}}}")
+            notation.name(symbol, f"T_{{{path_index(name) if latex else name}}}")
     for name, form in definitions:
         left = notation.glyph(glyphs[name]) if name in glyphs else notation.box(stand_in(name))
         layout.waiting.append((left, form))
@@ -66,7 +66,7 @@ def _laid_out(
     return found
 
 
-def _packed(line: DefinitionLine, limit: float, gap: float, indent: float, first: float) -> list[list[tuple[int, str]]]:
+def _pack(line: DefinitionLine, limit: float, gap: float, indent: float, first: float) -> list[list[tuple[int, str]]]:
     """The parts of a line on as few rows as hold them."""
     rows: list[list[tuple[int, str]]] = [[]]
     room = limit - first
@@ -85,7 +85,7 @@ def _latex(line: DefinitionLine, limit: float) -> list[str]:
     if line.kind == "plain":
         return [*equals[:-1], equals[-1] + line.parts[0][1].text]
     first = 4.0 if line.below else line.left.width + 1.9
-    rows = _packed(line, limit, 1.3 if line.kind == "sum" else 0.7, 4.0, first + (0.0 if line.kind == "sum" else 3.0))
+    rows = _pack(line, limit, 1.3 if line.kind == "sum" else 0.7, 4.0, first + (0.0 if line.kind == "sum" else 3.0))
     if line.kind == "sum":
         texts = ["".join(f"{{}} {'+' if sign > 0 else '-'} {text} " for sign, text in row).strip() for row in rows]
         texts[0] = texts[0].removeprefix("{} + ")
@@ -102,7 +102,7 @@ def _unicode(line: DefinitionLine, limit: float) -> list[str]:
     if line.kind == "plain":
         return [*equals[:-1], equals[-1] + line.parts[0][1].text]
     first = float(len(equals[-1]))
-    rows = _packed(line, limit, 3.0 if line.kind == "sum" else 2.0, 8.0, first + (0.0 if line.kind == "sum" else 5.0))
+    rows = _pack(line, limit, 3.0 if line.kind == "sum" else 2.0, 8.0, first + (0.0 if line.kind == "sum" else 5.0))
     if line.kind == "sum":
         texts = ["".join(f" {'+' if sign > 0 else '−'} {text}" for sign, text in row).strip() for row in rows]
         texts[0] = texts[0].removeprefix("+ ")

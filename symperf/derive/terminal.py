@@ -63,15 +63,15 @@ def _beside(body: str, note: str, width: int) -> list[str]:
     """A line with a note at its right, or below it where both do not fit; a wide body goes on below itself."""
     at = min(width - 30, 64) if width >= 70 else 0
     if not note:
-        return _wrapped(body, width, 11)
+        return _wrap(body, width, 11)
     if len(body) + 2 <= at and at + len(note) <= width:
         return [f"{body:{at}}{note}"]
     if len(body) + 2 + len(note) <= width:
         return [f"{body}  {note}"]
-    return [*_wrapped(body, width, 11), *_wrapped(f"{'':11}{note}", width, 11)]
+    return [*_wrap(body, width, 11), *_wrap(f"{'':11}{note}", width, 11)]
 
 
-def _wrapped(body: str, width: int, indent: int) -> list[str]:
+def _wrap(body: str, width: int, indent: int) -> list[str]:
     if len(body) <= width:
         return [body]
     return textwrap.wrap(
@@ -92,7 +92,7 @@ def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
         used = [n for n in derivation.folded if n in derivation.run.compiled.program.inputs]
         numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n][0], unit_of(n))}" for n in used]
         found.append(f"In the coefficients: {', '.join(numbers)}")
-    return ["", *(row for note in found for row in _wrapped(note, width, 2))] if found else []
+    return ["", *(row for note in found for row in _wrap(note, width, 2))] if found else []
 
 
 def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
@@ -119,7 +119,7 @@ def _condition(condition: Condition, notation: Unicode, width: int) -> list[str]
     if len(names) == 2 and None not in resources and resources[0] != resources[1]:
         where = f"{resources[0]} {sign} {resources[1]}, {where}"
     return _beside(f"  {f' {sign} '.join(names[:2])}", f"{where}{margin}", width) + [
-        row for other in names[2:] for row in _wrapped(f"    and {sign} {other}", width, 8)
+        row for other in names[2:] for row in _wrap(f"    and {sign} {other}", width, 8)
     ]
 
 

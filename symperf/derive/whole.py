@@ -35,7 +35,7 @@ def full_form(derivation: Derivation) -> Any:
             if time is None
             else derivation.formula.xreplace({time_in(derivation.formula): time.full})
         )
-    return _put_in(derivation.formula, forms.terms)
+    return _substitute_terms(derivation.formula, forms.terms)
 
 
 def active_form(derivation: Derivation) -> Any:
@@ -50,10 +50,10 @@ def active_form(derivation: Derivation) -> Any:
     for path, form in forms.terms.items():
         regime.values.define(stand_in(path), regime.values(form))
     terms = {path: regime.active(form) for path, form in forms.terms.items()}
-    return _put_in(regime.active(derivation.formula), terms)
+    return _substitute_terms(regime.active(derivation.formula), terms)
 
 
-def _put_in(formula: Any, terms: dict[str, Any]) -> Any:
+def _substitute_terms(formula: Any, terms: dict[str, Any]) -> Any:
     """A formula over terms with the terms put in, idle terms first: they are in the symbols of others."""
     names = {stand_in(path): form for path, form in terms.items()}
     idle = {symbol: form for symbol, form in names.items() if form.free_symbols & set(names)}
@@ -123,12 +123,12 @@ def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
         return stand_in(leaf.path)
 
     def form(node: Any) -> Any:
-        return strip_units(time_of(_renamed(node, names, top=True), symbol))
+        return strip_units(time_of(_rename(node, names, top=True), symbol))
 
     found = [("", form(tree)), *((name, form(node)) for name, node in nodes.items())]
     idle = {leaf.path: leaf for leaf in _walk(tree) if isinstance(leaf, Idle)}
     for path, leaf in idle.items():
-        found.append((path, strip_units(leaf.count * time_of(_renamed(leaf.child, names), symbol))))
+        found.append((path, strip_units(leaf.count * time_of(_rename(leaf.child, names), symbol))))
     return found
 
 
@@ -141,7 +141,7 @@ def _walk(node: Any) -> Iterator[Any]:
                 yield from _walk(child)
 
 
-def _renamed(node: Any, names: dict[int, str], *, top: bool = False) -> Any:
+def _rename(node: Any, names: dict[int, str], *, top: bool = False) -> Any:
     """A tree in which every named sequence is an operation of its name."""
     if not top and id(node) in names:
         return Op(names[id(node)], sympy.S.Zero)
@@ -151,9 +151,9 @@ def _renamed(node: Any, names: dict[int, str], *, top: bool = False) -> Any:
     for each in dataclasses.fields(node):
         value = getattr(node, each.name)
         if isinstance(value, NODES):
-            changed[each.name] = _renamed(value, names)
+            changed[each.name] = _rename(value, names)
         elif isinstance(value, tuple):
-            changed[each.name] = tuple(_renamed(v, names) if isinstance(v, NODES) else v for v in value)
+            changed[each.name] = tuple(_rename(v, names) if isinstance(v, NODES) else v for v in value)
     return dataclasses.replace(node, **changed)
 
 

@@ -87,10 +87,10 @@ def _order() -> list[Any]:
 
 
 def _tau(path: str) -> str:
-    return rf"\tau_{{{spaced(path)}}}"
+    return rf"\tau_{{{path_index(path)}}}"
 
 
-def spaced(path: str) -> str:
+def path_index(path: str) -> str:
     r"""A path as an index of LaTeX mathematics.
 
     >>> print(spaced("layer/mlp/up/backward_input"))
@@ -101,10 +101,10 @@ def spaced(path: str) -> str:
 
 def quantity_glyph(of: str, term: str | None, *, latex: bool) -> str:
     """The glyph of a quantity, or of a part of it, as a notation takes it."""
-    base = QUANTITIES.get(of, spaced(of) if latex else of)
+    base = QUANTITIES.get(of, path_index(of) if latex else of)
     if term is None:
         return base
-    return f"{base}_{{{spaced(term) if latex else term}}}"
+    return f"{base}_{{{path_index(term) if latex else term}}}"
 
 
 # --- numbers

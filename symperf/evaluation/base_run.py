@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from ..codegen.interpret import adjoints, floats, run
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from ..codegen.program import Program
@@ -132,7 +132,7 @@ class BaseRun:
             InputError: an unknown name, with the nearest.
         """
         if not isinstance(name, str):
-            raise InputError(f"value: found {shown(name)}, expected the name of a quantity")
+            raise InputError(f"value: found {quote(name)}, expected the name of a quantity")
         key = ALIASES.get(name, name)
         program = self.compiled.program
         if key == "capacity_bytes":
@@ -143,7 +143,7 @@ class BaseRun:
             if key in names:
                 return float(self._values[names[key]])
         known = [*ALIASES, "capacity_bytes", "tflops_per_device", *program.outputs, *program.lets]
-        raise InputError(f"value: unknown quantity {shown(name)}{nearest(name, known)}")
+        raise InputError(f"value: unknown quantity {quote(name)}{nearest(name, known)}")
 
     def quantities(self) -> dict[str, Quantity]:
         """The quantities that the run's symbols are bound from, by name, with the spreads of those that have one."""
@@ -269,7 +269,7 @@ class BaseRun:
         known = self.compiled.program.inputs
         for name in names:
             if not isinstance(name, str) or name not in known:
-                raise InputError(f"free: the run has no symbol {shown(name)}{nearest(name, known)}")
+                raise InputError(f"free: the run has no symbol {quote(name)}{nearest(name, known)}")
         return self._with_free(self.free_names | set(names))
 
     # --- closed forms

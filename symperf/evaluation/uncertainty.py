@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ class Interval:
             InputError: a factor that is not above 0.
         """
         if not is_finite(factor) or factor <= 0:
-            raise InputError(f"factor: found {shown(factor)}, expected a number above 0")
+            raise InputError(f"factor: found {quote(factor)}, expected a number above 0")
         try:
             down, up = (self.value * (end / self.value) ** float(factor) for end in (self.low, self.high))
         except OverflowError:
-            raise InputError(f"factor: found {shown(factor)}, expected a number that leaves an end finite") from None
+            raise InputError(f"factor: found {quote(factor)}, expected a number that leaves an end finite") from None
         return replace(self, low=down, high=up)
 
 
@@ -92,7 +92,7 @@ def interval(run: BaseRun, name: str = "time") -> Interval:
     """
     program = run.compiled.program
     if name not in program.outputs:
-        raise InputError(f"interval: unknown quantity {shown(name)}{nearest(name, program.outputs)}")
+        raise InputError(f"interval: unknown quantity {quote(name)}{nearest(name, program.outputs)}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     inputs = {symbol: value for symbol, (value, _) in run.bound.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from .lines import nested
+from .lines import nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
 PAGE: Final = (
@@ -43,7 +43,7 @@ def sheet(asked: ExportRequest) -> Sheet:
 
 def text(made: Sheet) -> str:
     """One JSON object."""
-    return json.dumps(nested(made.settings), indent=2) + "\n"
+    return json.dumps(nest_tables(made.settings), indent=2) + "\n"
 
 
 def _batch(made: Sheet, asked: ExportRequest) -> None:

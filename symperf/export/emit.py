@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan
 from .sheet import ExportRequest
 
@@ -90,9 +90,9 @@ def emit(
     """
     if not isinstance(framework, str) or framework not in FRAMEWORKS:
         hint = nearest(framework, FRAMEWORKS) if isinstance(framework, str) else ""
-        raise InputError(f"emit: found {shown(framework)}, expected {' or '.join(FRAMEWORKS)}{hint}")
+        raise InputError(f"emit: found {quote(framework)}, expected {' or '.join(FRAMEWORKS)}{hint}")
     if not isinstance(plan, Plan):
-        raise InputError(f"emit: found {shown(plan)}, expected a Plan")
+        raise InputError(f"emit: found {quote(plan)}, expected a Plan")
     share = plan.dp * (plan.micro_batch or 1)
     if batch is not None and batch % share:
         raise InputError(f"emit: batch {batch} is not divisible by dp x micro_batch = {share}")

@@ -25,7 +25,7 @@ def overrides(sheet: Sheet) -> str:
     return "\n".join([*comments(sheet), *lines]) + "\n"
 
 
-def nested(settings: dict[str, Any]) -> dict[str, Any]:
+def nest_tables(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with dots in their names as tables in tables.
 
     >>> nested({"a.b": 1, "a.c": 2, "d": 3})

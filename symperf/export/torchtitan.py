@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from .lines import comments, nested
+from .lines import comments, nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
 CONFIG: Final = "https://github.com/pytorch/torchtitan/blob/6404b932421f5ce382e7dac5ad381b2c17b1373c/torchtitan/config/job_config.py"
@@ -50,7 +50,7 @@ def sheet(asked: ExportRequest) -> Sheet:
 def text(made: Sheet) -> str:
     """The file: tables under comments."""
     lines = comments(made)
-    for table, values in nested(made.settings).items():
+    for table, values in nest_tables(made.settings).items():
         lines += ["", f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
     return "\n".join(lines).lstrip("\n") + "\n"
 

@@ -67,7 +67,7 @@ def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
 
 def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
     """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
-    found = {"": _growing(structure, tokens), "cross": _crossed(structure), "state": _states(structure)}
+    found = {"": _growing(structure, tokens), "cross": _cross_cache(structure), "state": _states(structure)}
     return {name: form for name, form in found.items() if form != 0}
 
 
@@ -88,7 +88,7 @@ def _layer_cache(structure: InferenceStructure, kind: LayerKind, slots: Any) -> 
     return model_state.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
 
 
-def _crossed(structure: InferenceStructure) -> Any:
+def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
     crossed = [kind for kind in kinds if kind.cross]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
     name = plan.precision or sixteen
     if name not in FORMATS:
         raise InputError(
-            f"precision: found {shown(name)}, expected {' or '.join(FORMATS)}{nearest(str(name).lower(), FORMATS)}"
+            f"precision: found {quote(name)}, expected {' or '.join(FORMATS)}{nearest(str(name).lower(), FORMATS)}"
         )
     found = FORMATS[name]
     rate = found.rate or sixteen
@@ -81,7 +81,7 @@ def kv_format(name: str | None, precision: str) -> str:
     chosen = ("fp16" if precision == "fp16" else "bf16") if name is None else name
     if not isinstance(chosen, str) or chosen not in KV_BYTES:
         raise InputError(
-            f"kv_precision: found {shown(chosen)}, expected {' or '.join(KV_BYTES)}"
+            f"kv_precision: found {quote(chosen)}, expected {' or '.join(KV_BYTES)}"
             f"{nearest(str(chosen).lower(), KV_BYTES)}"
         )
     return chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -76,13 +76,13 @@ def read(table: object, label: str) -> GroupReads:
     from ..systems.quantities import text_of
 
     if not isinstance(table, dict):
-        raise InputError(f"{label}: group_reads: found {shown(table)}, expected a table of {', '.join(KEYS)}")
+        raise InputError(f"{label}: group_reads: found {quote(table)}, expected a table of {', '.join(KEYS)}")
     for key in table:
         if key not in KEYS:
-            raise InputError(f"{label}: group_reads: unknown key {shown(key)}{nearest(key, KEYS)}")
+            raise InputError(f"{label}: group_reads: unknown key {quote(key)}{nearest(key, KEYS)}")
     cut = table.get("cut", False)
     if not isinstance(cut, bool):
-        raise InputError(f"{label}: group_reads.cut: found {shown(cut)}, expected true or false")
+        raise InputError(f"{label}: group_reads.cut: found {quote(cut)}, expected true or false")
     groups, head_sizes = (_numbers(table.get(key, ANY), f"{label}: group_reads.{key}") for key in KEYS[:2])
     return GroupReads(groups, head_sizes, cut, text_of(table, "source", f"{label}: group_reads"))
 
@@ -92,5 +92,5 @@ def _numbers(entry: Any, where: str) -> tuple[int, ...] | None:
         return None
     whole = isinstance(entry, list) and all(type(number) is int and 1 <= number <= 1_000_000 for number in entry)
     if not whole:
-        raise InputError(f'{where}: found {shown(entry)}, expected a list of whole numbers of at least 1, or "{ANY}"')
+        raise InputError(f'{where}: found {quote(entry)}, expected a list of whole numbers of at least 1, or "{ANY}"')
     return tuple(sorted(set(entry)))

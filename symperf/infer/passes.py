@@ -38,7 +38,7 @@ def prefill(structure: InferenceStructure) -> Node:
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if two else last
     return in_sequence(
         Repeat(
-            _stage(last, [(_prefilled(layer), n) for layer, n in layers_of(structure, "prefill")]),
+            _stage(last, [(_prefill(layer), n) for layer, n in layers_of(structure, "prefill")]),
             MICRO_BATCHES + less_one(pp),
         ),
         Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), MICRO_BATCHES, pp),
@@ -53,7 +53,7 @@ def _encoder_ends(structure: InferenceStructure) -> list[Any]:
     return [ends.relative_bias(), ends.norm("encoder/norm") if structure.architecture.final_norm else None]
 
 
-def _prefilled(layer: Layer) -> Sequence:
+def _prefill(layer: Layer) -> Sequence:
     if layer.kind.cross:
         own = layer.mixer.over(1)  # type: ignore[union-attr]
         return layer.layer(own, cross=layer.cross.block(prompt, first=True))
@@ -74,7 +74,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     if not structure.generates:
         return StepSeries(in_sequence(), count)
     ends = ModelEnds(structure, "decode", micro_batch)
-    stage = _stage(ends, [(_decoded(layer, count), n) for layer, n in layers_of(structure, "decode")])
+    stage = _stage(ends, [(_decode(layer, count), n) for layer, n in layers_of(structure, "decode")])
     each = in_sequence(
         Repeat(stage, Max(MICRO_BATCHES, pp)),
         Ends(ends.embedding(), ends.head(), MICRO_BATCHES, pp),
@@ -82,7 +82,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     return StepSeries(each, count)
 
 
-def _decoded(layer: Layer, steps: Any) -> Sequence:
+def _decode(layer: Layer, steps: Any) -> Sequence:
     first = 2 if layer.kind.cross else prompt + 1
     core = layer.mixer.decode((steps, first)) if layer.mixer else []
     return layer.layer(*core, cross=layer.cross.block(prompt, first=False) if layer.kind.cross else ())

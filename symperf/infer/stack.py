@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..plans.structure import SENT
 from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
@@ -77,7 +77,7 @@ class Stack:
         16.0
         """
         path = locate(source, CATALOGUE)
-        return _known(path) if path.parent == CATALOGUE else _read(path)
+        return _load_known(path) if path.parent == CATALOGUE else _read(path)
 
 
 def names() -> list[str]:
@@ -86,7 +86,7 @@ def names() -> list[str]:
 
 
 @cache
-def _known(path: Path) -> Stack:
+def _load_known(path: Path) -> Stack:
     """A profile that comes with symperf, read once."""
     return _read(path)
 
@@ -100,7 +100,7 @@ def _read(path: Path) -> Stack:
     known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
     missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
     if missing:
         raise InputError(f"{label}: missing {', '.join(missing)}")
@@ -129,10 +129,10 @@ def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
 
 def _tables(table: object, known: Collection[str], where: str) -> dict[str, Any]:
     if not isinstance(table, dict):
-        raise InputError(f"{where}: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
     for key in table:
         if key not in known:
-            raise InputError(f"{where}: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{where}: unknown key {quote(key)}{nearest(key, known)}")
     return table
 
 
@@ -142,13 +142,13 @@ def _collectives(table: object, label: str) -> tuple[bool, bool]:
 
     known = ("called", "own_all_reduce", "source")
     if not isinstance(table, dict):
-        raise InputError(f"{label}: collectives: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{label}: collectives: found {quote(table)}, expected a table of {', '.join(known)}")
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: collectives: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: collectives: unknown key {quote(key)}{nearest(key, known)}")
     for key in known[:2]:
         if not isinstance(value := table.get(key, False), bool):
-            raise InputError(f"{label}: collectives.{key}: found {shown(value)}, expected true or false")
+            raise InputError(f"{label}: collectives.{key}: found {quote(value)}, expected true or false")
     text_of(table, "source", f"{label}: collectives")
     return table.get("called", False), table.get("own_all_reduce", False)
 
@@ -156,13 +156,13 @@ def _collectives(table: object, label: str) -> tuple[bool, bool]:
 def _fusion(table: object, label: str) -> Fusion:
     known = [field.name for field in fields(Fusion)]
     if not isinstance(table, dict):
-        raise InputError(f"{label}: fusion: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{label}: fusion: found {quote(table)}, expected a table of {', '.join(known)}")
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: fusion: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: fusion: unknown key {quote(key)}{nearest(key, known)}")
     values: dict[str, Any] = {}
     for key in known:
         if not isinstance(table.get(key), bool):
-            raise InputError(f"{label}: fusion.{key}: found {shown(table.get(key))}, expected true or false")
+            raise InputError(f"{label}: fusion.{key}: found {quote(table.get(key))}, expected true or false")
         values[key] = table[key]
     return Fusion(**values)

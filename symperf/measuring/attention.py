@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .bench import NotMeasuredError
-from .jobs import Job, scattered, turns
+from .jobs import Job, scatter, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +28,11 @@ def jobs() -> list[Job]:
     long = [(heads, shape) for heads in HEADS[:2] for shape in LONG]
     found = [_whole(heads, shape, way, "flash") for heads, shape in whole for way in ("forward", "backward")]
     found += [_whole(heads, shape, way, "cudnn") for heads, shape in long for way in ("forward", "backward")]
-    found += [_decode(heads, cache) for heads in HEADS for cache in CACHES if _cached(heads, cache) <= MOST_CACHED]
-    return scattered(found)
+    found += [_decode(heads, cache) for heads in HEADS for cache in CACHES if _cache_bytes(heads, cache) <= MOST_CACHED]
+    return scatter(found)
 
 
-def _cached(heads: tuple[int, int, int], cache: tuple[int, int]) -> int:
+def _cache_bytes(heads: tuple[int, int, int], cache: tuple[int, int]) -> int:
     return 4 * cache[0] * cache[1] * heads[1] * heads[2]
 
 
@@ -117,8 +117,8 @@ def causal(
 def _cache(bench: Bench, heads: tuple[int, int, int], cache: tuple[int, int]) -> Callable[[int], Any]:
     query_heads, key_value, width = heads
     batch, context = cache
-    count = min(bench.rotation(_cached(heads, cache)), 64)
-    bench.check_fits(_cached(heads, cache) * count)
+    count = min(bench.rotation(_cache_bytes(heads, cache)), 64)
+    bench.check_fits(_cache_bytes(heads, cache) * count)
     query = tensor(bench, batch, 1, query_heads, width)
     caches = [tuple(tensor(bench, batch, context, key_value, width) for _ in range(2)) for _ in range(count)]
     run = attend(bench, "flash", query_heads != key_value, False)

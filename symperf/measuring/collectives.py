@@ -17,7 +17,7 @@ SIZES = tuple(2**power for power in range(12, 31, 2))
 NAMES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
-def measured(torch: Any, devices: int) -> Iterator[dict[str, Any]]:
+def measure_collectives(torch: Any, devices: int) -> Iterator[dict[str, Any]]:
     """Rows for 2, 4, 8, ... devices, and for all; processes of their own measure them."""
     for ranks in sorted({*(2**power for power in range(1, devices.bit_length()) if 2**power <= devices), devices}):
         context = torch.multiprocessing.get_context("spawn")

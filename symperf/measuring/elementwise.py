@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .bench import NotMeasuredError
-from .jobs import Job, scattered, turns
+from .jobs import Job, scatter, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ ADAM_NOTES = {
 def jobs() -> list[Job]:
     """Every kernel at some sizes."""
     found = [_job(name, tokens, width) for name in BYTES for tokens in TOKENS for width in WIDTHS]
-    return scattered([*found, *(_adam(name, count) for name in ADAM_BYTES for count in PARAMETERS)])
+    return scatter([*found, *(_adam(name, count) for name in ADAM_BYTES for count in PARAMETERS)])
 
 
 def _job(name: str, tokens: int, width: int) -> Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .bench import WIDTHS, NotMeasuredError
-from .jobs import Job, scattered, turns
+from .jobs import Job, scatter, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,14 +50,14 @@ def jobs() -> list[Job]:
     few = [(name, m, n, k) for name, n, k in products()[::2] for m in FEW_ROWS]
     some = [("sample", m, n, k) for n, k in SAMPLE for m in FEW_ROWS]
     thin = [(name, m, n, k) for name, n, k in products() for m in DECODED]
-    found = [_job(*shape, "bf16", "stream") for shape in scattered(grid)]
-    others = [_job(*shape, "fp8", "stream") for shape in scattered(few)]
-    others += [_job(*shape, "bf16", "graph") for shape in scattered(thin)]
-    others += [_job(*shape, "fp16", "stream") for shape in scattered(some)]
-    return _mixed(found, others)
+    found = [_job(*shape, "bf16", "stream") for shape in scatter(grid)]
+    others = [_job(*shape, "fp8", "stream") for shape in scatter(few)]
+    others += [_job(*shape, "bf16", "graph") for shape in scatter(thin)]
+    others += [_job(*shape, "fp16", "stream") for shape in scatter(some)]
+    return _mix(found, others)
 
 
-def _mixed(long: list[Job], short: list[Job]) -> list[Job]:
+def _mix(long: list[Job], short: list[Job]) -> list[Job]:
     """Both lists in their own order, such that they end together."""
     placed = [((at + 0.5) / len(part), job) for part in (long, short) for at, job in enumerate(part)]
     return [job for _, job in sorted(placed, key=lambda pair: pair[0])]

@@ -30,7 +30,7 @@ class Job:
         return " ".join([*parts, *(f"{key}={self.row[key]}" for key in sizes if self.row.get(key))])
 
 
-def scattered(items: Sequence[Item]) -> list[Item]:
+def scatter(items: Sequence[Item]) -> list[Item]:
     """The items in the order of the golden ratio's multiples: when time runs out, what was left out lies anywhere.
 
     >>> scattered("abcdefgh")

@@ -112,7 +112,7 @@ def _clean(bench: Bench) -> None:
 
 def _collectives(bench: Bench, many: int) -> Iterator[Row]:
     bench.release()
-    yield from collectives.measured(bench.torch, many)
+    yield from collectives.measure_collectives(bench.torch, many)
 
 
 def _jobs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .jobs import Job, scattered, turns
+from .jobs import Job, scatter, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ def jobs() -> list[Job]:
     """Every size of each kernel; those whose name begins with l2 use the same buffers again and again."""
     found = [(name, size) for size in SIZES for name in ("copy", "read", "triad")]
     found += [(name, size) for size in CACHED for name in ("l2_copy", "l2_read")]
-    return [_job(*pair) for pair in scattered(found)]
+    return [_job(*pair) for pair in scatter(found)]
 
 
 def _job(name: str, size: int) -> Job:

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .columns import COLUMNS
 
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ class Writer:
 
     def _refusal(self, error: Exception) -> InputError:
         reason = error.strerror if isinstance(error, OSError) else None
-        return InputError(f"-o: cannot write {shown(str(self.path))}: {reason or error}")
+        return InputError(f"-o: cannot write {quote(str(self.path))}: {reason or error}")

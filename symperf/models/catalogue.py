@@ -35,7 +35,7 @@ class Catalogue:
         for name, row in self.entries.items():
             for alias in (row["hub_id"], row["hub_id"].rpartition("/")[2], *row["aliases"].split("|")):
                 if alias:
-                    known[folded(alias)] = name
+                    known[fold_name(alias)] = name
         return known | {name: name for name in self.entries}
 
     def names(self) -> list[str]:
@@ -44,14 +44,14 @@ class Catalogue:
 
     def find(self, name: str) -> str | None:
         """The name that a name, an alias or an id of the hub stands for, in any case; None for another text."""
-        return self.aliases.get(folded(name))
+        return self.aliases.get(fold_name(name))
 
     def path(self, name: str) -> Path:
         """The file of a name."""
         return self.folder / f"{name}.json"
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as aliases are compared: lower case, hyphens for blanks and underscores."""
     return name.strip().lower().replace(" ", "-").replace("_", "-")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind
 
 __all__ = ["Architecture", "LayerKind"]
@@ -45,7 +45,7 @@ class Config:
 
     def fail(self, key: str, expected: str) -> NoReturn:
         """Raise the `InputError` for a key whose value is not what was expected."""
-        raise InputError(f"{self.where}: {key} is {shown(self.data[key])}, expected {expected}")
+        raise InputError(f"{self.where}: {key} is {quote(self.data[key])}, expected {expected}")
 
     def integer(self, key: str, *, smallest: int = 1) -> int:
         """The value of a key that has to hold an integer in [`smallest`, `LARGEST`]."""
@@ -151,7 +151,7 @@ def four_hidden(_: Config, sizes: Sizes) -> int:
     return 4 * sizes["hidden_size"]
 
 
-def required(*keys: str) -> Rule:
+def require(*keys: str) -> Rule:
     """A size that the file has to give under one of the keys, the first one by preference."""
     return optional(*keys, absent=None)
 
@@ -202,7 +202,7 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
     return rule
 
 
-def tied(absent: bool) -> Callable[[Config], object]:
+def tie(absent: bool) -> Callable[[Config], object]:
     """Whether the embeddings are tied; many files leave the key out and mean their class default."""
     return flag("tie_word_embeddings", absent)
 

@@ -45,7 +45,7 @@ def count_of(kind: LayerKind) -> Any:
     return SYMBOLS[kind.count].symbol
 
 
-def counted_kinds(architecture: Architecture) -> list[tuple[Any, LayerKind]]:
+def kinds_with_counts(architecture: Architecture) -> list[tuple[Any, LayerKind]]:
     """The kinds of layers, each with the symbol that counts them; a uniform dense model has one kind."""
     if architecture.uniform_dense:
         return [(num_layers, UNIFORM)]
@@ -96,7 +96,7 @@ def total_parameters(architecture: Architecture) -> Any:
 
 
 def _all_layers(architecture: Architecture) -> Any:
-    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in counted_kinds(architecture))
+    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in kinds_with_counts(architecture))
 
 
 def active_parameters(architecture: Architecture) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes
 from .layouts import all_or_windowed
@@ -95,7 +95,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     lengths = [inner.integer(key) for key in CONTEXT if inner.holds(key)]
     context = lengths[0] if lengths else None
     window = family.window(inner)
-    kinds = counted((family.kinds or all_or_windowed)(inner, sizes, window is not None), sizes)
+    kinds = count_kinds((family.kinds or all_or_windowed)(inner, sizes, window is not None), sizes)
     if not any(kind.mixer == "local_attention" for kind in kinds):
         window = None
     if window is not None:
@@ -133,7 +133,7 @@ BASE_SIZES = (
 QUANTIZED = "the stored weights are quantized: the precision of the plan is used, not theirs"
 
 
-def counted(found: dict[LayerKind, int], sizes: Sizes) -> tuple[LayerKind, ...]:
+def count_kinds(found: dict[LayerKind, int], sizes: Sizes) -> tuple[LayerKind, ...]:
     """The kinds with the names of their counts; the counts go to the sizes where there are several kinds."""
     if len(found) == 1:
         return tuple(found)
@@ -179,6 +179,6 @@ def _warnings(config: Config, caps: list[str]) -> list[str]:
     unknown = [key for key in config.data if key not in config.used and not without_cost(key)]
     unknown = [key for key in unknown if config.data[key] is not None and config.data[key] is not False]
     if unknown:
-        names = ", ".join(shown(key) for key in unknown[:8]) + (", ..." if len(unknown) > 8 else "")
+        names = ", ".join(quote(key) for key in unknown[:8]) + (", ..." if len(unknown) > 8 else "")
         notes.append(f"keys with no known meaning for the cost are ignored: {names}")
     return notes

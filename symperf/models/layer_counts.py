@@ -34,7 +34,7 @@ def heads_of(architecture: Architecture, kind: LayerKind) -> tuple[Any, Any]:
     return sym.num_key_value_heads, sym.head_dim
 
 
-def convolved(kind: LayerKind) -> Any:
+def convolution_channels(kind: LayerKind) -> Any:
     """Channels that the convolution of a recurrent layer runs over."""
     return {"ssm": SSM_CHANNELS, "ssm1": sym.ssm_inner_size, "linear_attention": LINEAR_CHANNELS}[kind.mixer]
 
@@ -156,7 +156,7 @@ def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
         return total + (h if architecture.attention_output_bias else ZERO)
     if kind.mixer == "none":
         return ZERO
-    channels = convolved(kind)
+    channels = convolution_channels(kind)
     total = conv.convolution_parameters(channels, sym.conv_kernel)
     total += channels if architecture.ssm_convolution_bias else ZERO
     if kind.mixer == "linear_attention":
@@ -256,7 +256,7 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
 def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
     """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
     results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
-    return conv.convolution_flops(results, convolved(kind), sym.conv_kernel)
+    return conv.convolution_flops(results, convolution_channels(kind), sym.conv_kernel)
 
 
 def _step_flops(kind: LayerKind, queries: Any) -> Any:
@@ -311,5 +311,5 @@ def state_bytes(kind: LayerKind) -> Any:
         width, state = LINEAR_VALUES, sym.linear_key_head_dim
     else:
         return ZERO
-    window = conv.convolution_state_bytes(1, convolved(kind), sym.conv_kernel, sym.element_bytes)
+    window = conv.convolution_state_bytes(1, convolution_channels(kind), sym.conv_kernel, sym.element_bytes)
     return window + ssm.recurrent_state_bytes(1, width, state, sym.state_bytes)

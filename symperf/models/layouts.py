@@ -29,7 +29,7 @@ TYPES: dict[str, Mixer] = {
 """The words of `layer_types`."""
 
 
-def limited(config: Config, sizes: Sizes) -> range:
+def layer_range(config: Config, sizes: Sizes) -> range:
     """The layers, one by one."""
     count = sizes["num_layers"]
     if count > MOST_LAYERS:
@@ -68,7 +68,7 @@ def windows(slides: Chosen, *, other: Mixer = "local_attention") -> MixerRule:
     def rule(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] | Mixer:
         words = config.words("layer_types", sizes["num_layers"])
         if words is not None:
-            limited(config, sizes)
+            layer_range(config, sizes)
             unknown = next((word for word in words if word not in TYPES), None)
             if unknown is not None:
                 config.fail("layer_types", f"only {', '.join(TYPES)}")
@@ -76,7 +76,7 @@ def windows(slides: Chosen, *, other: Mixer = "local_attention") -> MixerRule:
             return found if windowed else ["attention" if m == "local_attention" else m for m in found]
         if other == "local_attention" and not windowed:
             return "attention"
-        return [other if slides(i, config, sizes) else "attention" for i in limited(config, sizes)]
+        return [other if slides(i, config, sizes) else "attention" for i in layer_range(config, sizes)]
 
     return rule
 
@@ -109,7 +109,7 @@ def layout(mixers: MixerRule = constant_mixer("attention"), ffns: FeedForwardRul
         if isinstance(mixer, str) and isinstance(ffn, str):
             return {LayerKind(mixer, ffn): sizes["num_layers"]}
         found: dict[LayerKind, int] = {}
-        for i in limited(config, sizes):
+        for i in layer_range(config, sizes):
             kind = LayerKind(mixer if isinstance(mixer, str) else mixer[i], ffn if isinstance(ffn, str) else ffn[i])
             found[kind] = found.get(kind, 0) + 1
         return found
@@ -121,7 +121,7 @@ def experts_where(chosen: Chosen) -> FeedForwardRule:
     """Experts in the layers that a rule chooses, an MLP in the rest."""
 
     def rule(config: Config, sizes: Sizes) -> list[FeedForward]:
-        return ["experts" if chosen(i, config, sizes) else "dense" for i in limited(config, sizes)]
+        return ["experts" if chosen(i, config, sizes) else "dense" for i in layer_range(config, sizes)]
 
     return rule
 

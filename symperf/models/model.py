@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import decode, read_file
 from ..common.frozen import Frozen
-from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, folded
+from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
 from .configs import Architecture
 from .families import parse
 
@@ -88,7 +88,7 @@ class Model:
             if known:
                 return from_catalogue(known)
         elif not isinstance(source, os.PathLike):
-            raise InputError(f"the model is {shown(source)}, expected a catalogue name or the path of a config.json")
+            raise InputError(f"the model is {quote(source)}, expected a catalogue name or the path of a config.json")
         return from_file(source)
 
 
@@ -109,15 +109,15 @@ def resolve(name: str) -> str:
     """
     known = CATALOGUE.find(name)
     if known is None:
-        near = nearest(folded(name)[:60], CATALOGUE.aliases)
-        raise InputError(f"unknown model {shown(name)}, expected a catalogue name{near}")
+        near = nearest(fold_name(name)[:60], CATALOGUE.aliases)
+        raise InputError(f"unknown model {quote(name)}, expected a catalogue name{near}")
     return known
 
 
 def from_catalogue(name: str, catalogue: Catalogue = CATALOGUE) -> Model:
     """The model of a name of a catalogue."""
     row, path = catalogue.entries[name], catalogue.path(name)
-    return made(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
+    return make_model(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
 
 
 def from_file(source: str | os.PathLike[str]) -> Model:
@@ -140,7 +140,7 @@ def from_file(source: str | os.PathLike[str]) -> Model:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{where}: cannot be read: {reason}") from None
     name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
-    return made(name or where, where, data, where)
+    return make_model(name or where, where, data, where)
 
 
 def _hint(name: str) -> str:
@@ -148,10 +148,10 @@ def _hint(name: str) -> str:
     benchmark = BENCHMARKS.find(name)
     if benchmark:
         return f"; {benchmark} is a model of benchmarks, give its file: {one_line(BENCHMARKS.path(benchmark))}"
-    return nearest(folded(name)[:60], CATALOGUE.aliases)
+    return nearest(fold_name(name)[:60], CATALOGUE.aliases)
 
 
-def made(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:
+def make_model(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:
     """A model from the object of its config."""
     parsed = parse(data, where)
     return Model(
@@ -194,7 +194,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except ValueError as error:  # an integer of thousands of digits
         raise InputError(f"{where}: invalid JSON: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(f"{where}: holds {shown(data)}, expected an object with model_type and sizes")
+        raise InputError(f"{where}: holds {quote(data)}, expected an object with model_type and sizes")
     return data
 
 
@@ -204,5 +204,5 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the key {shown(repeated)} comes twice, expected it once")
+        raise InputError(f"the key {quote(repeated)} comes twice, expected it once")
     return found

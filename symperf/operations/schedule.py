@@ -144,8 +144,8 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
         case Repeat(child, count):
             return count * time_of(child, leaf)
         case StepSeries(child, count):
-            return count * time_of(child, lambda op: ZERO if _summed(op) else leaf(op)) + time_of(
-                child, lambda op: leaf(op) if _summed(op) else ZERO
+            return count * time_of(child, lambda op: ZERO if _is_summed(op) else leaf(op)) + time_of(
+                child, lambda op: leaf(op) if _is_summed(op) else ZERO
             )
         case Overlap(work, transfer, fraction):
             return overlapped_time(time_of(work, leaf), time_of(transfer, leaf), fraction)
@@ -155,7 +155,7 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return rule(*(time_of(each, leaf) for each in passes))
 
 
-def _summed(leaf: Op | Idle) -> bool:
+def _is_summed(leaf: Op | Idle) -> bool:
     return isinstance(leaf, Op) and leaf.summed
 
 

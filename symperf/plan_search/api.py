@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..plans.arguments import load_model, load_system
-from .request import checked_mapping
-from .search import answer, sorted_words
+from .request import check_mapping
+from .search import answer, sort_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def search(
     """
     import pandas as pd
 
-    limits, fields, values = sorted_words(words)
+    limits, fields, values = sort_keywords(words)
     found = answer(
         load_model(model),
         load_system(system),
@@ -72,7 +72,7 @@ def search(
         top=top,
         by=by,
         max_memory=max_memory,
-        require={**checked_mapping("require", require or {}), **fields},
+        require={**check_mapping("require", require or {}), **fields},
         limits=limits,
         pareto=pareto,
         values=values,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .evaluate import laid
+from .evaluate import lay_out_space
 from .tally import Tally
 from .tasks import SearchWork, Task
 
@@ -38,7 +38,7 @@ def on_cluster(address: str | None) -> Iterator[Remote | None]:
         ) -> Iterator[tuple[Tally, int]]:
             bare = dataclasses.replace(question)  # without what it has computed
             shared = _Shared(bare, tally.top, tally.front is not None)
-            return cluster.each(_computed, shared, [(task, limit) for task in tasks])
+            return cluster.each(_compute, shared, [(task, limit) for task in tasks])
 
         yield remote
 
@@ -53,14 +53,14 @@ class _Shared:
 
     @cached_property
     def work(self) -> SearchWork:
-        return SearchWork(laid(self.question))
+        return SearchWork(lay_out_space(self.question))
 
     def tally(self) -> Tally:
         space = self.work.space
         return Tally(self.top, [made.length for made in space.tables], len(space.combinations), front=self.front)
 
 
-def _computed(shared: _Shared, item: tuple[Task, float]) -> tuple[Tally, int]:
+def _compute(shared: _Shared, item: tuple[Task, float]) -> tuple[Tally, int]:
     """Runs on a worker: a tally of one task, and how many plans it saw."""
     task, limit = item
     tally = shared.tally()

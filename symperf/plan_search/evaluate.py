@@ -90,7 +90,7 @@ class Laid:
         return {name: fields[name] for name in Plan.names()}
 
 
-def laid(question: SearchQuestion) -> Laid:
+def lay_out_space(question: SearchQuestion) -> Laid:
     """Lay out the space of a question."""
     every = combinations(question)
     forms: dict[TableForm, list[Combination]] = {}

@@ -9,7 +9,7 @@ from ..analysis import Unreachable
 from ..common.errors import InputError
 from ..plans.plan import LARGEST, Plan
 from ..plans.structure import OFFLOADS
-from .evaluate import evaluate, laid
+from .evaluate import evaluate, lay_out_space
 from .nearest import nearest_devices
 from .tally import Tally
 
@@ -47,7 +47,7 @@ def fail(found: Sequence[Found]) -> NoReturn:
         f"{last.question.base.system.name}: the least memory is {need / 2**30:.2f} GiB of {have / 2**30:.2f} GiB "
         f"({plan})"
     )
-    ways = [*_relaxed(last.question), *_larger(last.question)]
+    ways = [*_relax_constraints(last.question), *_larger(last.question)]
     raise Unreachable(f"{text}; {'; '.join(ways) or 'no larger cluster that was tried has one that fits'}", need, 0.0)
 
 
@@ -63,14 +63,14 @@ def _unusable(found: Sequence[Found]) -> str:
 
 def _fits(question: SearchQuestion) -> dict[str, Any] | None:
     """A plan that fits: that of least memory."""
-    space = laid(question)
+    space = lay_out_space(question)
     tally = Tally(1, [made.length for made in space.tables], len(space.combinations), front=False)
     if not evaluate(space, tally, memory_only=True):
         raise KeyboardInterrupt  # half a look says nothing
     return space.fields(tally.least[1]) if tally.feasible and tally.least is not None else None
 
 
-def _relaxed(question: SearchQuestion) -> list[str]:
+def _relax_constraints(question: SearchQuestion) -> list[str]:
     """What fits on the same devices without one of the constraints, or with what the host can keep."""
     found = []
     for name, values in question.required.items():

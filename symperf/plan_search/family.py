@@ -51,7 +51,7 @@ def program_of(structures: tuple[Structure, ...], columns: tuple[str, ...], *, m
     """
     text = "\n".join(repr(structure) for structure in structures)
     kind = "search memory" if memory_only else "search"
-    program = load_or_make_program(kind, text, lambda: built(structures, memory_only=memory_only))
+    program = load_or_make_program(kind, text, lambda: compile_structures(structures, memory_only=memory_only))
     return RowProgram(program, columns)
 
 
@@ -75,7 +75,7 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
     return RowProgram(load_or_make_program("search energy", text, make), columns)
 
 
-def built(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
+def compile_structures(structures: Sequence[Structure], *, memory_only: bool = False) -> Program:
     """Compile structures together: an operation of equal name and closed form is one, whichever structure runs it."""
     import sympy
 

@@ -78,7 +78,7 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
     varying = {name for name in names if len({each[name] for each in constants}) > 1}
     always = [rule for rule in RULES if not rule.tree.names() & varying]
     sometimes = [rule for rule in RULES if rule.tree.names() & varying]
-    columns, considered, rejected = _grown(question, form, constants[0] if constants else None, always)
+    columns, considered, rejected = _grow(question, form, constants[0] if constants else None, always)
     length = len(columns["tp"])
     legal = np.zeros((len(combinations), length), dtype=bool)
     rejections: dict[str, int] = {}
@@ -87,13 +87,13 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
         shards = _shards(question, combination)
         key = (*combination.constants, shards)
         if key not in known:
-            good, counts = _applied(sometimes, {**constants[k], **columns}, length)
+            good, counts = _apply(sometimes, {**constants[k], **columns}, length)
             if shards:
                 copies = columns["dp"] * columns["cp"] * (columns["tp"] if constants[k]["routed"] else 1)
                 counts |= {NOTHING_TO_SHARD: int(np.count_nonzero(good & (copies == 1)))}
                 good &= copies > 1
             if _reorders(question, combination):
-                moved = _moved(question, columns)
+                moved = _moves_groups(question, columns)
                 counts |= {SAME_PLACES: int(np.count_nonzero(good & ~moved))}
                 good &= moved
             known[key] = good, counts
@@ -115,7 +115,7 @@ def _reorders(question: SearchQuestion, combination: Combination) -> bool:
     return combination.fields["rank_order"] != usual and usual in question.candidates["rank_order"]
 
 
-def _moved(question: SearchQuestion, columns: Mapping[str, Array]) -> Array:
+def _moves_groups(question: SearchQuestion, columns: Mapping[str, Array]) -> Array:
     """Where another order of ranks can move a group to another tier, so that a step may be faster.
 
     Data and pipeline must both be there. Nothing moves where the whole plan lies in one scale-up domain, nor where
@@ -127,7 +127,7 @@ def _moved(question: SearchQuestion, columns: Mapping[str, Array]) -> Array:
     return (columns["pp"] > 1) & (columns["dp"] > 1) & (inside < size) & (question.devices > size)
 
 
-def _grown(
+def _grow(
     question: SearchQuestion, form: TableForm, values: Mapping[str, Any] | None, rules: Sequence[Rule]
 ) -> tuple[dict[str, Array], int, dict[str, int]]:
     """Columns of the rows that the rules allow, how many were considered, and what each rule refused.
@@ -150,7 +150,7 @@ def _grown(
     waiting = list(rules)
     for name in (None, *axes):
         if name is not None:
-            columns = _crossed(columns, name, axes[name])
+            columns = _cross(columns, name, axes[name])
             left //= max(len(axes[name]), 1)
         if name == "ep":
             degree = np.where(columns["ep"] > 1, 1, columns["tp"])
@@ -158,14 +158,14 @@ def _grown(
         known = {**(values or {}), **columns}
         now = [rule for rule in waiting if rule.tree.names() <= set(known)]
         waiting = [rule for rule in waiting if rule not in now]
-        good, counts = _applied(now, known, len(columns["tp"]))
+        good, counts = _apply(now, known, len(columns["tp"]))
         columns = {key: column[good] for key, column in columns.items()}
         for reason, n in counts.items():
             rejected[reason] = rejected.get(reason, 0) + n * left
     return {name: columns[name] for name in question.columns}, considered, rejected
 
 
-def _crossed(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> dict[str, Array]:
+def _cross(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> dict[str, Array]:
     """Every row with each of the values."""
     length = len(columns["tp"])
     if length * len(values) > LARGEST:
@@ -177,7 +177,7 @@ def _crossed(columns: Mapping[str, Array], name: str, values: Sequence[Any]) -> 
     return {**crossed, name: np.tile(np.array(values, dtype=kind), length)}
 
 
-def _applied(rules: Sequence[Rule], values: Mapping[str, Any], length: int) -> tuple[Array, dict[str, int]]:
+def _apply(rules: Sequence[Rule], values: Mapping[str, Any], length: int) -> tuple[Array, dict[str, int]]:
     """Which rows hold every rule, and how many each rule was the first to refuse."""
     good = np.ones(length, dtype=bool)
     counts: dict[str, int] = {}

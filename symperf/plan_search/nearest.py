@@ -10,7 +10,7 @@ import numpy as np
 
 from ..plans.plan import LARGEST
 from ..plans.validity import RULES
-from .evaluate import laid
+from .evaluate import lay_out_space
 from .legal import holding
 from .space import DEGREES, LAYOUT, combinations, divisors
 
@@ -32,7 +32,7 @@ PRODUCTS = 1_000_000
 def nearest_devices(question: SearchQuestion) -> int | None:
     """The number of devices nearest to the one asked for that a legal plan can use; the smaller of two."""
     for count in _possible(question):
-        if laid(_slim(question, count)).legal:
+        if lay_out_space(_slim(question, count)).legal:
             return count
     return None
 

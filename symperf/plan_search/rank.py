@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..spending.mixin import ENERGIES
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def criterion(name: str, question: SearchQuestion) -> Criterion:
         InputError: an unknown name, or one that needs a figure which the system does not have.
     """
     if not isinstance(name, str) or name not in CRITERIA:
-        raise InputError(f"by: found {shown(name)}, expected {' or '.join(CRITERIA)}{nearest(str(name), CRITERIA)}")
+        raise InputError(f"by: found {quote(name)}, expected {' or '.join(CRITERIA)}{nearest(str(name), CRITERIA)}")
     found = BY_RESOURCES if question.by_energy else CRITERIA[name]
     if found.needs is not None and found.needs not in question.base.system.quantities:
         raise InputError(f"by: {name} needs {found.needs}, which system {question.system.name} does not have; set it")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import Unreachable
-from ..common.errors import InputError, shown
-from .search import Answer, searched
+from ..common.errors import InputError, quote
+from .search import Answer, answer_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,7 @@ def weak(model: Model, system: System, *, devices: Sequence[int], batch: int, **
                 f"weak: a batch of {batch} on {counts[0]} devices would be {batch * count / counts[0]:g} on {count}, "
                 "expected a whole number"
             )
-        found = searched(model, system, devices=count, batch=grown, **question)
+        found = answer_search(model, system, devices=count, batch=grown, **question)
         points.append(ScalingPoint(count, grown, question["sequence"], found))
         if not found.whole:
             break
@@ -167,7 +167,7 @@ def training(point: ScalingPoint, tokens: float) -> Training:
         Unreachable: no plan fits.
     """
     if not isinstance(tokens, int | float) or isinstance(tokens, bool) or not 0 < tokens < math.inf:
-        raise InputError(f"tokens: found {shown(tokens)}, expected a number above 0")
+        raise InputError(f"tokens: found {quote(tokens)}, expected a number above 0")
     if not point.feasible:
         raise Unreachable(f"tokens: no plan fits on {point.devices} devices", tokens, 0.0)
     steps = math.ceil(tokens / (point.batch * point.sequence))

@@ -10,9 +10,9 @@ from ..common.errors import InputError
 from ..plans.plan import Plan, positive_integer
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .cluster import on_cluster
-from .evaluate import evaluate, laid
+from .evaluate import evaluate, lay_out_space
 from .rank import by_energy, criterion
-from .request import checked_limits, checked_required, checked_values, contradictions
+from .request import check_limits, check_required, check_values, contradictions
 from .space import SearchQuestion
 from .tally import Tally
 
@@ -178,7 +178,7 @@ class Answer:
         }
 
 
-def searched(
+def answer_search(
     model: Model,
     system: System,
     *,
@@ -206,8 +206,8 @@ def searched(
     """
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
-    required, most = checked_required(require or {}), checked_limits(limits or {})
-    memory, given = _memory(max_memory), checked_values(values or {})
+    required, most = check_required(require or {}), check_limits(limits or {})
+    memory, given = _memory(max_memory), check_values(values or {})
     found = []
     with on_cluster(dask) as remote:
         for count in _counts(devices):
@@ -225,7 +225,7 @@ def searched(
             )
             ranking = criterion(by, question)
             contradictions(question)
-            found.append(_found(question, top, pareto=pareto, prune=prune, progress=progress, remote=remote))
+            found.append(_find(question, top, pareto=pareto, prune=prune, progress=progress, remote=remote))
             if not found[-1].whole:
                 break
     return Answer(tuple(found), ranking, top)
@@ -238,7 +238,7 @@ def answer(model: Model, system: System, **question: Any) -> Answer:
         InputError: bad input; constraints that contradict each other; devices that no plan can use.
         Unreachable: no plan fits; the message says what would.
     """
-    answer = searched(model, system, **question)
+    answer = answer_search(model, system, **question)
     if answer.whole and not answer.feasible:
         from .failures import fail
 
@@ -246,10 +246,10 @@ def answer(model: Model, system: System, **question: Any) -> Answer:
     return answer
 
 
-def _found(
+def _find(
     question: SearchQuestion, top: int, *, pareto: bool, prune: bool, progress: Progress | None, remote: Remote | None
 ) -> Found:
-    space = laid(question)
+    space = lay_out_space(question)
     tally = Tally(top + SPARE, [made.length for made in space.tables], len(space.combinations), front=pareto)
     whole = evaluate(space, tally, prune=prune and not pareto, progress=progress, remote=remote)
     return Found(space, tally, whole)
@@ -266,12 +266,12 @@ def _counts(devices: int | Iterable[int]) -> list[int]:
 def _memory(given: float | str | None) -> float | None:
     if given is None:
         return None
-    from ..systems.quantities import checked_number
+    from ..systems.quantities import check_number
 
-    return checked_number(given, SYSTEM_SYMBOLS["memory_capacity"], "max_memory")
+    return check_number(given, SYSTEM_SYMBOLS["memory_capacity"], "max_memory")
 
 
-def sorted_words(words: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def sort_keywords(words: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Keywords by what they are: limits (`max_tp`), fields of the plan, and values of symbols.
 
     >>> sorted_words({"max_tp": 8, "zero": 1, "memory_efficiency": 0.9})

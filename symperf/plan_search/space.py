@@ -18,7 +18,7 @@ from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
 from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
 from ..runs.training_run import Run
-from ..train.inputs import stated_of, structure_of
+from ..train.inputs import stated_names, structure_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,7 +202,7 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     work = (question.batch, question.sequence)
     try:
         plan = Plan(**fields, **_smallest(form))
-        structure = structure_of(model, system, plan, stated_of(question.values))
+        structure = structure_of(model, system, plan, stated_names(question.values))
     except InputError as error:
         return Combination(number, form, fields, (), None, str(error), reason_of(error))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))

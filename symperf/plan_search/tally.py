@@ -51,10 +51,10 @@ class Kept:
 
     def order(self) -> Array:
         """From the best on; of equally good ones first that of the least memory, then in the order of the search."""
-        return np.lexsort((*self.place.T[::-1], rounded(self.memory), rounded(self.score)))
+        return np.lexsort((*self.place.T[::-1], round_values(self.memory), round_values(self.score)))
 
 
-def rounded(values: Array) -> Array:
+def round_values(values: Array) -> Array:
     """Values to `DIGITS` significant digits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(values)))
@@ -129,10 +129,10 @@ class Tally:
             place = np.stack([numbers, np.full(len(numbers), table), rows[first]], axis=1)
             self._combinations(numbers, score[np.arange(len(numbers)), first], place)
             flat = np.flatnonzero((score <= limit * (1 + 1e-9)) & np.isfinite(score))
-            self.best = self._merged(self.best, _kept(flat, time, memory, numbers, table, rows, score), self.top)
+            self.best = self._merged(self.best, _keep(flat, time, memory, numbers, table, rows, score), self.top)
             if self.front is not None:
                 flat = np.flatnonzero(np.isfinite(time))
-                self.front = _front(self.front.joined(_kept(flat, time, memory, numbers, table, rows, time)))
+                self.front = _front(self.front.joined(_keep(flat, time, memory, numbers, table, rows, time)))
 
     def _rows(self, table: int, rows: Array, score: Array, which: Array) -> None:
         """The best plan of each row; of equally good ones the first combination, whoever comes first."""
@@ -186,7 +186,7 @@ class Tally:
         return both.at(both.order()[:top])
 
 
-def _kept(flat: Array, time: Array, memory: Array, numbers: Array, table: int, rows: Array, score: Array) -> Kept:
+def _keep(flat: Array, time: Array, memory: Array, numbers: Array, table: int, rows: Array, score: Array) -> Kept:
     member, column = np.divmod(flat, time.shape[1])
     place = np.stack([numbers[member], np.full(len(flat), table), rows[column]], axis=1)
     return Kept(time.ravel()[flat], memory.ravel()[flat], place, score.ravel()[flat])
@@ -195,6 +195,6 @@ def _kept(flat: Array, time: Array, memory: Array, numbers: Array, table: int, r
 def _front(points: Kept) -> Kept:
     """The points that no other is as good as in both time and memory; of equal points the first."""
     ordered = points.at(points.order())
-    memory = rounded(ordered.memory)
+    memory = round_values(ordered.memory)
     lowest = np.minimum.accumulate(np.concatenate([[np.inf], memory[:-1]]))
     return ordered.at(memory < lowest)

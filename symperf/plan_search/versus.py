@@ -13,7 +13,7 @@ from ..common.errors import InputError
 from ..plans.plan import Plan, attention_of
 from ..plans.validity import BrokenRuleError
 from ..train.binding import precision_of
-from .request import checked_required
+from .request import check_required
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +101,8 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     Raises:
         InputError: an unknown field, or a value that no plan has.
     """
-    checked = {name: values[0] for name, values in checked_required(dict(fields)).items()}
-    found = _searched(answer, checked)
+    checked = {name: values[0] for name, values in check_required(dict(fields)).items()}
+    found = _search(answer, checked)
     question = found.question
     held = {name: values[0] for name, values in question.required.items() if len(values) == 1}
     given = {**held, **checked}
@@ -111,14 +111,14 @@ def versus(answer: Answer, fields: Mapping[str, Any]) -> Versus:
     try:
         plan = Plan(**given)
     except InputError as error:
-        return _refused(given, error, found, winner)
+        return _describe_refusal(given, error, found, winner)
     try:
         run = question.run(**given)
     except InputError as error:
-        return _refused(given, error, found, winner, _other_devices(plan, question))
+        return _describe_refusal(given, error, found, winner, _other_devices(plan, question))
     if other := _other_devices(plan, question):
-        return _refused(given, InputError(other), found, winner)
-    return _compared(given, run, found, winner)
+        return _describe_refusal(given, InputError(other), found, winner)
+    return _compare(given, run, found, winner)
 
 
 def _other_devices(plan: Plan, question: SearchQuestion) -> str:
@@ -128,7 +128,7 @@ def _other_devices(plan: Plan, question: SearchQuestion) -> str:
     return f"devices: tp x pp x dp x cp = {plan.devices}, but the search is of {question.devices}"
 
 
-def _searched(answer: Answer, fields: Mapping[str, Any]) -> Found:
+def _search(answer: Answer, fields: Mapping[str, Any]) -> Found:
     """The search of the plan's devices; if there is none, or the plan leaves them open, that of the best plan."""
     if "dp" in fields:
         devices = fields["dp"] * fields.get("tp", 1) * fields.get("pp", 1) * fields.get("cp", 1)
@@ -149,7 +149,7 @@ def _limit(question: SearchQuestion) -> float:
     return min(question.capacity, question.capacity if question.max_memory is None else question.max_memory)
 
 
-def _refused(given: Mapping[str, Any], error: InputError, found: Found, winner: Run, told: str = "") -> Versus:
+def _describe_refusal(given: Mapping[str, Any], error: InputError, found: Found, winner: Run, told: str = "") -> Versus:
     rule = error.rule if isinstance(error, BrokenRuleError) else None
     limit = _limit(found.question)
     time = winner.value("time")
@@ -157,7 +157,7 @@ def _refused(given: Mapping[str, Any], error: InputError, found: Found, winner: 
     return Versus(given, devices, "refused", told or str(error), rule, winner.plan, time, None, None, limit, (), ())
 
 
-def _compared(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:
+def _compare(given: Mapping[str, Any], run: Run, found: Found, winner: Run) -> Versus:
     time, best, memory, limit = run.value("time"), winner.value("time"), run.value("memory"), _limit(found.question)
     if memory > limit:
         verdict = "does not fit"

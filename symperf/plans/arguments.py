@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -23,7 +23,7 @@ def load_model(model: Model | str | os.PathLike[str]) -> Model:
     """
     from ..models.model import Model as _Model
 
-    return _loaded(_Model, model)
+    return _load(_Model, model)
 
 
 def load_system(system: System | str | os.PathLike[str]) -> System:
@@ -34,17 +34,17 @@ def load_system(system: System | str | os.PathLike[str]) -> System:
     """
     from ..systems.system import System as _System
 
-    return _loaded(_System, system)
+    return _load(_System, system)
 
 
-def _loaded(kind: type[Loaded], given: Loaded | str | os.PathLike[str]) -> Loaded:
+def _load(kind: type[Loaded], given: Loaded | str | os.PathLike[str]) -> Loaded:
     """What is given, or what its kind loads by that name or path."""
     if isinstance(given, kind):
         return given
     if isinstance(given, str | os.PathLike):
         return kind.load(given)
     name = kind.__name__
-    raise InputError(f"{name.lower()}: found {shown(given)}, expected a {name}, a name of the catalogue or a path")
+    raise InputError(f"{name.lower()}: found {quote(given)}, expected a {name}, a name of the catalogue or a path")
 
 
 def load_plan(plan: Plan | None) -> Plan:
@@ -59,4 +59,4 @@ def load_plan(plan: Plan | None) -> Plan:
         return _Plan()
     if isinstance(plan, _Plan):
         return plan
-    raise InputError(f"plan: found {shown(plan)}, expected a Plan, such as Plan(tp=8, dp=2)")
+    raise InputError(f"plan: found {quote(plan)}, expected a Plan, such as Plan(tp=8, dp=2)")

@@ -224,7 +224,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "adafactor": plan.optimizer == "adafactor",
         "matrix_optimizer": by_matrices,
         "low_precision": low,
-        "all_matrices": not ((low or by_matrices) and _unlisted(model)),
+        "all_matrices": not ((low or by_matrices) and _first_unlisted(model)),
         "keeps_state": bool({"activations", "weights"} & set(plan.offloads)),
         "keeps_optimizer": "optimizer" in plan.offloads,
         "keeps_weights": "weights" in plan.offloads,
@@ -245,13 +245,13 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "precision": plan.precision,
         "optimizer": plan.optimizer,
         "recurrent_mixer": next(iter(sorted({kind.mixer for kind in model.architecture.kinds} & set(RECURRENT))), ""),
-        "unlisted": _unlisted(model),
+        "unlisted": _first_unlisted(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
     }
 
 
-def _unlisted(model: Model) -> str:
+def _first_unlisted(model: Model) -> str:
     """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
     architecture = model.architecture
     other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))

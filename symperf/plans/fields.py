@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .grammar import evaluate, number
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Field:
             return self._list(value)
         if self.kind == "flag":
             if not isinstance(value, bool):
-                raise InputError(f"{self.name}: found {shown(value)}, expected true or false")
+                raise InputError(f"{self.name}: found {quote(value)}, expected true or false")
             return value
         return self._choice(value, training=training)
 
@@ -148,7 +148,7 @@ class Field:
             hint = f" ({value} is of inference only)"
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
-        raise InputError(f"{self.name}: found {shown(value)}, expected {expected}{hint}")
+        raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
 
     def _list(self, value: Any) -> str | None:
         """The names of a list, each once, in their order; None for "none"."""
@@ -157,7 +157,7 @@ class Field:
             if part not in self.choices and parts != ["none"]:
                 hint = nearest(part, self.choices) if isinstance(part, str) else ""
                 expected = f"{' or '.join(self.choices)}, or several with commas between"
-                raise InputError(f"{self.name}: found {shown(value)}, expected {expected}{hint}")
+                raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
         return ",".join(name for name in self.choices if name in parts) or None
 
 
@@ -185,14 +185,14 @@ def positive_integer(name: str, value: object, lowest: int = 1) -> int:
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not lowest <= value <= LARGEST or value % 1:  # type: ignore[operator]
-        raise InputError(f"{name}: found {shown(value)}, expected a whole number from {lowest} to {LARGEST}")
+        raise InputError(f"{name}: found {quote(value)}, expected a whole number from {lowest} to {LARGEST}")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def _fraction(name: str, value: Any) -> Any:
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not good or not 0 <= value <= 1:
-        raise InputError(f"{name}: found {shown(value)}, expected a fraction from 0 to 1")
+        raise InputError(f"{name}: found {quote(value)}, expected a fraction from 0 to 1")
     return value
 
 

@@ -18,7 +18,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -102,7 +102,7 @@ def number(text: str, known: Collection[str], where: str) -> Node:
     """
     node = _Reader(text, known, {}, where).whole()
     if node.predicate:
-        raise InputError(f"{where}: found {shown(text)}, which is true or false, expected a number")
+        raise InputError(f"{where}: found {quote(text)}, which is true or false, expected a number")
     return node
 
 
@@ -114,7 +114,7 @@ def predicate(text: str, known: Collection[str], where: str, named: Mapping[str,
     """
     node = _Reader(text, known, named or {}, where).whole()
     if not node.predicate:
-        raise InputError(f"{where}: found {shown(text)}, which is a number, expected a condition such as tp <= 8")
+        raise InputError(f"{where}: found {quote(text)}, which is a number, expected a condition such as tp <= 8")
     return node
 
 
@@ -124,10 +124,10 @@ class _Reader:
     def __init__(self, text: object, known: Collection[str], named: Mapping[str, Node], where: str) -> None:
         self.where, self.known, self.named = where, known, named
         if not isinstance(text, str):
-            raise InputError(f"{where}: found {shown(text)}, expected an expression as text")
+            raise InputError(f"{where}: found {quote(text)}, expected an expression as text")
         if len(text) > LONGEST:
             raise InputError(f"{where}: an expression of {len(text)} characters, expected at most {LONGEST}")
-        self.told, self.text = shown(text), re.sub(r"\s", " ", text, flags=re.ASCII).rstrip(" ")
+        self.told, self.text = quote(text), re.sub(r"\s", " ", text, flags=re.ASCII).rstrip(" ")
 
     def whole(self) -> Node:
         """The tree of the text: refused before it is parsed where a parser might take long or stumble."""
@@ -154,7 +154,7 @@ class _Reader:
         place = "the end"
         if word:
             found = self.text[word.start() : max(end, word.end())]
-            place = f"{shown(found.rstrip())} at column {word.start() + 1}"
+            place = f"{quote(found.rstrip())} at column {word.start() + 1}"
         raise InputError(f"{self.where}: found {place} of {self.told}, expected {expected}")
 
     def node(self, part: ast.expr) -> Node:
@@ -196,7 +196,7 @@ class _Reader:
             return self.named[name]
         if name not in self.known:
             hint = nearest(name, [*self.known, *self.named])
-            raise InputError(f"{self.where}: unknown name {shown(name)} in {self.told}{hint}")
+            raise InputError(f"{self.where}: unknown name {quote(name)} in {self.told}{hint}")
         return Node("name", (name,))
 
     def call(self, part: ast.Call, name: str, arguments: list[ast.expr]) -> Node:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .combinations import check_combination, check_host
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
@@ -98,7 +98,7 @@ class Plan(PlanFields):
         """
         for name in fields:
             if name not in cls.names():
-                raise InputError(f"plan: unknown field {shown(name)}{nearest(name, cls.names())}")
+                raise InputError(f"plan: unknown field {quote(name)}{nearest(name, cls.names())}")
         return cls(**fields)
 
 

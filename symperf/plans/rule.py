@@ -102,7 +102,7 @@ class BrokenRuleError(InputError):
     @classmethod
     def of(cls, rule: Rule, values: Mapping[str, Any]) -> BrokenRuleError:
         """The error of a rule at some values."""
-        error = cls(rule.message.format_map({**values, **told(values)}))
+        error = cls(rule.message.format_map({**values, **tell_values(values)}))
         error.rule = rule.name
         return error
 
@@ -123,7 +123,7 @@ def refuse(rules: Iterable[Rule], values: Mapping[str, Any]) -> None:
             raise BrokenRuleError.of(rule, values)
 
 
-def told(values: Mapping[str, Any]) -> dict[str, Any]:
+def tell_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """What messages tell beside the values themselves: products of them, where an open one counts as 1."""
     tp, pp, dp, vpp, cp, micro_batch, batch = (
         values.get(name, 1) for name in ("tp", "pp", "dp", "vpp", "cp", "micro_batch", "batch")

@@ -35,7 +35,7 @@ SPLIT = (*ZERO_BUBBLE, "dualpipe")
 """Schedules that take gradients of inputs and of weights apart."""
 
 
-def sent_of(stated: Container[str]) -> tuple[str, ...]:
+def sent_formats(stated: Container[str]) -> tuple[str, ...]:
     """The formats of transfers of experts among the names of values that a run states.
 
     >>> sent_of({"dispatch_element_bytes": 1.0, "gradient_bytes": 2.0})

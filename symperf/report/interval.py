@@ -46,7 +46,7 @@ def lines(run: BaseRun) -> list[str]:
         change = [end / time.value - 1 for end in (effect.at_low, effect.at_high)]
         if max(map(abs, change)) >= 1e-3:
             spread = f"{effect.low:.4g} to {effect.high:.4g}"
-            found.append(f"  {effect.name:28}{spread:24}time {_signed(change[0])} to {_signed(change[1])}")
+            found.append(f"  {effect.name:28}{spread:24}time {_sign(change[0])} to {_sign(change[1])}")
     return found
 
 
@@ -59,5 +59,5 @@ def _per_second(value: float) -> str:
     return quantity(value, "token/s")
 
 
-def _signed(share: float) -> str:
+def _sign(share: float) -> str:
     return f"{'+' if share >= 0 else '-'}{percent(abs(share))}"

@@ -135,7 +135,7 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
             gibibytes(record["memory_bytes"]),
         ]
         cells += [str(record["devices"])] if several else []
-        cells += [_cell(record[name]) if _told(name, record) else "" for name in names]
+        cells += [_cell(record[name]) if _tells(name, record) else "" for name in names]
         cells += [quantity(record[ranks_by], "")] if ranks_by != "time_s" else []
         table.add_row(*cells)
     return table
@@ -169,7 +169,7 @@ def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = Fal
         if each.fields in seen:  # the same plan is the best with another value of several fields
             continue
         seen.append(each.fields)
-        changed = [name for name, value in each.fields.items() if value != best[name] and _told(name, each.fields)]
+        changed = [name for name, value in each.fields.items() if value != best[name] and _tells(name, each.fields)]
         needs = "no single rate or latency" if each.needs is None else f"{each.needs} x {each.factor:.3g}"
         table.add_row(
             f"{'' if each.exact else 'about '}{percent(each.slower)}",
@@ -180,5 +180,5 @@ def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = Fal
     return table
 
 
-def _told(name: str, fields: dict[str, Any]) -> bool:
+def _tells(name: str, fields: dict[str, Any]) -> bool:
     return name != "cp_kind" or fields["cp"] > 1

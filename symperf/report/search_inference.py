@@ -7,7 +7,7 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..plan_search.inference.search import sorted_counts
+from ..plan_search.inference.search import sort_counts
 from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
@@ -56,7 +56,7 @@ def as_json(answer: InferenceAnswer) -> dict[str, Any]:
 
 
 def _counts(survey: Survey) -> dict[str, Any]:
-    return {"considered": survey.considered, "feasible": survey.feasible, "rejected": sorted_counts(survey)}
+    return {"considered": survey.considered, "feasible": survey.feasible, "rejected": sort_counts(survey)}
 
 
 def _alternatives(answer: InferenceAnswer) -> list[tuple[str, PlanRecord]]:
@@ -105,7 +105,7 @@ def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
         console.print(_nearest(answer, near))
     console.print("\nnot among them", style="bold")
     for survey, where in ((answer.survey, ""), *zip(answer.pools or (), (" (prefill)", " (decode)"), strict=False)):
-        for name, n in sorted_counts(survey).items():
+        for name, n in sort_counts(survey).items():
             console.print(f"  {n:>9,}  {name.replace('_', ' ')}{where}")
 
 

@@ -125,7 +125,7 @@ def show(run: Run, console: Console) -> None:
 def breakdown(run: Run) -> Table:
     """One row an operation: its time, what data-sheet rates without overheads would leave of it, share and bound."""
     table = plain_table(("term", "time", "at peak", "share", "bound", "work", "bytes"), left=("term", "bound"))
-    for row in merged(run.table()):
+    for row in merge_rows(run.table()):
         work = quantity(row.flops, "FLOP") if row.flops else ""
         moved = quantity(row.bytes, "B") if row.bytes else ""
         time, ideal = seconds(row.time_s), seconds(row.theory_s)
@@ -135,7 +135,7 @@ def breakdown(run: Run) -> Table:
     return table
 
 
-def merged(rows: list[Row]) -> list[Row]:
+def merge_rows(rows: list[Row]) -> list[Row]:
     """Rows of one operation together (forward, recompute and backward), in the order of their first."""
     from ..evaluation.base_run import Row as _Row
 

@@ -86,15 +86,15 @@ def _table(terms: tuple[TermDifference, ...], write: Any, whole: float) -> Table
     table = plain_table(("difference", "this plan", "best plan", "term"), left=("term",))
     worth = [term for term in terms if abs(term.difference) > LEAST * whole]
     for term in worth[:SHOWN]:
-        table.add_row(_signed(term.difference, write), write(term.plan), write(term.winner), term.name)
+        table.add_row(_sign(term.difference, write), write(term.plan), write(term.winner), term.name)
     rest = [term for term in terms if term not in worth[:SHOWN]]
     if rest:
         sums = [sum(getattr(term, name) for term in rest) for name in ("difference", "plan", "winner")]
-        table.add_row(_signed(sums[0], write), write(sums[1]), write(sums[2]), f"{len(rest)} others")
+        table.add_row(_sign(sums[0], write), write(sums[1]), write(sums[2]), f"{len(rest)} others")
     sums = [sum(getattr(term, name) for term in terms) for name in ("difference", "plan", "winner")]
-    table.add_row(_signed(sums[0], write), write(sums[1]), write(sums[2]), "all", style="bold")
+    table.add_row(_sign(sums[0], write), write(sums[1]), write(sums[2]), "all", style="bold")
     return table
 
 
-def _signed(value: float, write: Any) -> str:
+def _sign(value: float, write: Any) -> str:
     return f"{'-' if value < 0 else '+' if value > 0 else ''}{write(abs(value))}"

@@ -10,7 +10,7 @@ from ..derive.mixin import Derivable
 from ..evaluation.base_run import BaseRun
 from ..plans.plan import Plan
 from ..spending.mixin import Spending
-from ..train.inputs import Settable, resized
+from ..train.inputs import Settable, resize_model
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -54,7 +54,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         self.given, self.free_names, self.question = dict(values or {}), free, question
         self.base_model, self.base_system, self.base_plan = model, system, plan
         sizes, figures, self.own = self.settable.sort(self.given)
-        self.model = resized(model, sizes) if sizes else model
+        self.model = resize_model(model, sizes) if sizes else model
         self.system = system.with_values(figures, self._rate_precision(plan, system)) if figures else system
 
     @staticmethod

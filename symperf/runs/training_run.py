@@ -9,7 +9,7 @@ from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
 from ..train.binding import bind, precision_of
 from ..train.compile import compile_step, memory_program
-from ..train.inputs import TRAINING, stated_of, structure_of
+from ..train.inputs import TRAINING, stated_names, structure_of
 from ..train.memory.memory_tables import MemoryTables
 from .full_run import FullRun
 
@@ -58,7 +58,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         own = dict(self.own)
         encoder = int(own.pop("encoder_sequence")) if "encoder_sequence" in own else None
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder))
-        self.structure = structure_of(self.model, self.system, self.plan, stated_of(own))
+        self.structure = structure_of(self.model, self.system, self.plan, stated_names(own))
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)

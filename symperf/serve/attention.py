@@ -81,7 +81,7 @@ class IterationLayer(Layer):
             case None:
                 return []
             case Recurrent() as mixer:
-                return resumed(mixer)
+                return resume_scan(mixer)
             case LatentAttention() as mixer:
                 return latent_chunk(mixer)
             case mixer if self.fusion.fused_prefill:
@@ -100,7 +100,7 @@ def mean_step(mixer: CachedAttention) -> Op:
     return dataclasses.replace(op, time=op.time / steps, summed=False)
 
 
-def resumed(mixer: Recurrent) -> list[Op | None]:
+def resume_scan(mixer: Recurrent) -> list[Op | None]:
     """The scan of the chunks, which starts from the states that earlier chunks have left."""
     read = mixer.kept(COUNT)
     *before, scan = mixer.scan(COUNT, PIECE)

@@ -64,16 +64,16 @@ def largest_load(steady: Steady, targets: Targets, steps_per_token: float) -> La
     found = min(steady.at_arrivals(low).load, capacity.load * (1 - NEARLY))
     above = min(found * (1 + NEARLY), capacity.load * (1 - NEARLY / 2))
     good, bad = found, above
-    if _missed_at(steady, found, missed):
+    if _find_missed(steady, found, missed):
         good, bad = 0.0, found
-    elif not _missed_at(steady, above, missed):
+    elif not _find_missed(steady, above, missed):
         good, bad = above, capacity.load
     else:
-        return _at(steady, found, _missed_at(steady, above, missed))
+        return _at(steady, found, _find_missed(steady, above, missed))
     for _ in range(50):
         middle = (good + bad) / 2
-        good, bad = (good, middle) if _missed_at(steady, middle, missed) else (middle, bad)
-    return _at(steady, good, _missed_at(steady, bad, missed))
+        good, bad = (good, middle) if _find_missed(steady, middle, missed) else (middle, bad)
+    return _at(steady, good, _find_missed(steady, bad, missed))
 
 
 def _misses_never(steady: Steady, targets: Targets, steps_per_token: float) -> bool:
@@ -81,7 +81,7 @@ def _misses_never(steady: Steady, targets: Targets, steps_per_token: float) -> b
     return targets.tpot is None or (last is not None and last.iteration * steps_per_token <= targets.tpot)
 
 
-def _missed_at(steady: Steady, load: float, missed: object) -> str | None:
+def _find_missed(steady: Steady, load: float, missed: object) -> str | None:
     state = steady.at_load(load)
     if state is None:
         return steady.capacity.limit

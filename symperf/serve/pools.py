@@ -69,7 +69,7 @@ def pools(engine: Engine, targets: Targets, transfer: float, instances: int) -> 
     found = Pools(prefill, decode, decoding, transfer, share, balanced, None, None, None, None, None)
     if instances < 2:
         return found
-    split = _split(instances, share, prefill, decode)
+    split = _split_instances(instances, share, prefill, decode)
     load = min((instances - split) * prefill, split * decode)
     state = first.at_load(load / (instances - split))
     others = _decoding_at(engine, load / split, decoding)
@@ -84,7 +84,7 @@ def pools(engine: Engine, targets: Targets, transfer: float, instances: int) -> 
     )
 
 
-def _split(instances: int, share: float, prefill: float, decode: float) -> int:
+def _split_instances(instances: int, share: float, prefill: float, decode: float) -> int:
     """The whole number of instances that decode next to the best share which serves more."""
     near = math.floor(share * instances)
     choices = [min(max(count, 1), instances - 1) for count in (near, near + 1)]

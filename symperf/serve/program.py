@@ -43,7 +43,7 @@ class Iterations:
 
 
 @lru_cache(maxsize=64)
-def compiled_iterations(structure: InferenceStructure) -> Iterations:
+def compile_iterations(structure: InferenceStructure) -> Iterations:
     """The compiled iterations of a structure, kept in the cache folder like those of an inference."""
 
     def make() -> Iterations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
 
@@ -42,9 +42,9 @@ class ServingRequest:
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name in ("ttft", "tpot"):
             if (value := getattr(self, name)) is not None and not (is_finite(value) and value > 0):
-                raise InputError(f"{name}: found {shown(value)}, expected seconds above 0")
+                raise InputError(f"{name}: found {quote(value)}, expected seconds above 0")
         if self.load is not None and not (is_finite(self.load) and self.load >= 0):
-            raise InputError(f"load: found {shown(self.load)}, expected requests a second, 0 or more")
+            raise InputError(f"load: found {quote(self.load)}, expected requests a second, 0 or more")
 
     def check_draft(self, *, drafted: bool) -> None:
         """Refuse half of a question about speculative decoding.
@@ -60,6 +60,6 @@ class ServingRequest:
         if self.acceptance is None:
             raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
         if not (is_finite(self.acceptance) and 0 < self.acceptance < 1):
-            raise InputError(f"acceptance: found {shown(self.acceptance)}, expected a probability between 0 and 1")
+            raise InputError(f"acceptance: found {quote(self.acceptance)}, expected a probability between 0 and 1")
         if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
             raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")

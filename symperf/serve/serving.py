@@ -14,7 +14,7 @@ from .engine import Engine, ModelTimes
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
-from .program import Evaluator, compiled_iterations, form
+from .program import Evaluator, compile_iterations, form
 from .steady import Steady
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Serving:
     def _evaluator(self, run: InferenceRun) -> Evaluator:
         own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return Evaluator(compiled_iterations(run.structure).program, inputs)
+        return Evaluator(compile_iterations(run.structure).program, inputs)
 
     def times(self, length: int) -> ModelTimes:
         """The iterations with a draft length; 0: without a draft model."""
@@ -262,7 +262,7 @@ class Serving:
             "step_tokens": self.draft_length + 1.0,
             "groups_in_flight": groups,
         }
-        resources = compiled_iterations(self.run.structure).resources
+        resources = compile_iterations(self.run.structure).resources
         weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..systems.quantities import quantity_of
 from ..systems.system_symbols import SYMBOLS
@@ -41,7 +41,7 @@ def grid_of(system: System, grid: str | None) -> Quantity:
     table = read_toml(GRIDS, GRIDS.name)
     if grid is not None:
         if not isinstance(grid, str) or grid not in table:
-            raise InputError(f"grid: found {shown(grid)}, expected {' or '.join(table)}{nearest(str(grid), table)}")
+            raise InputError(f"grid: found {quote(grid)}, expected {' or '.join(table)}{nearest(str(grid), table)}")
         return quantity_of(table[grid]["grid_intensity"], SYMBOLS["grid_intensity"], f"{GRIDS.name}: {grid}", "value")
     if "grid_intensity" in system.quantities:
         return system.quantities["grid_intensity"]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..models.model import Model
 from ..plans.plan import FIELDS, NUMBERS, positive_integer
-from ..systems.system import System, checked_number
+from ..systems.system import System, check_number
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS
@@ -125,7 +125,7 @@ def axis(name: str, given: Any, extras: Iterable[str] = ()) -> Axis:
     where = f"axis {name}"
     if isinstance(given, Mapping) and set(given) == {"zip"}:
         if not isinstance(given["zip"], Mapping):
-            raise InputError(f"{where}: zip is {shown(given['zip'])}, expected lists by name")
+            raise InputError(f"{where}: zip is {quote(given['zip'])}, expected lists by name")
         given = Zip(**given["zip"])
     if not isinstance(given, Zip):
         found, unset = values(name, given, where, extras)
@@ -155,7 +155,7 @@ def values(
     if isinstance(given, Mapping):
         given = _range(name, given, where)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InputError(f"{where}: found {shown(given)}, expected a list of values or a range")
+        raise InputError(f"{where}: found {quote(given)}, expected a list of values or a range")
     if not isinstance(given, Sequence | np.ndarray):
         given = list(given)
     if len(given) == 0:
@@ -168,14 +168,14 @@ def values(
         repeated = [c for k, c in enumerate(found) if c in found[:k]]
     elif unset is not None:
         found = numbers(name, [1 if open_ else value for value, open_ in zip(given, unset, strict=True)], where)
-        repeated = [None] if unset.sum() > 1 else _repeated(found[~unset])
+        repeated = [None] if unset.sum() > 1 else _find_repeated(found[~unset])
     elif name in NUMERIC or name in extras:
         found = numbers(name, given, where)
-        repeated = _repeated(found) if unique else []
+        repeated = _find_repeated(found) if unique else []
     else:
         raise InputError(f"{where}: no such symbol{nearest(name, [*NUMERIC, *CHOICES])}")
     if unique and repeated:
-        raise InputError(f"{where}: {shown(label(repeated[0]))} comes twice, expected it once")
+        raise InputError(f"{where}: {quote(label(repeated[0]))} comes twice, expected it once")
     return found, unset
 
 
@@ -261,11 +261,11 @@ def one(name: str, value: Any, where: str) -> float:
             return float(NUMBERS[name].check(value))
         limits = limits_of(name)
         if limits is not None:
-            return checked_number(value, limits, name)
+            return check_number(value, limits, name)
     except InputError as error:
         raise InputError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"{where}: found {shown(value)}, expected a finite number")
+        raise InputError(f"{where}: found {quote(value)}, expected a finite number")
     return float(value)
 
 
@@ -276,19 +276,19 @@ def _number(name: str, value: Any, where: str) -> float:
         try:
             return float(value)
         except OverflowError:
-            raise InputError(f"{where}: found {shown(value)}, expected a number within the range of a float") from None
+            raise InputError(f"{where}: found {quote(value)}, expected a number within the range of a float") from None
     return one(name, value, where)
 
 
 def _range(name: str, given: Mapping[str, Any], where: str) -> Any:
     for key in given:
         if key not in _RANGE:
-            raise InputError(f"{where}: unknown key {shown(key)}{nearest(str(key), _RANGE)}")
+            raise InputError(f"{where}: unknown key {quote(key)}{nearest(str(key), _RANGE)}")
     missing = [key for key in ("from", "to") if key not in given]
     how = [key for key in ("count", "step", "powers_of") if key in given]
     if missing or len(how) != 1:
         raise InputError(
-            f"{where}: found {shown(dict(given))}, expected from, to and one of count, step, powers_of"
+            f"{where}: found {quote(dict(given))}, expected from, to and one of count, step, powers_of"
             + (f" (no {missing[0]})" if missing else "")
         )
     if name in CHOICES:
@@ -298,13 +298,13 @@ def _range(name: str, given: Mapping[str, Any], where: str) -> Any:
         raise InputError(f"{where}: is reversed or empty: from {first:g} to {last:g}, expected from below to")
     scale = given.get("scale", "linear")
     if scale not in SCALES or (scale == "log" and how != ["count"]):
-        raise InputError(f"{where}: scale is {shown(scale)}, expected linear, or log with count")
+        raise InputError(f"{where}: scale is {quote(scale)}, expected linear, or log with count")
     by = given[how[0]]
     if isinstance(by, bool) or not isinstance(by, int | float) or not math.isfinite(by) or by <= 0:
-        raise InputError(f"{where}: {how[0]} is {shown(by)}, expected a number above 0")
+        raise InputError(f"{where}: {how[0]} is {quote(by)}, expected a number above 0")
     if how == ["count"]:
         if by % 1 or by > LONGEST:
-            raise InputError(f"{where}: count is {shown(by)}, expected a whole number from 1 to {LONGEST}")
+            raise InputError(f"{where}: count is {quote(by)}, expected a whole number from 1 to {LONGEST}")
         if scale == "log" and first <= 0:
             raise InputError(f"{where}: from is {first:g}, expected a number above 0 on a log scale")
         return (logarithmic if scale == "log" else linear)(first, last, int(by))
@@ -320,7 +320,7 @@ def _range(name: str, given: Mapping[str, Any], where: str) -> Any:
     return first + by * np.arange(steps + 1)
 
 
-def _repeated(found: np.ndarray[Any, Any]) -> list[Any]:
+def _find_repeated(found: np.ndarray[Any, Any]) -> list[Any]:
     steps = np.diff(found)
     if (steps > 0).all() or (steps < 0).all():
         return []

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.reduce import TopK
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..plans.plan import positive_integer
-from .cell_kernel import SLOTS, CellKernel, looked_up, numbers_of
+from .cell_kernel import SLOTS, CellKernel, can_look_up, numbers_of
 from .chunks import block_shape, every
 from .dataset import frame
 from .sweep import DEFAULT_OUTPUTS, POINTS, REASON, Sweep
@@ -54,13 +54,13 @@ def best(
         InputError: as for a sweep, or not exactly one of `minimize` and `maximize`.
     """
     if (minimize is None) == (maximize is None):
-        raise InputError(f"best: found minimize={shown(minimize)}, maximize={shown(maximize)}, expected one of them")
+        raise InputError(f"best: found minimize={quote(minimize)}, maximize={quote(maximize)}, expected one of them")
     if positive_integer("top", top) > LARGEST_TOP:
         raise InputError(f"top: found {top}, expected at most {LARGEST_TOP}")
     target: Any = minimize if minimize is not None else maximize
     asked = [outputs] if isinstance(outputs, str) else list(outputs)
     if not isinstance(target, str):
-        raise InputError(f"best: found {shown(target)}, expected the name of a quantity")
+        raise InputError(f"best: found {quote(target)}, expected the name of a quantity")
     sweep = Sweep(base, axes, derived=derived, where=where, outputs=dict.fromkeys([target, *asked]))
     kept = _Top(target, maximize is not None, top)
     for made, sizes, positions in sweep.parts(tuple(slice(0, n) for n in sweep.shape)):
@@ -85,7 +85,7 @@ def _suits(sweep: Sweep, made: Cell, sizes: Sequence[int], target: str) -> bool:
     parts = 1
     for axis, n in zip(sweep.axes, sizes, strict=True):
         if len(numbers_of(axis)) > 1 and n > 1:
-            if not looked_up(axis):
+            if not can_look_up(axis):
                 return False
             parts *= -(-n // SLOTS)
     return math.prod(sizes) > COMPILED * parts

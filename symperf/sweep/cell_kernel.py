@@ -44,7 +44,7 @@ def numbers_of(axis: Axis) -> list[str]:
     return [name for name, values in axis.members.items() if isinstance(values, np.ndarray)]
 
 
-def looked_up(axis: Axis) -> bool:
+def can_look_up(axis: Axis) -> bool:
     """Whether a kernel can look up the numbers of a zipped axis: none is negative."""
     return all(axis.members[name].min() >= 0 for name in numbers_of(axis))  # type: ignore[union-attr]
 
@@ -55,7 +55,7 @@ def stores(axes: Sequence[Axis], sizes: Sequence[int], outputs: Sequence[str]) -
         return False
     zips = [(axis, n) for axis, n in zip(axes, sizes, strict=True) if len(numbers_of(axis)) > 1 and n > 1]
     varies = any(numbers_of(axis) and n > 1 for axis, n in zip(axes, sizes, strict=True))
-    return varies and all(n <= SLOTS and looked_up(axis) for axis, n in zips)
+    return varies and all(n <= SLOTS and can_look_up(axis) for axis, n in zips)
 
 
 class CellKernel:

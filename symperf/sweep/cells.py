@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
 from ..plans.combinations import check_host
 from ..plans.grammar import Node, evaluate, number, predicate
@@ -23,11 +23,11 @@ from ..plans.validity import (
     reason_of,
     schedule_flags,
 )
-from ..systems.system import checked_number
+from ..systems.system import check_number
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS, LIMITS, bind, precision_of
 from ..train.compile import compile_step
-from ..train.inputs import TRAINED_SIZES, WORK, limits_of, require_multi_token_head, stated_of, structure_of
+from ..train.inputs import TRAINED_SIZES, WORK, limits_of, require_multi_token_head, stated_names, structure_of
 from .assemble import assemble
 from .axes import WHOLE
 
@@ -132,7 +132,7 @@ def cell(base: Base, question: SweepQuestion, choices: Mapping[str, Any], first:
     """
     single = not choices
     try:
-        structure, scalars = _bound(base, question, choices, first)
+        structure, scalars = _bind(base, question, choices, first)
     except InputError as error:
         if single:
             raise
@@ -160,7 +160,7 @@ def cell(base: Base, question: SweepQuestion, choices: Mapping[str, Any], first:
             kept[name] = node
         elif not _holds(node, scalars):
             if single:
-                raise _broken(name, base, scalars)
+                raise _refusal(name, base, scalars)
             kept[name] = node
     constraints = kept | dict(question.where)
     made = assemble(program, wanted, derived | _symbols(), constraints, question.varying)
@@ -175,13 +175,13 @@ def unknown_output(
     name: str, base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Any
 ) -> InputError:
     """The error of an output that no cell has."""
-    structure, _ = _bound(base, question, choices, first)
+    structure, _ = _bind(base, question, choices, first)
     program = compile_step(structure).program
     known = [*ALIASES, *_SPECIAL, *program.outputs, *program.lets]
-    return InputError(f"outputs: unknown quantity {shown(name)}{nearest(name, known)}")
+    return InputError(f"outputs: unknown quantity {quote(name)}{nearest(name, known)}")
 
 
-def _bound(
+def _bind(
     base: Base, question: SweepQuestion, choices: Mapping[str, Any], first: Mapping[str, float | None]
 ) -> tuple[Structure, dict[str, float]]:
     """The structure of a cell, and every number that its base gives."""
@@ -199,11 +199,11 @@ def _bound(
     require_multi_token_head(model, {*sizes, *given})
     if "position_rows" in {*sizes, *given} and model.architecture.positions != "learned":
         raise InputError(f"position_rows: {model.name} has no learned positions")
-    defaults = {n: checked_number(v, LIMITS[n], f"set: {n}") for n, v in base.values.items() if n in DEFAULTS}
+    defaults = {n: check_number(v, LIMITS[n], f"set: {n}") for n, v in base.values.items() if n in DEFAULTS}
     bound = bind(model, system, plan, 1, 1, defaults)
     scalars = {name: value for name, (value, _) in bound.items()}
     scalars |= {name: float(value) for name, value in {**base.work, **sizes}.items()}
-    scalars |= {name: field.number(_fixed(base)) for name, field in NUMBERS.items()}
+    scalars |= {name: field.number(_plan_fields(base)) for name, field in NUMBERS.items()}
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
     scalars |= {name: float(value) for name, value in model_flags(model.sizes).items()}
     scalars = {name: float(value) for name, value in ABSENT.items()} | scalars
@@ -214,7 +214,7 @@ def _bound(
         scalars["encoder_sequence"] = float(base.work["sequence"])
     if "scale_up_size" not in scalars:
         scalars["scale_up_size"] = 1.0
-    stated = stated_of(base.values) | set(given)
+    stated = stated_names(base.values) | set(given)
     structure = structure_of(model, system, plan, stated)
     check_host(plan, system)
     return structure, {n: v for n, v in scalars.items() if n not in given}
@@ -227,7 +227,7 @@ def _representative(
 
     Degrees are checked point by point, so that all others are 1; `vpp` and `pp` are as the schedule needs them.
     """
-    fixed, given = _fixed(base), question.given()
+    fixed, given = _plan_fields(base), question.given()
     for name, field in FIELDS.items():
         if name not in given:
             field.check(fixed[name], training=True)
@@ -243,14 +243,14 @@ def _representative(
 
 def _broken_plan_rule(base: Base, question: SweepQuestion, choices: Mapping[str, Any]) -> str | None:
     """The rule of plans alone that all points of a cell break, if there is one: a single run asks it first."""
-    values = {**_fixed(base), **choices}
+    values = {**_plan_fields(base), **choices}
     if {"vpp", "pp"} & question.given():
         return None
     asked = schedule_flags(values["schedule"]) | {name: values[name] for name in ("vpp", "pp")}
     return next((rule.name for rule in PLAN_RULES if not rule.holds(asked)), None)
 
 
-def _fixed(base: Base) -> dict[str, Any]:
+def _plan_fields(base: Base) -> dict[str, Any]:
     """Every field of the plan as the base has it."""
     return {name: base.plan.get(name, field.default) for name, field in FIELDS.items()}
 
@@ -260,7 +260,7 @@ def _with_stand_ins(base: Base, question: SweepQuestion, first: Mapping[str, flo
 
     Each stands before the first that reads it.
     """
-    fixed, given = _fixed(base), question.given()
+    fixed, given = _plan_fields(base), question.given()
     waiting: dict[str, Node] = {}
     for name, field in NUMBERS.items():
         reads, value = field.stand_in.names(), first.get(name, fixed[name])
@@ -286,7 +286,7 @@ def _holds(node: Node, scalars: Mapping[str, float]) -> bool:
     return bool(evaluate(node, {name: int(scalars[name]) for name in node.names()}))
 
 
-def _broken(name: str, base: Base, scalars: Mapping[str, float]) -> InputError:
+def _refusal(name: str, base: Base, scalars: Mapping[str, float]) -> InputError:
     """The error line of a single run that breaks a rule."""
     rule = next(rule for rule in RULES if rule.name == name)
     names = {

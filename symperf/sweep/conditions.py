@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from .axes import Zip
 
 _WORDS = {"<=": "le", ">=": "ge", "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "//": "over", "**": "to_the"}
 _WORDS |= {"*": "times", "/": "over", "+": "plus", "-": "minus", "%": "mod"}
 
 
-def zipped(given: Any) -> list[str]:
+def zipped_names(given: Any) -> list[str]:
     """The names of what is zipped, in whatever form; of anything else, none."""
     if isinstance(given, Mapping) and isinstance(given.get("zip"), Mapping):
         return [str(name) for name in given["zip"]]
     return list(given.members) if isinstance(given, Zip) else []
 
 
-def listed(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
+def name_conditions(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     """Conditions by the name of the reason when they fail: words that CF attributes allow."""
     if isinstance(where, str):
         where = [where]
     if isinstance(where, Mapping):
         for name in where:
             if not isinstance(name, str) or not name.isidentifier():
-                raise InputError(f"where {shown(name)}: expected a plain name")
+                raise InputError(f"where {quote(name)}: expected a plain name")
         return dict(where)
     found: dict[str, str] = {}
     for text in where:
         if not isinstance(text, str):
-            raise InputError(f"where: found {shown(text)}, expected an expression as text")
+            raise InputError(f"where: found {quote(text)}, expected an expression as text")
         slug = text
         for sign, word in _WORDS.items():
             slug = slug.replace(sign, f" {word} ")

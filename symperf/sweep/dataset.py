@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.workers import default_threads
 from ..common.errors import InputError
-from ..common.extras import needed
+from ..common.extras import import_extra
 from ..common.vocabulary import attributes
 from .axes import CHOICES, label
 from .chunks import block_shape, every
@@ -35,7 +35,7 @@ def dataset(sweep: Sweep) -> xr.Dataset:
     Raises:
         InputError: it would not fit in memory, or xarray is not installed.
     """
-    xarray = needed("xarray", "sweep", "sweep")
+    xarray = import_extra("xarray", "sweep", "sweep")
     wanted = bytes_of(sweep)
     free = _memory()
     if wanted > 0.8 * free:
@@ -74,11 +74,11 @@ def coordinates_of(sweep: Sweep) -> list[tuple[str, str, Array, dict[str, Any]]]
             about: dict[str, Any] = attributes(name)
             if name in CHOICES or name in axis.unset:
                 about = {"long_name": name.replace("_", " ")}
-            found.append((name, axis.name, written(axis.labels(name)), about))
+            found.append((name, axis.name, coordinate_values(axis.labels(name)), about))
     return found
 
 
-def written(values: Any) -> Array:
+def coordinate_values(values: Any) -> Array:
     """The values of a coordinate as tables hold them: choices by their labels, the default as "default"."""
     if isinstance(values, np.ndarray):
         return values
@@ -123,14 +123,14 @@ def frame(sweep: Sweep, block: Block, found: dict[str, Array], at: Sequence[Arra
         found: the values, of the block's shape, or of any length with `at`.
         at: for each axis the positions in the grid of each row; by default every point of the block in order.
     """
-    pandas = needed("pandas", "sweep", "sweep")
+    pandas = import_extra("pandas", "sweep", "sweep")
     if at is None:
         mesh = np.meshgrid(*[np.arange(cut.start, cut.stop) for cut in block], indexing="ij")
         at = [positions.ravel() for positions in mesh]
     columns: dict[str, Any] = {}
     for axis, positions in zip(sweep.axes, at, strict=True):
         for name in axis.members:
-            columns[name] = written(axis.labels(name))[positions]
+            columns[name] = coordinate_values(axis.labels(name))[positions]
     columns |= {name: found[name].ravel() for name in sweep.outputs}
     if REASON in found:
         names = np.array(["", *sweep.reasons], dtype=object)

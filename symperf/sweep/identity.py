@@ -22,14 +22,14 @@ _TOLD = ("source", "title", "warnings")
 
 def identity(sweep: Sweep) -> dict[str, str]:
     """The study, the package and what it computes with, each under a word for it."""
-    found = {"study": digest(_text(_asked(sweep))), "symperf": sources(), "engine": "numpy"}
+    found = {"study": digest(_text(_parts_of_question(sweep))), "symperf": sources(), "engine": "numpy"}
     found |= {label: version(name) for label, name in PACKAGES.items() if label != "Numba"}
     if sweep.compiled:
         found |= {"engine": "compiled", "Numba": version(PACKAGES["Numba"])}
     return found
 
 
-def _asked(sweep: Sweep) -> list[Any]:
+def _parts_of_question(sweep: Sweep) -> list[Any]:
     axes = [(axis.name, list(axis.members.items()), list(axis.unset.items())) for axis in sweep.axes]
     question = sweep.question
     return [axes, sweep.base, question.outputs, list(question.derived.items()), list(question.where.items())]

@@ -99,7 +99,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def synced(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make sure that a file, or the names in a folder, are on disk."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)

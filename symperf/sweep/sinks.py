@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..common.errors import InputError, nearest, shown
-from ..common.extras import needed
+from ..common.errors import InputError, nearest, quote
+from ..common.extras import import_extra
 from .chunks import Block, count, nth
 from .dataset import attributes_of, coordinates_of, frame, variable_attributes
-from .journal import synced
+from .journal import sync
 from .record import RECORD, SweepRecord
 from .sweep import REASON, Sweep
 
@@ -48,7 +48,7 @@ class Sink(ABC):
 
     def __init__(self, sweep: Sweep, shape: tuple[int, ...], folder: Path, out: Path) -> None:
         for package in self.packages:
-            needed(package, "sweep", out.name)
+            import_extra(package, "sweep", out.name)
         self.sweep, self.shape, self.folder, self.out = sweep, shape, folder, out
         self.variables: dict[str, np.dtype[Any]] = {
             **dict.fromkeys(sweep.outputs, np.dtype(np.float64)),
@@ -72,7 +72,7 @@ class Sink(ABC):
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        synced(path.parent)
+        sync(path.parent)
 
     def get(self, index: int) -> bytes | None:
         """A chunk that was written, or None where it cannot be read."""
@@ -111,7 +111,7 @@ class Sink(ABC):
         path = self.folder / f"out{self.out.suffix}"
         remove(path)
         self.make(done, path, record)
-        synced(path)
+        sync(path)
         replace(path, self.out)
 
     def unpack(self, index: int, data: bytes) -> dict[str, Array]:
@@ -142,7 +142,7 @@ class Sink(ABC):
 
     def coordinates(self) -> xr.Dataset:
         """The dimensions, coordinates and attributes of the file."""
-        xarray = needed("xarray", "sweep", self.out.name)
+        xarray = import_extra("xarray", "sweep", self.out.name)
         parts = {name: (dim, values, about) for name, dim, values, about in coordinates_of(self.sweep)}
         return xarray.Dataset(coords=parts, attrs=attributes_of(self.sweep))  # type: ignore[no-any-return]
 
@@ -159,7 +159,7 @@ class Rows(Sink):
 
     def tables(self, done: list[int]) -> Iterator[Any]:
         """An Arrow table for each chunk; one without rows where there is no chunk."""
-        arrow = needed("pyarrow", "sweep", self.out.name)
+        arrow = import_extra("pyarrow", "sweep", self.out.name)
         parts = ((self.block(index), self.arrays(index), None) for index in done)
         empty = {name: np.empty(0, kind) for name, kind in self.variables.items()}
         nowhere = [np.empty(0, dtype=np.int64)] * len(self.shape)
@@ -183,7 +183,7 @@ class Csv(Rows):
         if record is not None:
             part = self.folder / beside.name
             part.write_text(json.dumps([self.out.stat().st_size, record.text()]), encoding="utf-8")
-            synced(part)
+            sync(part)
             replace(part, beside)
 
     @classmethod
@@ -193,7 +193,7 @@ class Csv(Rows):
 
     def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:  # noqa: ARG002
         """One line a point."""
-        csv = needed("pyarrow.csv", "sweep", self.out.name)
+        csv = import_extra("pyarrow.csv", "sweep", self.out.name)
         with path.open("wb") as file:
             for k, table in enumerate(self.tables(done)):
                 if k == 0:
@@ -206,11 +206,11 @@ class Parquet(Rows):
 
     @classmethod
     def _recorded(cls, out: Path) -> Any:
-        return (needed("pyarrow.parquet", "sweep", out.name).read_schema(out).metadata or {}).get(RECORD.encode())
+        return (import_extra("pyarrow.parquet", "sweep", out.name).read_schema(out).metadata or {}).get(RECORD.encode())
 
     def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:
         """One row a point."""
-        parquet = needed("pyarrow.parquet", "sweep", self.out.name)
+        parquet = import_extra("pyarrow.parquet", "sweep", self.out.name)
         writer = None
         for table in self.tables(done):
             if writer is None:
@@ -228,12 +228,12 @@ class NetCdf(Sink):
 
     @classmethod
     def _recorded(cls, out: Path) -> Any:
-        with needed("h5netcdf", "sweep", out.name).File(out, "r") as file:
+        with import_extra("h5netcdf", "sweep", out.name).File(out, "r") as file:
             return file.attrs.get(RECORD)
 
     def make(self, done: list[int], path: Path, record: SweepRecord | None) -> None:
         """An array for each output."""
-        h5netcdf = needed("h5netcdf", "sweep", self.out.name)
+        h5netcdf = import_extra("h5netcdf", "sweep", self.out.name)
         self.coordinates().to_netcdf(path, engine="h5netcdf")
         with h5netcdf.File(path, "a") as file:
             if record:
@@ -263,7 +263,7 @@ class Zarr(Sink):
 
     def start(self) -> None:
         """Make the arrays, or open those of a job that was stopped."""
-        zarr = needed("zarr", "sweep", self.out.name)
+        zarr = import_extra("zarr", "sweep", self.out.name)
         self.root = self.folder / "out.zarr"
         if self.out.exists() and (self.folder / "shown").exists() and not self.root.exists():
             self.out.rename(self.root)
@@ -271,7 +271,7 @@ class Zarr(Sink):
             remove(self.root)
             self._create(zarr)
             (self.folder / "arrays").touch()
-            synced(self.folder)
+            sync(self.folder)
         for half in self.root.rglob("*.partial"):  # what a killed process was writing
             half.unlink()
         group = zarr.open_group(self.root, mode="r+", use_consolidated=False)
@@ -306,8 +306,8 @@ class Zarr(Sink):
             self.made[name][block] = values
             at = [str(cut.start // n) for cut, n in zip(block, self.shape, strict=True)]
             file = self.root.joinpath(name.replace("/", "."), "c", *at)
-            synced(file)
-            synced(file.parent)
+            sync(file)
+            sync(file.parent)
 
     def get(self, index: int) -> bytes | None:
         """A chunk of every array."""
@@ -329,7 +329,7 @@ class Zarr(Sink):
         about["attributes"][RECORD] = record.text()
         part = self.folder / "zarr.json"
         part.write_text(json.dumps(about, indent=2), encoding="utf-8")
-        synced(part)
+        sync(part)
         replace(part, path / "zarr.json")
 
     def finish(self, done: list[int], record: SweepRecord | None) -> None:
@@ -354,7 +354,7 @@ def kind_of(out: Path) -> type[Sink]:
     """
     if out.suffix not in SINKS:
         raise InputError(
-            f"-o: found {shown(str(out))}, expected a name that ends in {', '.join(SINKS)}{nearest(out.suffix, SINKS)}"
+            f"-o: found {quote(str(out))}, expected a name that ends in {', '.join(SINKS)}{nearest(out.suffix, SINKS)}"
         )
     return SINKS[out.suffix]
 
@@ -380,4 +380,4 @@ def replace(path: Path, out: Path) -> None:
             with contextlib.suppress(FileNotFoundError):
                 out.unlink()
         path.replace(out)
-    synced(out.parent)
+    sync(out.parent)

@@ -92,7 +92,7 @@ def write(
     same = identity(sweep)
     outcome = Outcome(sweep.points, chunks)
     if resume and out.exists() and not folder.exists():
-        outcome.counts, outcome.whole, outcome.before = _finished(kind, out, same), True, True
+        outcome.counts, outcome.whole, outcome.before = _check_finished(kind, out, same), True, True
         return outcome
     if overwrite or not folder.exists():
         _check_disk(sweep, kind, out)
@@ -111,7 +111,7 @@ def write(
     return outcome
 
 
-def _finished(kind: type[Sink], out: Path, same: dict[str, str]) -> dict[str, int]:
+def _check_finished(kind: type[Sink], out: Path, same: dict[str, str]) -> dict[str, int]:
     """Points by reason of a result that is whole, if it is of the same sweep."""
     record = kind.recorded(out)
     if record is None:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..plans.plan import FIELDS, positive_integer
 from .axes import CHOICES, NUMERIC, choice, one
@@ -69,42 +69,42 @@ def load(path: str | Path) -> Study:
 def _sweep(table: dict[str, Any], folder: Path) -> Sweep:
     for key in table:
         if key not in KEYS:
-            raise InputError(f"unknown key {shown(key)}{nearest(key, KEYS)}")
+            raise InputError(f"unknown key {quote(key)}{nearest(key, KEYS)}")
     parts: dict[str, dict[str, Any]] = {}
     for key in _TABLES:
         parts[key] = table.get(key, {})
         if not isinstance(parts[key], dict):
-            raise InputError(f"{key}: found {shown(parts[key])}, expected a table")
+            raise InputError(f"{key}: found {quote(parts[key])}, expected a table")
     if not parts["axes"]:
         raise InputError("axes: there are none, expected one or more")
     for name in parts["plan"]:
         if name not in FIELDS:
-            raise InputError(f"plan: unknown field {shown(name)}{nearest(name, FIELDS)}")
+            raise InputError(f"plan: unknown field {quote(name)}{nearest(name, FIELDS)}")
     for name, value in parts["axes"].items():
         if not isinstance(value, list | dict):
-            raise InputError(f"axis {name}: found {shown(value)}, expected a list or a range")
+            raise InputError(f"axis {name}: found {quote(value)}, expected a list or a range")
     for name, value in parts["derived"].items():
         if not isinstance(value, str):
-            raise InputError(f"derived {name}: found {shown(value)}, expected an expression as text")
+            raise InputError(f"derived {name}: found {quote(value)}, expected an expression as text")
     values = {}
     for name, value in parts["set"].items():
         if name in FIELDS or name in ("batch", "sequence", *CHOICES) or name not in NUMERIC:
             where = " (it belongs under [plan])" if name in FIELDS else ""
             where = where or (" (it belongs above all tables)" if name in ("batch", "sequence") else "")
             hint = where or nearest(name, [n for n in NUMERIC if n not in FIELDS])
-            raise InputError(f"set: unknown symbol {shown(name)}{hint}")
+            raise InputError(f"set: unknown symbol {quote(name)}{hint}")
         values[name] = one(name, value, f"set: {name}")
     work: dict[str, int] = {name: positive_integer(name, table[name]) for name in WORK if name in table}
     fixed = {name: choice(name, _local(table[name], folder), name) for name in ("model", "system") if name in table}
     fields = {name: choice(name, value, f"plan: {name}") for name, value in parts["plan"].items()}
     base = Base(fixed.get("model"), fixed.get("system"), fields, work, values)
     _refuse_repeats(parts, table)
-    axes = {name: _located(name, value, folder) for name, value in parts["axes"].items()}
+    axes = {name: _locate(name, value, folder) for name, value in parts["axes"].items()}
     where, outputs = table.get("where", []), table.get("outputs", list(DEFAULT_OUTPUTS))
     if not isinstance(where, list | dict):
-        raise InputError(f"where: found {shown(where)}, expected a list of conditions, or a table of them by name")
+        raise InputError(f"where: found {quote(where)}, expected a list of conditions, or a table of them by name")
     if not isinstance(outputs, list):
-        raise InputError(f"outputs: found {shown(outputs)}, expected a list of names")
+        raise InputError(f"outputs: found {quote(outputs)}, expected a list of names")
     return Sweep(base, axes, derived=parts["derived"], where=where, outputs=outputs)
 
 
@@ -119,12 +119,12 @@ def _refuse_repeats(parts: dict[str, dict[str, Any]], table: dict[str, Any]) -> 
                     raise InputError(f"{kind}: {member} is fixed in {fixed[member]} too, expected it once")
 
 
-def _located(name: str, value: Any, folder: Path) -> Any:
+def _locate(name: str, value: Any, folder: Path) -> Any:
     """An axis whose files of models and systems are found beside the study."""
     if name in ("model", "system") and isinstance(value, list):
         return [_local(entry, folder) for entry in value]
     if isinstance(value, dict) and isinstance(value.get("zip"), dict):
-        return {**value, "zip": {n: _located(n, v, folder) for n, v in value["zip"].items()}}
+        return {**value, "zip": {n: _locate(n, v, folder) for n, v in value["zip"].items()}}
     return value
 
 

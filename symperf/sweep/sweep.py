@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..codegen.evaluate import evaluate
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..plans.grammar import Node, number, predicate
 from ..plans.plan import NUMBERS, Plan
 from ..train.inputs import TRAINED_SIZES
@@ -23,7 +23,7 @@ from .axes import CHOICES, NUMERIC, WHOLE, Zip, axis, choice, one
 from .cell_kernel import CellKernel, stores
 from .cells import ANSWERS, FITS, Base, Cell, SweepQuestion, cell, unknown_output
 from .chunks import Block, block_shape, every
-from .conditions import listed, words, zipped
+from .conditions import name_conditions, words, zipped_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,16 +73,18 @@ class Sweep:
                     raise InputError(f"axis {name}: is given twice, expected it once")
                 expressions[name] = given
             elif isinstance(given, str) or not isinstance(given, Iterable | Zip):
-                base = _fixed(base, name, given, plan, work, values)
+                base = _fix_value(base, name, given, plan, work, values)
             else:
                 grid[name] = given
         base = Base(base.model, base.system, plan, work, values)
         for name in (*expressions, *grid):
             if not isinstance(name, str) or not name.isidentifier():
-                raise InputError(f"axis {shown(name)}: expected a plain name")
-        read = words([*expressions.values(), *listed(where).values()])
+                raise InputError(f"axis {quote(name)}: expected a plain name")
+        read = words([*expressions.values(), *name_conditions(where).values()])
         extras = {n for n in grid if n not in NUMERIC and n not in CHOICES and (n in read or n in expressions.values())}
-        extras |= {m for a in grid.values() for m in zipped(a) if m not in NUMERIC and m not in CHOICES and m in read}
+        extras |= {
+            m for a in grid.values() for m in zipped_names(a) if m not in NUMERIC and m not in CHOICES and m in read
+        }
         self.axes = tuple(axis(name, given, extras) for name, given in grid.items())
         if not self.axes or len(self.axes) > MAX_AXES:
             raise InputError(f"axes: found {len(self.axes)}, expected 1 to {MAX_AXES}")
@@ -96,14 +98,14 @@ class Sweep:
         named = {"fits": predicate(FITS, ["memory", "memory_capacity"], "fits")}
         known = [*NUMERIC, *members, *trees, *(n for n in ANSWERS if n not in members)]
         conditions = {
-            reason: predicate(text, known, f"where {reason}", named) for reason, text in listed(where).items()
+            reason: predicate(text, known, f"where {reason}", named) for reason, text in name_conditions(where).items()
         }
         asked = [outputs] if isinstance(outputs, str) else list(outputs)
         for name in asked:
             if not isinstance(name, str):
-                raise InputError(f"outputs: found {shown(name)}, expected names of quantities")
+                raise InputError(f"outputs: found {quote(name)}, expected names of quantities")
         if len(set(asked)) < len(asked) or not asked:
-            raise InputError(f"outputs: found {shown(asked)}, expected one name or more, each once")
+            raise InputError(f"outputs: found {quote(asked)}, expected one name or more, each once")
         clash = [n for n in asked if n in members or n == REASON]
         if clash:
             raise InputError(f"outputs: {clash[0]} is an axis, expected another quantity")
@@ -123,7 +125,7 @@ class Sweep:
                 raise InputError(f"derived {name}: no such symbol, and no expression reads it{near}")
             trees[name] = number(text, [*NUMERIC, *members, *trees], f"derived {name}")
             if name in trees[name].names():
-                raise InputError(f"derived {name}: {shown(text)} reads {name} itself, expected others")
+                raise InputError(f"derived {name}: {quote(text)} reads {name} itself, expected others")
         for name, node in trees.items():
             late = [n for n in node.names() if n in expressions and list(trees).index(n) > list(trees).index(name)]
             if late:
@@ -339,7 +341,7 @@ def base_of(run: Sweepable) -> Base:
     return Base(run.base_model, run.base_system, plan, work, dict(run.given))
 
 
-def _fixed(
+def _fix_value(
     base: Base, name: str, value: Any, plan: dict[str, Any], work: dict[str, int], values: dict[str, Any]
 ) -> Base:
     """Put a single value where it belongs; the base with the model or system changed if it is one."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from .physical_units import AREA, BYTE_ENERGY
 from .quantities import quantity_of, text_of
@@ -76,7 +76,7 @@ class Memory:
         """
         table = read_toml(CATALOGUE, CATALOGUE.name)
         if name not in table:
-            raise InputError(f"memory: found {shown(name)}, expected {' or '.join(table)}{nearest(str(name), table)}")
+            raise InputError(f"memory: found {quote(name)}, expected {' or '.join(table)}{nearest(str(name), table)}")
         return _read(name, table[name])
 
 
@@ -93,10 +93,10 @@ def _read(name: str, table: Any) -> Memory:
     label = f"{CATALOGUE.name}: {name}"
     known = ("title", "kind", *LIMITS)
     if not isinstance(table, dict) or not set(known) <= set(table) <= {*known, *MORE}:
-        raise InputError(f"{label}: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{label}: found {quote(table)}, expected a table of {', '.join(known)}")
     kind = text_of(table, "kind", label)
     if kind not in KINDS:
-        raise InputError(f"{label}: kind: found {shown(kind)}, expected {' or '.join(KINDS)}{nearest(kind, KINDS)}")
+        raise InputError(f"{label}: kind: found {quote(kind)}, expected {' or '.join(KINDS)}{nearest(kind, KINDS)}")
     quantities = {
         key: quantity_of(table[key], limits, label, key) for key, limits in (LIMITS | MORE).items() if key in table
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 
 def names_in(catalogue: Path) -> list[str]:
@@ -21,11 +21,11 @@ def locate(source: object, catalogue: Path) -> Path:
     """
     names = names_in(catalogue)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"stack: found {shown(source)}, expected {' or '.join(names)}, or the path of a .toml file")
+        raise InputError(f"stack: found {quote(source)}, expected {' or '.join(names)}, or the path of a .toml file")
     text = os.fspath(source)
     if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
         return Path(text)
     key = text.strip().casefold()
     if key not in names:
-        raise InputError(f"stack: found {shown(text)}, expected {' or '.join(names)}{nearest(key, names)}")
+        raise InputError(f"stack: found {quote(text)}, expected {' or '.join(names)}{nearest(key, names)}")
     return catalogue / f"{key}.toml"

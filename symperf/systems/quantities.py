@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from .system_symbols import Quantity
-from .units import COUNT, FRACTION, parse, scaled
+from .units import COUNT, FRACTION, parse, spell
 
 if TYPE_CHECKING:
     from .system_symbols import Limits
@@ -18,23 +18,21 @@ def quantity_of(entry: object, symbol: Limits, label: str, key: str) -> Quantity
     """Check a value: a number in SI units, a text with a unit, or a table that adds source, low, high."""
     user = f"set by the user: {label}:{key}"
     if not isinstance(entry, dict):
-        return Quantity(checked_number(entry, symbol, f"{label}: {key}"), user)
+        return Quantity(check_number(entry, symbol, f"{label}: {key}"), user)
     keys = ("value", "source", "low", "high")
     for part in entry:
         if part not in keys:
-            raise InputError(f"{label}: {key}: unknown key {shown(part)}{nearest(part, keys) or ', expected value'}")
+            raise InputError(f"{label}: {key}: unknown key {quote(part)}{nearest(part, keys) or ', expected value'}")
     if "value" not in entry:
         raise InputError(f"{label}: {key}: no value, expected {{ value = ..., source = ... }}")
-    numbers = {
-        p: checked_number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry
-    }
+    numbers = {p: check_number(entry[p], symbol, f"{label}: {key}.{p}") for p in ("low", "value", "high") if p in entry}
     if list(numbers.values()) != sorted(numbers.values()):
-        raise InputError(f"{label}: {key}: found {shown(numbers)}, expected low <= value <= high")
+        raise InputError(f"{label}: {key}: found {quote(numbers)}, expected low <= value <= high")
     source = text_of(entry, "source", f"{label}: {key}") or user
     return Quantity(numbers["value"], " ".join(source.split()), numbers.get("low"), numbers.get("high"))
 
 
-def checked_number(entry: object, symbol: Limits, where: str) -> float:
+def check_number(entry: object, symbol: Limits, where: str) -> float:
     """The SI value of a number, or of a text with a unit, within the limits of its symbol.
 
     Raises:
@@ -54,16 +52,16 @@ def checked_number(entry: object, symbol: Limits, where: str) -> float:
         except OverflowError:
             value = math.inf
     else:
-        raise InputError(f"{where}: found {shown(entry)} of type {type(entry).__name__}, {expected}")
+        raise InputError(f"{where}: found {quote(entry)} of type {type(entry).__name__}, {expected}")
     if not math.isfinite(value) or value < 0 or (value == 0 and not symbol.zero):
         sign = "not negative" if symbol.zero else "above zero"
-        raise InputError(f"{where}: found {shown(entry)}, {expected}, finite and {sign}")
+        raise InputError(f"{where}: found {quote(entry)}, {expected}, finite and {sign}")
     if dimension is COUNT and value != int(value):
-        raise InputError(f"{where}: found {shown(entry)}, {expected}")
+        raise InputError(f"{where}: found {quote(entry)}, {expected}")
     if value != 0 and not symbol.low <= value <= symbol.high:
         raise InputError(
-            f"{where}: found {shown(entry)}, {expected}, between {scaled(symbol.low, dimension)} and "
-            f"{scaled(symbol.high, dimension)}{_hint(dimension)}"
+            f"{where}: found {quote(entry)}, {expected}, between {spell(symbol.low, dimension)} and "
+            f"{spell(symbol.high, dimension)}{_hint(dimension)}"
         )
     return value
 
@@ -83,5 +81,5 @@ def text_of(table: dict[str, Any], key: str, label: str) -> str:
     """Check a text: empty where the key is absent, never empty where it is there."""
     text = table.get(key, "")
     if not isinstance(text, str) or (key in table and not text.strip()):
-        raise InputError(f"{label}: {key}: found {shown(text)}, expected a text that is not empty")
+        raise InputError(f"{label}: {key}: found {quote(text)}, expected a text that is not empty")
     return text

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
 from .profiles import locate, names_in
@@ -123,12 +123,12 @@ def _read(path: Path) -> Software:
     known = ("name", "title", "source", "share")
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
     if "name" not in table:
         raise InputError(f"{label}: missing name")
     entries = table.get("share", [])
     if not isinstance(entries, list):
-        raise InputError(f"{label}: share: found {shown(entries)}, expected tables [[share]]")
+        raise InputError(f"{label}: share: found {quote(entries)}, expected tables [[share]]")
     name = text_of(table, "name", label)
     shares = tuple(_share(entry, label) for entry in entries)
     return Software(name, text_of(table, "title", label) or name, text_of(table, "source", label), shares)
@@ -136,16 +136,16 @@ def _read(path: Path) -> Software:
 
 def _share(entry: Any, label: str) -> Share:
     if not isinstance(entry, dict):
-        raise InputError(f"{label}: share: found {shown(entry)}, expected a table of {', '.join(_ENTRY)}")
+        raise InputError(f"{label}: share: found {quote(entry)}, expected a table of {', '.join(_ENTRY)}")
     for key in entry:
         if key not in _ENTRY:
-            raise InputError(f"{label}: share: unknown key {shown(key)}{nearest(key, _ENTRY)}")
+            raise InputError(f"{label}: share: unknown key {quote(key)}{nearest(key, _ENTRY)}")
     efficiency = entry.get("efficiency")
     if efficiency not in SCALED:
         hint = nearest(efficiency, SCALED) if isinstance(efficiency, str) else ""
-        raise InputError(f"{label}: share: efficiency: found {shown(efficiency)}, expected {' or '.join(SCALED)}{hint}")
+        raise InputError(f"{label}: share: efficiency: found {quote(efficiency)}, expected {' or '.join(SCALED)}{hint}")
     systems = entry.get("systems", [])
     if not isinstance(systems, list) or not all(isinstance(name, str) and name for name in systems):
-        raise InputError(f"{label}: share: systems: found {shown(systems)}, expected a list of names")
+        raise InputError(f"{label}: share: systems: found {quote(systems)}, expected a list of names")
     numbers = {key: entry[key] for key in ("value", "low", "high", "source") if key in entry}
     return Share(efficiency, tuple(systems), quantity_of(numbers, SHARE, label, f"share of {efficiency}"))

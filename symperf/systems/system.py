@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
-from .quantities import checked_number as checked_number
+from .quantities import check_number as check_number
 from .quantities import quantity_of, text_of
 from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Quantity, vector_rate
-from .units import BANDWIDTH, BYTES, RATE, scaled
+from .units import BANDWIDTH, BYTES, RATE, spell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,10 +111,12 @@ class System:
         if name in self.quantities:
             return self.quantities[name].value
         if name == "matrix_rate":
-            raise InputError(f"system {self.name}: matrix_rate depends on the precision: {_listed(self.matrix_rates)}")
+            raise InputError(
+                f"system {self.name}: matrix_rate depends on the precision: {_list_names(self.matrix_rates)}"
+            )
         if name in SYMBOLS:
             raise InputError(f"system {self.name}: {name} is not given; set it, or use a system that has it")
-        raise InputError(f"system {self.name}: no symbol {shown(name)}{nearest(name, SYMBOLS)}")
+        raise InputError(f"system {self.name}: no symbol {quote(name)}{nearest(name, SYMBOLS)}")
 
     def matrix_rate(self, precision: str) -> Quantity:
         """Return the dense peak FLOP/s in one precision; no precision stands in for another.
@@ -126,8 +128,8 @@ class System:
             return self.matrix_rates[precision]
         near = "" if precision in PRECISIONS else nearest(precision, PRECISIONS)
         raise InputError(
-            f"system {self.name}: no matrix_rate for precision {shown(precision)}; "
-            f"it has {_listed(self.matrix_rates)}{near}"
+            f"system {self.name}: no matrix_rate for precision {quote(precision)}; "
+            f"it has {_list_names(self.matrix_rates)}{near}"
         )
 
     def with_values(self, values: Mapping[str, object], precision: str, where: str = "set") -> System:
@@ -143,17 +145,15 @@ class System:
             elif key in SYMBOLS:
                 raw.values[key] = quantity_of(entry, SYMBOLS[key], where, key)
             else:
-                raise InputError(f"{where}: no symbol {shown(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
+                raise InputError(f"{where}: no symbol {quote(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
         return _build(raw)
 
     def __repr__(self) -> str:
         """Show the rates, the memory, the network and the number of warnings."""
-        rates = ", ".join(f"{p} {scaled(q.value, RATE)}" for p, q in self.matrix_rates.items())
-        memory = (
-            f"{scaled(self.value('memory_capacity'), BYTES)} at {scaled(self.value('memory_bandwidth'), BANDWIDTH)}"
-        )
+        rates = ", ".join(f"{p} {spell(q.value, RATE)}" for p, q in self.matrix_rates.items())
+        memory = f"{spell(self.value('memory_capacity'), BYTES)} at {spell(self.value('memory_bandwidth'), BANDWIDTH)}"
         network = "".join(
-            f", {tier} {scaled(self.value(tier + '_bandwidth'), BANDWIDTH)}"
+            f", {tier} {spell(self.value(tier + '_bandwidth'), BANDWIDTH)}"
             + (f" x {self.value('scale_up_size'):.0f}" if tier == "scale_up" else "")
             for tier in self.tiers
         )
@@ -190,10 +190,10 @@ def _aliases() -> dict[str, Path]:
 def _locate(source: object, folder: Path | None = None, where: str = "system") -> Path:
     """Find the file that a name or path means; a relative path counts from `folder`."""
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"{where}: found {shown(source)}, expected a catalogue name or the path of a .toml file")
+        raise InputError(f"{where}: found {quote(source)}, expected a catalogue name or the path of a .toml file")
     text = os.fspath(source)
     if not isinstance(text, str):
-        raise InputError(f"{where}: found {shown(text)}, expected text, not bytes")
+        raise InputError(f"{where}: found {quote(text)}, expected text, not bytes")
     if not isinstance(source, str) or text.endswith(".toml") or "/" in text or os.sep in text:
         return (folder or Path()) / text
     key = text.strip().casefold()
@@ -204,7 +204,7 @@ def _locate(source: object, folder: Path | None = None, where: str = "system") -
         return _aliases()[key]
     known = [*catalogue_names(), *_aliases()]
     raise InputError(
-        f"{where}: no system {shown(text)} in the catalogue, and not the path of a .toml file"
+        f"{where}: no system {quote(text)} in the catalogue, and not the path of a .toml file"
         f"{nearest(key, known) or '; known: ' + ', '.join(catalogue_names())}"
     )
 
@@ -220,7 +220,7 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
     known = [*_TEXTS, "matrix_rate", *SYMBOLS]
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
     names = {key: text_of(table, key, label) for key in ("name", "title", "base")}
     _check_aliases(table.get("aliases", []), label)
     if names["base"]:
@@ -244,13 +244,13 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
     rates = table.get("matrix_rate", {})
     if not isinstance(rates, dict):
         raise InputError(
-            f"{label}: matrix_rate: found {shown(rates)}, expected a table by precision "
+            f"{label}: matrix_rate: found {quote(rates)}, expected a table by precision "
             'such as { bf16 = "312 TFLOP/s" }'
         )
     for precision, entry in rates.items():
         if precision not in PRECISIONS:
             raise InputError(
-                f"{label}: matrix_rate: unknown precision {shown(precision)}, expected one of "
+                f"{label}: matrix_rate: unknown precision {quote(precision)}, expected one of "
                 f"{', '.join(PRECISIONS)}{nearest(precision, PRECISIONS)}"
             )
         raw.rates[precision] = quantity_of(entry, MATRIX_RATE, label, f"matrix_rate.{precision}")
@@ -261,14 +261,16 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
 
 def _check_aliases(aliases: object, label: str) -> None:
     if not isinstance(aliases, list) or not all(isinstance(a, str) and a for a in aliases):
-        raise InputError(f"{label}: aliases: found {shown(aliases)}, expected a list of names")
+        raise InputError(f"{label}: aliases: found {quote(aliases)}, expected a list of names")
 
 
 def _build(raw: _Raw) -> System:
     """Build the system of checked values: what must be there is, and default rules fill in the rest."""
     missing = [*([] if raw.rates else ["matrix_rate"]), *(k for k in _REQUIRED if k not in raw.values)]
     if missing:
-        raise InputError(f"{raw.label}: missing {', '.join(missing)}; a system needs matrix_rate, {_listed(_REQUIRED)}")
+        raise InputError(
+            f"{raw.label}: missing {', '.join(missing)}; a system needs matrix_rate, {_list_names(_REQUIRED)}"
+        )
     given = raw.values
     for key in SYMBOLS:
         if key in given and (needs := SYMBOLS[key].needs) and needs not in given:
@@ -298,7 +300,7 @@ def _build(raw: _Raw) -> System:
 def _warnings(values: Mapping[str, Quantity], given: Mapping[str, Quantity], tiers: tuple[str, ...]) -> Iterator[str]:
     for key, quantity in values.items():
         if quantity.source.startswith("assumed:") or (key not in given and quantity.source.startswith("derived:")):
-            yield f"{key} = {scaled(quantity.value, SYMBOLS[key].dimension)} is not measured; {quantity.source}"
+            yield f"{key} = {spell(quantity.value, SYMBOLS[key].dimension)} is not measured; {quantity.source}"
     if "compute_units" not in given:
         yield "compute_units is not given: matrix products are smooth, without tiles and waves"
     if "l2_bandwidth" not in given:
@@ -308,5 +310,5 @@ def _warnings(values: Mapping[str, Quantity], given: Mapping[str, Quantity], tie
         yield f"{missing} is not given: plans cannot go beyond {'one scale-up domain' if tiers else 'one device'}"
 
 
-def _listed(names: Mapping[str, Quantity] | tuple[str, ...]) -> str:
+def _list_names(names: Mapping[str, Quantity] | tuple[str, ...]) -> str:
     return ", ".join(names)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,13 +37,13 @@ def _dimension(name: str, example: str, units: dict[str, float], scale: tuple[st
     return UnitKind(name, example, MappingProxyType(units), scale)
 
 
-def _prefixed(bases: dict[str, float], prefixes: dict[str, float]) -> dict[str, float]:
+def _add_prefixes(bases: dict[str, float], prefixes: dict[str, float]) -> dict[str, float]:
     return {p + base: factor * size for base, size in bases.items() for p, factor in prefixes.items()}
 
 
 _FLOPS = {"FLOP/s": 1.0, "FLOPS": 1.0, "OP/s": 1.0, "OPS": 1.0}
-_BYTES = {"B": 1.0, "KB": 1e3} | _prefixed({"B": 1.0}, _DECIMAL | _BINARY)
-_BITS = _prefixed({"b": 0.125, "bit": 0.125}, _DECIMAL)
+_BYTES = {"B": 1.0, "KB": 1e3} | _add_prefixes({"B": 1.0}, _DECIMAL | _BINARY)
+_BITS = _add_prefixes({"b": 0.125, "bit": 0.125}, _DECIMAL)
 _PER_SECOND = {f"{u}/s": f for u, f in (_BYTES | _BITS).items()} | {
     f"{p}{u}ps": f * size for p, f in _DECIMAL.items() for u, size in (("B", 1.0), ("b", 0.125))
 }
@@ -51,7 +51,7 @@ _PER_SECOND = {f"{u}/s": f for u, f in (_BYTES | _BITS).items()} | {
 RATE = _dimension(
     "rate of operations",
     "312 TFLOP/s",
-    _FLOPS | _prefixed(_FLOPS, _DECIMAL),
+    _FLOPS | _add_prefixes(_FLOPS, _DECIMAL),
     ("FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"),
 )
 BANDWIDTH = _dimension("bandwidth", "2039 GB/s", _PER_SECOND, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"))
@@ -87,15 +87,15 @@ def parse(text: str, dimension: UnitKind) -> float:
     expected = f"expected a {dimension.name} such as {dimension.example}"
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"found {shown(text)}, which does not begin with a plain number; {expected}")
+        raise InputError(f"found {quote(text)}, which does not begin with a plain number; {expected}")
     unit = match[2].strip()
     if unit not in dimension.units:
-        raise InputError(f"found {shown(text)}, {_unit_fault(unit, dimension)}; {expected}")
+        raise InputError(f"found {quote(text)}, {_unit_fault(unit, dimension)}; {expected}")
     # One rounding, not two: 5 us is the float nearest to 5e-6, and 80 % the one nearest to 0.8.
     factor = dimension.units[unit]
     value = float(match[1]) / round(1 / factor) if factor < 1 else float(match[1]) * factor
     if not math.isfinite(value):
-        raise InputError(f"found {shown(text)}, which is beyond the range of a float; {expected}")
+        raise InputError(f"found {quote(text)}, which is beyond the range of a float; {expected}")
     return value
 
 
@@ -109,10 +109,10 @@ def _unit_fault(unit: str, dimension: UnitKind) -> str:
     same = [known for known in dimension.units if known.casefold() == unit.casefold()]
     if same:
         return f"whose unit {unit} is not one (case matters: {' or '.join(same)})"
-    return f"whose unit {shown(unit)} is unknown{nearest(unit, dimension.units)}"
+    return f"whose unit {quote(unit)} is unknown{nearest(unit, dimension.units)}"
 
 
-def scaled(value: float, dimension: UnitKind) -> str:
+def spell(value: float, dimension: UnitKind) -> str:
     """Write a value in the unit that suits its size, to four digits; `parse` reads it back.
 
     >>> scaled(2.039e12, BANDWIDTH)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
 from ..common.artefacts import load_or_make_program
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.frozen import Frozen
 from .quantities import AREAS, BUDGET, COUNTS, EDGES, LEVELS, OPTIONAL, read
 from .structure import ChipStructure
@@ -49,7 +49,7 @@ class Chip:
             InputError: an unknown name, with the nearest.
         """
         if name not in self.figures:
-            raise InputError(f"chip: unknown figure {shown(name)}{nearest(str(name), self.figures)}")
+            raise InputError(f"chip: unknown figure {quote(name)}{nearest(str(name), self.figures)}")
         return self.figures[name]
 
     @property
@@ -94,7 +94,7 @@ class Chip:
         )
 
 
-def made(technology: Technology, changes: Mapping[str, Any]) -> Chip:
+def make_chip(technology: Technology, changes: Mapping[str, Any]) -> Chip:
     """The chip of a budget.
 
     Raises:

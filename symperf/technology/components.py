@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..systems.memories import Memory
 from ..systems.memories import names as memory_names
@@ -66,7 +66,7 @@ def memory_of(name: str, own: Mapping[str, Any], where: str) -> Component:
         return _read(name, own[name], MEMORY, ("pins", "frequency", "capacity", "area", "energy"), where)
     known = list(dict.fromkeys([*own, *memory_names()]))
     if not isinstance(name, str) or name not in known:
-        raise InputError(f"memory: found {shown(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")
+        raise InputError(f"memory: found {quote(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")
     memory = Memory.load(name)
     rate = memory.pin_rate
     found = {
@@ -90,7 +90,7 @@ def network_of(name: str, kind: str, own: Mapping[str, Any], where: str) -> Comp
     tables = {**read_toml(NETWORKS, NETWORKS.name), **own}
     known = [each for each, table in tables.items() if isinstance(table, dict) and table.get("kind") == kind]
     if not isinstance(name, str) or name not in known:
-        raise InputError(f"{kind}: found {shown(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")
+        raise InputError(f"{kind}: found {quote(name)}, expected {' or '.join(known)}{nearest(str(name), known)}")
     needed = ("frequency", "energy", "area", "density") if name in own else ("rate", "lanes", "energy")
     return _read(name, tables[name], NETWORK, needed, where if name in own else NETWORKS.name)
 
@@ -98,7 +98,7 @@ def network_of(name: str, kind: str, own: Mapping[str, Any], where: str) -> Comp
 def _read(name: str, table: Any, known: Mapping[str, Any], needed: tuple[str, ...], where: str) -> Component:
     label = f"{where}: {name}"
     if not isinstance(table, dict):
-        raise InputError(f"{label}: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{label}: found {quote(table)}, expected a table of {', '.join(known)}")
     texts = {key: text_of(table, key, label) for key in ("title", "kind")}
     rest = {key: entry for key, entry in table.items() if key not in texts}
     found = Component(name, texts["title"], texts["kind"], read(rest, known, label, needed))

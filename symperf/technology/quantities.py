@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..systems.physical_units import AREA, BYTE_AREA, BYTE_ENERGY, BYTE_POWER, FACTOR, FREQUENCY, PER_LENGTH, VOLTAGE
 from ..systems.quantities import quantity_of
 from ..systems.system_symbols import Limits, Quantity
@@ -130,11 +130,11 @@ def read(table: Any, known: Mapping[str, Limits], where: str, needed: Iterable[s
         InputError: something else than a table, an unknown name with the nearest, a missing one, a value out of range.
     """
     if not isinstance(table, dict):
-        raise InputError(f"{where}: found {shown(table)}, expected a table of {', '.join(known)}")
+        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
     for name in table:
         if name not in known:
             hint = nearest(str(name), known) or f", expected one of {', '.join(known)}"
-            raise InputError(f"{where}: unknown name {shown(name)}{hint}")
+            raise InputError(f"{where}: unknown name {quote(name)}{hint}")
     missing = [name for name in needed if name not in table]
     if missing:
         raise InputError(f"{where}: missing {', '.join(missing)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..systems.system import System
 from ..systems.system_symbols import SYMBOLS
 
@@ -46,7 +46,7 @@ def table_of(chip: Chip, name: str) -> dict[str, Any]:
     by the network between them.
     """
     if not name.strip():
-        raise InputError(f"system: name: found {shown(name)}, expected a text that is not empty")
+        raise InputError(f"system: name: found {quote(name)}, expected a text that is not empty")
     technology, figures = chip.technology, chip.figures
     how = f"generated: technology {technology.name}, {technology.node}, {technology.memory.name}"
     table: dict[str, Any] = {"name": name, "title": f"{technology.title}, {technology.node}, {technology.memory.name}"}

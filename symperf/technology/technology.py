@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
 from ..systems.quantities import text_of
@@ -100,7 +100,7 @@ class Technology:
         where = f"technology {found['name']}"
         at = _node(chosen.get("node") if node is None else node, found["nodes"], where)
         own = {key: found.get(key, {}) for key in ("memories", "networks")}
-        quantities = _scaled(found, at, where)
+        quantities = _scale(found, at, where)
         if "core_scale" in chosen:
             _widen(quantities, read({"core_scale": chosen["core_scale"]}, {"core_scale": FACTOR_LIMITS}, where))
         quantities |= read(chosen.get("values", {}), BASE, f"{where}: values")
@@ -139,9 +139,9 @@ class Technology:
         >>> Technology.load("deepflow", "14nm").chip().cores
         643
         """
-        from .chip import made
+        from .chip import make_chip
 
-        return made(self, budget)
+        return make_chip(self, budget)
 
     def with_values(self, **values: Any) -> Technology:
         """The same technology with other values of quantities of the node.
@@ -183,27 +183,27 @@ def _table(name: object) -> tuple[dict[str, Any], dict[str, Any]]:
         return _table(part["set"])[0], part
     known = [*set_names(), *part_names()]
     if isinstance(name, str) and name in known:
-        return _checked(read_toml(SETS / f"{name}.toml", f"{name}.toml"), f"{name}.toml"), {}
+        return _check_table(read_toml(SETS / f"{name}.toml", f"{name}.toml"), f"{name}.toml"), {}
     text = os.fspath(name) if isinstance(name, str | os.PathLike) else ""
     if not isinstance(text, str) or not text.endswith(".toml"):
         raise InputError(
-            f"technology: found {shown(name)}, expected {' or '.join(known)}, or the path of a .toml file"
+            f"technology: found {quote(name)}, expected {' or '.join(known)}, or the path of a .toml file"
             f"{nearest(str(name), known)}"
         )
-    return _checked(read_toml(Path(text), text), text), {}
+    return _check_table(read_toml(Path(text), text), text), {}
 
 
-def _checked(table: dict[str, Any], label: str) -> dict[str, Any]:
+def _check_table(table: dict[str, Any], label: str) -> dict[str, Any]:
     known = (*_TEXTS, "nodes", *_TABLES)
     for key in table:
         if key not in known:
-            raise InputError(f"{label}: unknown key {shown(key)}{nearest(key, known)}")
+            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
     for key in ("name", "title"):
         if not text_of(table, key, label):
             raise InputError(f'{label}: no {key}, expected {key} = "..."')
     nodes = table.get("nodes")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, str) and node for node in nodes):
-        raise InputError(f'{label}: nodes: found {shown(nodes)}, expected a list of names such as ["7nm", "5nm"]')
+        raise InputError(f'{label}: nodes: found {quote(nodes)}, expected a list of names such as ["7nm", "5nm"]')
     return table
 
 
@@ -216,11 +216,11 @@ def _node(node: object, nodes: list[str], where: str) -> str:
     if found == "12nm" and "14nm" in nodes:  # the same generation under another name
         found = "14nm"
     if found not in nodes:
-        raise InputError(f"{where}: node: found {shown(node)}, expected {' or '.join(nodes)}{nearest(found, nodes)}")
+        raise InputError(f"{where}: node: found {quote(node)}, expected {' or '.join(nodes)}{nearest(found, nodes)}")
     return found
 
 
-def _scaled(table: dict[str, Any], node: str, where: str) -> dict[str, Quantity]:
+def _scale(table: dict[str, Any], node: str, where: str) -> dict[str, Quantity]:
     """The quantities of a node: those of the base, times the factors of every step up to it."""
     needed = [name for name in BASE if name not in OPTIONAL]
     quantities = read(table.get("base", {}), BASE, f"{where}: base", needed)
@@ -250,14 +250,14 @@ def factors_of(steps: Any, node: str, where: str) -> dict[str, Quantity]:
         InputError: no factor for a quantity, an unknown one, or a value out of range.
     """
     if not isinstance(steps, dict):
-        raise InputError(f"{where}: found {shown(steps)}, expected a table of {', '.join(STEPS)}")
+        raise InputError(f"{where}: found {quote(steps)}, expected a table of {', '.join(STEPS)}")
     general = {name: entry for name, entry in steps.items() if name in STEPS}
     others = {name: entry for name, entry in steps.items() if name not in STEPS}
     special = others.get(node, {})
     limits = dict.fromkeys(STEPS, FACTOR_LIMITS)
     for name, entry in others.items():
         if not isinstance(entry, dict) or "value" in entry:
-            raise InputError(f"{where}: unknown name {shown(name)}{nearest(name, STEPS)}")
+            raise InputError(f"{where}: unknown name {quote(name)}{nearest(name, STEPS)}")
     merged = read(general, limits, where) | read(special, limits, f"{where}: {node}")
     missing = [name for name in STEPS if name not in merged]
     if missing:

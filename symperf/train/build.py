@@ -48,14 +48,14 @@ def totals(structure: Structure) -> dict[str, Any]:
     forward += sympy.Add(*multi_token_counts.forward_flops(structure.architecture))
     return {
         "model_flops": 3 * forward,
-        "hardware_flops": 3 * forward + _recomputed(structure),
+        "hardware_flops": 3 * forward + _recomputed_flops(structure),
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
     }
 
 
-def _recomputed(structure: Structure) -> Any:
+def _recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
     whole = counts.recomputed_flops(structure.architecture, structure.recompute)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole

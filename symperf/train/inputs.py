@@ -9,13 +9,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
 from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
-from ..plans.structure import STATED, Structure, rank_order_of, sent_of
+from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
-from ..systems.quantities import checked_number
+from ..systems.quantities import check_number
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from .binding import LIMITS, LOW_PRECISIONS, precision_of
@@ -74,12 +74,12 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         in_switch=system.in_switch,
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
-        sent=sent_of(stated) if model.architecture.routed else (),
+        sent=sent_formats(stated) if model.architecture.routed else (),
         overheads=any(name in stated for name in STATED),
     )
 
 
-def stated_of(values: Mapping[str, Any]) -> set[str]:
+def stated_names(values: Mapping[str, Any]) -> set[str]:
     """The names of the symbols to which a run gives values other than 0."""
     return {name for name, value in values.items() if value}
 
@@ -117,7 +117,7 @@ class Settable:
             elif name in self.counts:
                 own[name] = positive_integer(name, value)
             elif name in self.limits:
-                own[name] = checked_number(value, self.limits[name], f"set: {name}")
+                own[name] = check_number(value, self.limits[name], f"set: {name}")
             else:
                 raise self._misplaced(name)
         return sizes, figures, own
@@ -128,7 +128,7 @@ class Settable:
             return InputError(f"set: {name} is {where} and no symbol, expected it there")
         known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
         hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
-        return InputError(f"set: unknown symbol {shown(name)}{hint}")
+        return InputError(f"set: unknown symbol {quote(name)}{hint}")
 
 
 TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))
@@ -144,7 +144,7 @@ def size(name: str, value: object) -> int:
     return positive_integer(name, value, lowest=0 if name == "num_multi_token_layers" else 1)
 
 
-def resized(model: Model, sizes: dict[str, int]) -> Model:
+def resize_model(model: Model, sizes: dict[str, int]) -> Model:
     """The model with some sizes replaced.
 
     Raises:

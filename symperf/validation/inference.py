@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..plans.plan import Plan
 from ..runs.inference_run import InferenceRun
 from .case import Case
@@ -65,13 +65,13 @@ def express(row: TableRow) -> list[Expressed]:
     quantity, measured = measurement(row, work)
     labels = {name: row.text(name) for name in ("model", "hw_key", "precision", "framework", "tp", "batch_size")}
     labels |= {"lengths": f"{work.prompt}+{work.generate}"}
-    run, read = _served(row, software, work, quantity) if work.requests else _batch(row, software, work, quantity)
+    run, read = _serve(row, software, work, quantity) if work.requests else _batch(row, software, work, quantity)
 
     def implied(found: BaseRun) -> float:
         return found.value("prefill_flops") / (measured * found.value("devices") * found.bound["matrix_rate"][0])
 
     doubted = implied if quantity in ("prefill_s", "time_s") and not work.requests else None
-    return [Case(row.family, described(row, work), quantity, measured, run, read, labels, doubted)]
+    return [Case(row.family, describe_row(row, work), quantity, measured, run, read, labels, doubted)]
 
 
 def doubt(row: TableRow) -> None:
@@ -87,7 +87,7 @@ def doubt(row: TableRow) -> None:
         raise InputError("its page gives totals in one table and rates of a device in the other, and tp is above 1")
 
 
-def described(row: TableRow, work: RowWork) -> str:
+def describe_row(row: TableRow, work: RowWork) -> str:
     """A row's id and a short text of what it is."""
     degrees = " ".join(f"{name}{row.text(name)}" for name in DEGREES[1:] if row.text(name) not in ("", "1"))
     together = f"{work.requests} in flight" if work.requests else f"batch {work.batch}"
@@ -105,9 +105,9 @@ def measurement(row: TableRow, work: RowWork) -> tuple[str, float]:
     """
     metric, unit = row.text("metric"), row.text("unit")
     if metric not in METRICS:
-        raise InputError(f"the metric {shown(metric)} is not predicted")
+        raise InputError(f"the metric {quote(metric)} is not predicted")
     if unit not in UNITS:
-        raise InputError(f"the unit {shown(unit)} is not known, expected {', '.join(UNITS)}")
+        raise InputError(f"the unit {quote(unit)} is not known, expected {', '.join(UNITS)}")
     value = row.number("value")
     if not value:
         raise InputError("the row gives no number")
@@ -115,7 +115,7 @@ def measurement(row: TableRow, work: RowWork) -> tuple[str, float]:
     if metric in SPEEDS:
         return quantity, (work.prompt if quantity == "prefill_s" else 1) / value
     if quantity.startswith("tokens_per_s") != unit.startswith("tokens"):
-        raise InputError(f"the metric {shown(metric)} is not in {unit}")
+        raise InputError(f"the metric {quote(metric)} is not in {unit}")
     return quantity, value * UNITS[unit]
 
 
@@ -202,7 +202,7 @@ def layers_time(run: BaseRun) -> float:
     return sum(term.time_s for term in run.table() if not set(term.name.split("/")) & {"embedding", "head"})
 
 
-def _served(
+def _serve(
     row: TableRow, software: ServingFramework, work: RowWork, quantity: str
 ) -> tuple[Callable[[], BaseRun], Callable[[BaseRun], float]]:
     made: list[Serving] = []

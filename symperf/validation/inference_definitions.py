@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,7 +194,7 @@ def software_of(row: TableRow) -> ServingFramework:
     framework = row.text("framework")
     found = next((each for name, each in SOFTWARE.items() if framework.casefold().startswith(name.casefold())), None)
     if found is None and framework:
-        raise InputError(f"no stack stands for the software {shown(framework)}")
+        raise InputError(f"no stack stands for the software {quote(framework)}")
     if found is None:
         return UNKNOWN
     if not found.stack:

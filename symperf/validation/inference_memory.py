@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from ..runs.inference_run import InferenceRun
 from .case import Case
 from .inference import plan_of
@@ -38,7 +38,7 @@ def express(row: TableRow) -> list[Expressed]:
     if lengths is None or batch is None:
         raise InputError("the batch and the lengths are not said")
     if not value or unit not in BYTES:
-        raise InputError(f"memory in {shown(unit)}: expected a number in {', '.join(BYTES)}")
+        raise InputError(f"memory in {quote(unit)}: expected a number in {', '.join(BYTES)}")
     prompt, generate = (int(length) for length in lengths.groups())
 
     def run() -> InferenceRun:

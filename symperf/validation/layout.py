@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan
 from .definitions import family_of, software_of
 
@@ -217,7 +217,7 @@ def precision_of(text: str) -> str | None:
         raise InputError("the row gives two precisions")
     found = next((name for part, name in PRECISIONS if part in folded), None)
     if found is None:
-        raise InputError(f"precision: found {shown(text)}, expected one that holds bf16, fp16, fp8 or fp4")
+        raise InputError(f"precision: found {quote(text)}, expected one that holds bf16, fp16, fp8 or fp4")
     return found
 
 
@@ -232,7 +232,7 @@ def recompute_of(text: str) -> str:
         return "none"
     mode = next((mode for part, mode in RECOMPUTE if part in folded), None)
     if mode is None:
-        raise InputError(f"recompute: found {shown(text)}, expected none, selective or full{nearest(folded, MODES)}")
+        raise InputError(f"recompute: found {quote(text)}, expected none, selective or full{nearest(folded, MODES)}")
     if mode == "modules" or (mode == "selective" and "," in folded):
         raise InputError("recomputation of single modules of a layer is not modelled")
     return mode

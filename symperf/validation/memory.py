@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, shown
+from ..common.errors import InputError, quote
 from . import inference_memory
 from .case import Case
 from .layout import layout_of
@@ -55,10 +55,10 @@ def express(row: TableRow) -> list[Expressed]:
     metric, value, unit = row.text("metric"), row.number("value"), row.text("unit")
     classes = next((classes for part, classes in METRICS if part in metric), None)
     if classes is None:
-        raise InputError(f"metric: found {shown(metric)}, expected one that names memory")
+        raise InputError(f"metric: found {quote(metric)}, expected one that names memory")
     relative = RELATIVE in metric
     if not value or (unit != "%" if relative else unit not in UNITS):
-        raise InputError(f"unit: found {shown(unit)} of memory, expected {'%' if relative else ' or '.join(UNITS)}")
+        raise InputError(f"unit: found {quote(unit)} of memory, expected {'%' if relative else ' or '.join(UNITS)}")
     measured = value / 100 if relative else value * UNITS[unit]
     quantity = "share_of_activations" if relative else "memory_bytes"
     layout = layout_of(row, model_of(row), memory_only=True)

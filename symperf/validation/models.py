@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
-from ..models.catalogue import BENCHMARKS, CATALOGUE, folded
-from ..models.model import Model, from_catalogue, made
+from ..common.errors import InputError, nearest, quote
+from ..models.catalogue import BENCHMARKS, CATALOGUE, fold_name
+from ..models.model import Model, from_catalogue, make_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +61,8 @@ def _model(name: str, sizes: tuple[tuple[str, int | None], ...], block: str, seq
             raise InputError("the row gives no model and no dimensions")
         missing = [column for column in ("layers", "hidden", "heads", "vocab") if column not in given]
         if missing:
-            near = nearest(folded(name)[:60], {**CATALOGUE.aliases, **BENCHMARKS.aliases})
-            raise InputError(f"unknown model {shown(name)}, and no {', '.join(missing)} to describe it{near}")
+            near = nearest(fold_name(name)[:60], {**CATALOGUE.aliases, **BENCHMARKS.aliases})
+            raise InputError(f"unknown model {quote(name)}, and no {', '.join(missing)} to describe it{near}")
         model = from_dimensions(given, name=name or "a model", block=block)
     if 0 < model.sizes["position_rows"] < sequence:
         model = replace(model, sizes={**model.sizes, "position_rows": sequence})
@@ -148,4 +148,4 @@ def from_dimensions(sizes: Mapping[str, int], *, name: str = "a model", block: s
             "intermediate_size": ffn,
             "vocab_size": sizes["vocab"],
         }
-    return made(name, source, config, name)
+    return make_model(name, source, config, name)

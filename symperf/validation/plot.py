@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, shown
-from ..common.extras import needed
+from ..common.errors import InputError, quote
+from ..common.extras import import_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ KINDS = {
 FORMATS = ("png", "svg")
 
 
-def checked_format(path: str) -> str:
+def check_format(path: str) -> str:
     """The type of a figure's file, by the end of its name.
 
     Raises:
@@ -32,8 +32,8 @@ def checked_format(path: str) -> str:
     """
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
-        raise InputError(f"plot: found {shown(path)}, expected a file that ends in {' or '.join(FORMATS)}")
-    needed("matplotlib", "plot", "plot")
+        raise InputError(f"plot: found {quote(path)}, expected a file that ends in {' or '.join(FORMATS)}")
+    import_extra("matplotlib", "plot", "plot")
     return found
 
 
@@ -47,13 +47,13 @@ def draw(scored: Sequence[Scored], path: str) -> bytes:
     Raises:
         InputError: another type, nothing to draw, or matplotlib is not installed.
     """
-    suffix = checked_format(path)
+    suffix = check_format(path)
     panels = [(title, found) for title, names in KINDS.items() if (found := [r for r in scored if r.quantity in names])]
     if not panels:
         raise InputError("plot: no row is scored, so there is nothing to draw")
-    matplotlib = needed("matplotlib", "plot", "plot")
+    matplotlib = import_extra("matplotlib", "plot", "plot")
     matplotlib.use("agg")
-    needed("matplotlib.figure", "plot", "plot")
+    import_extra("matplotlib.figure", "plot", "plot")
     figure = matplotlib.figure.Figure(figsize=(6.5 * min(len(panels), 2), 5.5 * -(-len(panels) // 2)))
     with matplotlib.rc_context({"svg.hashsalt": "symperf"}):
         for number, (title, rows) in enumerate(panels):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..common.files import decode, read_file
 from ..common.numbers import numeral
 
@@ -95,7 +95,7 @@ class TableRow:
     def fail(self, column: str, expected: str) -> NoReturn:
         """Raise the `InputError` of a cell that is not what was expected."""
         raise UnreadableError(
-            f"{self.table}: line {self.line}: {column}: found {shown(self.text(column))}, expected {expected}"
+            f"{self.table}: line {self.line}: {column}: found {quote(self.text(column))}, expected {expected}"
         )
 
 
@@ -147,11 +147,11 @@ def check_header(header: list[str], table: str, columns: Columns) -> None:
     known = [*columns.required, *columns.optional]
     repeated = next((name for name in header if name and header.count(name) > 1), None)
     if repeated is not None:
-        raise UnreadableError(f"{table}: the column {shown(repeated)} comes twice, expected it once")
+        raise UnreadableError(f"{table}: the column {quote(repeated)} comes twice, expected it once")
     for name in columns.required:
         if name not in header:
             near = nearest(name, [other for other in header if other not in known])
-            raise UnreadableError(f"{table}: no column {shown(name)}, expected it in the first line{near}")
+            raise UnreadableError(f"{table}: no column {quote(name)}, expected it in the first line{near}")
     for name in header:
         if name not in known and (near := nearest(name, [other for other in known if other not in header])):
-            raise UnreadableError(f"{table}: unknown column {shown(name)}{near}")
+            raise UnreadableError(f"{table}: unknown column {quote(name)}{near}")

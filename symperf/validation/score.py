@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError, nearest, shown
+from ..common.errors import InputError, nearest, quote
 from ..evaluation.uncertainty import LEVEL
 from . import tables
 from .case import Case, LeftOut, Scored
@@ -65,7 +65,7 @@ def validate(
     chosen = select(expressed_rows(folder), sources)
     done: list[Scored | LeftOut] = []
     for number, item in enumerate(chosen):
-        done.append(predicted(item) if isinstance(item, Case) else item)
+        done.append(predict_case(item) if isinstance(item, Case) else item)
         progress(number + 1, len(chosen))
     scored = [item for item in done if isinstance(item, Scored)]
     return Report(scored, [item for item in done if isinstance(item, LeftOut)])
@@ -99,7 +99,7 @@ def tables_of(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in tables.OWN if (folder / name).exists()]
     except OSError as error:
-        raise UnreadableError(f"data: {shown(str(folder))}: cannot be read: {error.strerror}") from None
+        raise UnreadableError(f"data: {quote(str(folder))}: cannot be read: {error.strerror}") from None
 
 
 def expressed_rows(folder: Path | None) -> list[Expressed]:
@@ -148,12 +148,12 @@ def select(expressed: Sequence[Expressed], sources: Sequence[str]) -> list[Expre
         matching = [key for key in known if key == name.casefold() or key.startswith(f"{name.casefold()} ")]
         if not matching:
             near = nearest(name.casefold(), known) or f", expected one of {', '.join(sorted(known.values()))}"
-            raise InputError(f"source: found {shown(name)}, which no row has{near}")
+            raise InputError(f"source: found {quote(name)}, which no row has{near}")
         wanted |= set(matching)
     return [item for item in expressed if not sources or item.source.casefold() in wanted]
 
 
-def predicted(case: Case) -> Scored | LeftOut:
+def predict_case(case: Case) -> Scored | LeftOut:
     """The prediction of a case, or why there is none."""
     try:
         run = case.run()

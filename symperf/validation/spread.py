@@ -44,18 +44,18 @@ def relative(run: BaseRun, name: str) -> tuple[float, float]:
         values = np.full(columns, inputs[symbol], dtype=np.float64)
         values[1 + 2 * number : 3 + 2 * number] = far
         inputs[symbol] = values
-    found = np.broadcast_to(evaluated(program, inputs, program.outputs[name]), (columns,))
+    found = np.broadcast_to(evaluate_instruction(program, inputs, program.outputs[name]), (columns,))
     steps = np.log(found[1:] / found[0]).reshape(-1, 2)
     up = math.sqrt(float(np.sum(np.max(steps, axis=1, initial=0.0) ** 2)))
     down = math.sqrt(float(np.sum(np.min(steps, axis=1, initial=0.0) ** 2)))
     return math.exp(-down), math.exp(up)
 
 
-def evaluated(program: Program, inputs: dict[str, Any], output: int) -> Any:
+def evaluate_instruction(program: Program, inputs: dict[str, Any], output: int) -> Any:
     """The value of one instruction; arrays only where an array goes in."""
     plain, wide = floats().forward, arrays().forward
     values: dict[int, Any] = {}
-    for position in needed(_Identity(program), output):
+    for position in needed_positions(_Identity(program), output):
         operation, *operands = program.instructions[position]
         if operation == "input":
             values[position] = inputs[operands[0]]
@@ -82,7 +82,7 @@ class _Identity:
 
 
 @lru_cache(maxsize=256)
-def needed(key: _Identity, output: int) -> tuple[int, ...]:
+def needed_positions(key: _Identity, output: int) -> tuple[int, ...]:
     """The positions that an instruction depends on, in order."""
     wanted, stack = {output}, [output]
     while stack:

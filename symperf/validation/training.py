@@ -62,10 +62,10 @@ def express(row: TableRow) -> list[Expressed]:
         return share * (ratio if quantity == "time_s" else 1 / ratio)
 
     doubted = None if quantity == "layer_time_s" else implied
-    return [Case(row.family, described(row), quantity, measured, run, read, labels, doubted)]
+    return [Case(row.family, describe_row(row), quantity, measured, run, read, labels, doubted)]
 
 
-def described(row: TableRow) -> str:
+def describe_row(row: TableRow) -> str:
     """A row's id and a short text of what it is."""
     degrees = " ".join(f"{name}{row.text(name)}" for name in DEGREES[:6] if row.text(name) not in ("", "1"))
     work = "x".join(row.text(name) for name in ("global_batch_seqs", "seq_len_tokens") if row.text(name))

@@ -22,7 +22,7 @@ from symperf.analysis import Unreachable
 from symperf.plan_search import failures
 from symperf.plan_search.api import search
 from symperf.plan_search.inference.search import search_inference
-from symperf.plan_search.search import searched
+from symperf.plan_search.search import answer_search
 from symperf.plan_search.technologies import drive as technologies_drive
 from symperf.plan_search.technologies.best_over import best_over
 
@@ -278,7 +278,7 @@ def test_a_table_is_never_of_a_part_of_the_search(monkeypatch: pytest.MonkeyPatc
 def test_reasons_are_not_of_a_part_of_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt while it is sought what would fit ends the search."""
     model, system = sf.Model.load("gpt-1.3b"), sf.System.load("h100-sxm")
-    found = searched(model, system, **SMALL, require=MENU, max_memory="200 MB")
+    found = answer_search(model, system, **SMALL, require=MENU, max_memory="200 MB")
     monkeypatch.setattr(failures, "evaluate", lambda *_, **__: False)
     with pytest.raises(KeyboardInterrupt):
         failures.fail(found.found)

@@ -10,8 +10,8 @@ import pytest
 from support.study_pages import module, rows
 
 from symperf import Model, System, Technology
-from symperf.plan_search.search import searched
-from symperf.plan_search.technologies.best_over import replaced
+from symperf.plan_search.search import answer_search
+from symperf.plan_search.technologies.best_over import replace_technology
 
 study, page = module("factorial"), module("factorial_page")
 ROWS = rows("factorial")
@@ -55,8 +55,8 @@ def test_the_best_plan_is_that_of_a_search_at_the_point() -> None:
     assert found.question.system.name == system.name
     for at in np.random.default_rng(1).integers(0, len(found), 50):
         point = {name: float(column[at]) for name, column in found.columns.items()}
-        here = replaced(found.question, point).system
-        best = searched(
+        here = replace_technology(found.question, point).system
+        best = answer_search(
             model, here, devices=16, batch=16, sequence=512, require=dict(SMALL.require), top=1, prune=False
         ).records[0]
         assert found.time[at] == pytest.approx(best["time_s"], rel=1e-12)

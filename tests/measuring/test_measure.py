@@ -21,7 +21,7 @@ from symperf.measuring import attention, decoding, elementwise, gemm, launch, st
 from symperf.measuring.bench import Bench, NotMeasuredError
 from symperf.measuring.clock import Clock
 from symperf.measuring.columns import COLUMNS, KINDS
-from symperf.measuring.jobs import scattered
+from symperf.measuring.jobs import scatter
 from symperf.measuring.measure import JOBS, SHARES, measure
 from symperf.measuring.sampler import Sampler
 from symperf.measuring.writer import Writer
@@ -108,7 +108,7 @@ def test_every_beginning_of_the_plan_is_a_fair_sample() -> None:
     counts = [part.count(2**power) for power in range(15)]
     assert min(counts) >= 9
     assert max(counts) <= 20
-    assert sorted(scattered(range(100))) == list(range(100))
+    assert sorted(scatter(range(100))) == list(range(100))
 
 
 def test_other_plans() -> None:

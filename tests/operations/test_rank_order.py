@@ -20,7 +20,7 @@ from symperf.common.errors import InputError
 from symperf.export.emit import emit
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.operations import groups
-from symperf.plan_search.search import searched
+from symperf.plan_search.search import answer_search
 from symperf.plans.plan import Plan
 from symperf.train.inputs import structure_of
 
@@ -243,7 +243,7 @@ def search(*orders: str, pp: list[int]) -> Any:
     values = {"scale_up_size": 4, "scale_out_bandwidth": 2e9}
     require: dict[str, Any] = {"zero": [0, 1], "recompute": ["none"], "attention": ["flash"], "schedule": ["1f1b"]}
     require |= {"pp": pp, "dp": [4], **({"rank_order": orders} if orders else {})}
-    return searched(model, system, devices=16, batch=16, sequence=512, require=require, values=values, top=1)
+    return answer_search(model, system, devices=16, batch=16, sequence=512, require=require, values=values, top=1)
 
 
 def test_a_search_tries_both_orders() -> None:

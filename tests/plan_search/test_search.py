@@ -16,7 +16,7 @@ import symperf as sf
 from symperf.analysis import Unreachable
 from symperf.plan_search.api import search
 from symperf.plan_search.bounds import ideal_time, lower_bounds, waits
-from symperf.plan_search.evaluate import evaluate, laid
+from symperf.plan_search.evaluate import evaluate, lay_out_space
 from symperf.plan_search.explain import alternatives
 from symperf.plan_search.search import answer
 from symperf.plan_search.space import SearchQuestion
@@ -69,7 +69,7 @@ def test_the_bound_is_below_every_time() -> None:
             values={"memory_capacity": 1e14},
             required={name: tuple(values) for name, values in required.items()},
         )
-        space = laid(question)
+        space = lay_out_space(question)
         tally = Tally(space.legal, [made.length for made in space.tables], len(space.combinations), front=False)
         assert evaluate(space, tally, prune=False)
         assert len(tally.best) == tally.feasible == space.legal > 100

@@ -13,9 +13,9 @@ from support import search_cases as cases
 import symperf as sf
 from symperf.common import cluster as connection
 from symperf.plan_search import tasks
-from symperf.plan_search.evaluate import evaluate, laid
+from symperf.plan_search.evaluate import evaluate, lay_out_space
 from symperf.plan_search.explain import alternatives
-from symperf.plan_search.search import searched
+from symperf.plan_search.search import answer_search
 from symperf.plan_search.space import SearchQuestion
 from symperf.plan_search.tally import Tally
 
@@ -62,7 +62,7 @@ def test_the_answer_is_the_same(address: str, monkeypatch: pytest.MonkeyPatch, s
 def test_several_numbers_of_devices_use_one_cluster(address: str) -> None:
     asked: dict[str, Any] = {"devices": [4, 8], "batch": 8, "sequence": 256, "require": {"cp": [1], "zero": [0, 1]}}
     model, system = sf.Model.load("gpt2"), sf.System.load("a100-80gb-sxm")
-    same(searched(model, system, **asked), searched(model, system, **asked, dask=address))
+    same(answer_search(model, system, **asked), answer_search(model, system, **asked, dask=address))
 
 
 def test_shares_are_the_whole() -> None:
@@ -72,7 +72,7 @@ def test_shares_are_the_whole() -> None:
         sf.Model.load(of.model), sf.System.load(of.system), of.devices, of.batch, of.sequence,
         values=of.values, required={name: tuple(values) for name, values in of.menu.items()},
     )  # fmt: skip
-    space = laid(question)
+    space = lay_out_space(question)
     lengths = [made.length for made in space.tables]
 
     def tally() -> Tally:

@@ -16,7 +16,7 @@ from symperf.analysis import Unreachable
 from symperf.cli import main
 from symperf.common.errors import InputError
 from symperf.plan_search.inference.pools import Pair
-from symperf.plan_search.inference.search import answer_inference, searched_inference
+from symperf.plan_search.inference.search import answer_inference, answer_search
 from symperf.serve import pools as own
 from symperf.serve.limits import Targets, largest_load
 from symperf.serve.steady import Steady
@@ -96,7 +96,7 @@ def test_the_largest_loads_are_those_of_trying_every_plan(seed: int) -> None:
             if largest is not None and largest.load:
                 loads.append((largest.load * plan["dp"], plan))
         counts[why] = counts.get(why, 0) + 1
-    found = searched_inference(model, system, top=5, **asked)
+    found = answer_search(model, system, top=5, **asked)
     assert (found.survey.considered, found.feasible) == (len(plans), len(loads))
     reasons = ("does_not_fit", "ttft_out_of_reach", "tpot_out_of_reach")
     assert {n: found.rejected.get(n, 0) for n in reasons} == {n: counts.get(n, 0) for n in reasons}
@@ -151,7 +151,7 @@ def test_pools_are_the_best_of_all_pairs_of_plans(seed: int) -> None:
             if formats == (second.plan.precision, second.run.kv_precision):
                 key = (devices, *formats)
                 best[key] = max(best.get(key, 0.0), pair_load(first, second, asked))
-    found = searched_inference(model, system, disaggregate=True, top=100, **asked)
+    found = answer_search(model, system, disaggregate=True, top=100, **asked)
     pairs = [record for record in found.records if record.pools]
     loads = sorted((load for load in best.values() if load), reverse=True)
     assert len(pairs) == len(loads)
@@ -168,7 +168,7 @@ def test_pools_of_equal_instances_are_those_of_serve() -> None:
     model, system = sf.Model.load("llama-2-7b"), sf.System.load(SYSTEM)
     asked = {"prompt": 512, "generate": 64, "ttft": 0.3, "tpot": 0.05}
     one = {"tp": 1, "pp": 1, "precision": "bf16", "kv_precision": "bf16", "chunk": 512}
-    found = searched_inference(model, system, devices=6, disaggregate=True, require=one, **asked)
+    found = answer_search(model, system, devices=6, disaggregate=True, require=one, **asked)
     record = next(each for each in found.records if each.pools)
     serving = sf.serving(model, system, sf.Plan(dp=6), chunk=512, **asked)
     assert serving.pools is not None
@@ -198,7 +198,7 @@ def test_static_batches_are_those_of_trying_every_plan(batch: tuple[int, ...], b
                 continue
             if run.fits and (limit is None or run.value("time_per_token") <= limit):
                 runs.append(run.value("time") if by == "latency" else -run.value("tokens_per_s"))
-    found = searched_inference(
+    found = answer_search(
         model, system, devices=4, prompt=300, generate=20, batch=batch, by=by, tpot=limit, top=len(runs)
     )
     assert (found.survey.considered, found.feasible) == (considered, len(runs))
@@ -218,7 +218,7 @@ def test_several_numbers_of_devices_are_ranked_for_each_device() -> None:
 def test_less_memory_means_fewer_plans() -> None:
     model, system = sf.Model.load("llama-2-7b"), sf.System.load(SYSTEM)
     asked: dict[str, Any] = {"devices": 2, "prompt": 512, "generate": 64, "tpot": 0.05}
-    free, tight = (searched_inference(model, system, max_memory=m, **asked) for m in (None, "8 GB"))
+    free, tight = (answer_search(model, system, max_memory=m, **asked) for m in (None, "8 GB"))
     assert tight.rejected["does_not_fit"] > free.rejected.get("does_not_fit", 0)
     assert all(record.measures["memory_bytes"] <= 8e9 * (1 + CLOSE) for record in tight.records)
 
@@ -249,7 +249,7 @@ def test_an_interrupted_search_has_the_best_of_what_was_seen() -> None:
     model, system = sf.Model.load("llama-2-7b"), sf.System.load(SYSTEM)
     asked: dict[str, Any] = {"devices": 2, "prompt": 512, "generate": 64}
     for question in ({"tpot": 0.05}, {"batch": 2}):
-        found = searched_inference(model, system, progress=stop, **asked, **question)
+        found = answer_search(model, system, progress=stop, **asked, **question)
         assert not found.whole
         assert found.survey.considered == 6
         assert found.records

@@ -8,7 +8,7 @@ import pytest
 
 import symperf as sf
 from symperf.plan_search import nearest
-from symperf.plan_search.evaluate import laid
+from symperf.plan_search.evaluate import lay_out_space
 from symperf.plan_search.space import SearchQuestion
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_as_one_number_after_another(of: tuple[str, int, int, dict[str, Any], di
     possible = list(nearest._possible(asked))
     assert [abs(count - asked.devices) for count in possible] == sorted(abs(n - asked.devices) for n in possible)
     near = [count for count in range(max(1, asked.devices - 16), asked.devices + 17) if count != asked.devices]
-    usable = {count for count in near if laid(nearest._slim(asked, count)).legal}
+    usable = {count for count in near if lay_out_space(nearest._slim(asked, count)).legal}
     assert usable
     assert usable <= set(possible)
     assert nearest.nearest_devices(asked) == min(usable, key=lambda count: (abs(count - asked.devices), count))

@@ -15,10 +15,10 @@ import symperf as sf
 from symperf.codegen.interpret import arrays, run
 from symperf.codegen.program import Program
 from symperf.common.errors import InputError
-from symperf.plan_search.evaluate import laid
-from symperf.plan_search.search import searched
+from symperf.plan_search.evaluate import lay_out_space
+from symperf.plan_search.search import answer_search
 from symperf.plan_search.space import SearchQuestion
-from symperf.plan_search.technologies.best_over import BestOver, best_over, replaced
+from symperf.plan_search.technologies.best_over import BestOver, best_over, replace_technology
 from symperf.plan_search.technologies.direction import LEAST_UNITS, MOST_UNITS, corner, directions
 from symperf.plan_search.technologies.space import units_of
 from symperf.plan_search.technologies.unit import EXACT, FAST
@@ -56,8 +56,8 @@ def table(count: int, seed: int = 0, **fixed: Any) -> dict[str, Any]:
 def check(found: BestOver, model: sf.Model, technology: int, **work: Any) -> None:
     """Compare a technology's best plan with that of a search there that leaves nothing out."""
     at = {name: float(column[technology]) for name, column in found.columns.items()}
-    system = replaced(found.question, at).system
-    answer = searched(model, system, top=3, prune=False, **work)
+    system = replace_technology(found.question, at).system
+    answer = answer_search(model, system, top=3, prune=False, **work)
     assert (answer.legal, answer.feasible) == (found.legal[technology], found.feasible[technology])
     if not answer.feasible:
         assert found.plan[technology] == -1
@@ -262,7 +262,7 @@ def _units() -> Any:
         model, system = sf.Model.load("gpt-1.3b"), sf.System.load("h100-sxm")
         question = SearchQuestion(model, system, 16, 16, 512, required={n: tuple(v) for n, v in MENU.items()})
         names = [n for n in table(1) if n not in ("scale_up_size", "memory_capacity")]
-        _known.append((units_of(laid(question), names, 1e15), names))
+        _known.append((units_of(lay_out_space(question), names, 1e15), names))
     return _known[0]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import symperf as sf
-from symperf.plan_search.search import searched
+from symperf.plan_search.search import answer_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ class Problem:
         )
 
     def search(self, **how: Any) -> Answer:
-        return searched(
+        return answer_search(
             sf.Model.load(self.model),
             sf.System.load(self.system),
             devices=self.devices,

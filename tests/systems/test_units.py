@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from symperf.common.errors import InputError
 from symperf.systems import units
-from symperf.systems.units import UnitKind, parse, scaled
+from symperf.systems.units import UnitKind, parse, spell
 
 DIMENSIONS = [
     units.RATE,
@@ -90,7 +90,7 @@ def test_every_unit_is_its_factor(pair: tuple[UnitKind, str], number: float) -> 
 
 @given(st.sampled_from(DIMENSIONS), NUMBERS)
 def test_what_is_written_reads_back(dimension: UnitKind, number: float) -> None:
-    assert math.isclose(parse(scaled(number, dimension), dimension), number, rel_tol=1e-3)
+    assert math.isclose(parse(spell(number, dimension), dimension), number, rel_tol=1e-3)
 
 
 @given(st.text(max_size=20), st.sampled_from(DIMENSIONS))

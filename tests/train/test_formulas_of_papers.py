@@ -23,7 +23,7 @@ from symperf.operations.schedule import Idle, Op, executions, terms, time_of
 from symperf.train.layers.context import key_value_bytes
 from symperf.train.memory import device_counts
 from symperf.train.memory.device_share import fullest_place
-from symperf.train.memory.matrices import held
+from symperf.train.memory.matrices import held_matrices
 from symperf.train.memory.state_memory import state_terms
 from symperf.train.step.optimizer_step import Update
 from symperf.train.step.step import TrainingStep
@@ -180,7 +180,7 @@ def test_muon_iterates_with_the_flops_of_its_formula() -> None:
     """The three products of an iteration, of one matrix, as often as it is iterated."""
     structure = parallel(optimizer="muon")
     found = terms(Update(TrainingStep(structure)).muon())
-    for _, matrix in held(structure).matrices:
+    for _, matrix in held_matrices(structure).matrices:
         products = (found[f"optimizer/muon/{matrix.name}/{name}"] for name in ("gram", "square", "product"))
         flops = sym.newton_schulz_steps * sum(op.demand.flops for op in products)
         batch = instant(5, newton_schulz_steps=5)

@@ -12,7 +12,7 @@ from symperf.formulas.language.discipline import judge
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.operations.schedule import Op, terms
 from symperf.train.memory.device_share import fullest_share
-from symperf.train.memory.matrices import held
+from symperf.train.memory.matrices import held_matrices
 from symperf.train.step.low_precision import is_low
 
 GIB = 2**30
@@ -74,7 +74,7 @@ def test_matrices_and_vectors_are_all_parameters(model: str) -> None:
     """The list of matrices misses none: what is left are norms and biases, far below one per cent."""
     run = make(model, tp=8, sequence_parallel=True)
     share = fullest_share(run.structure)
-    found = held(run.structure, share.layers_of)
+    found = held_matrices(run.structure, share.layers_of)
     dense, experts = share.layer_parameters
     for routed, whole, rest in ((False, dense, found.vectors), (True, experts, 0)):
         elements = number(run, found.elements(routed=routed))
@@ -102,7 +102,7 @@ def test_muon_deals_matrices_to_shards() -> None:
     assert time[1] < time[0] / 2
     gathered = [row for row in sharded.table() if row.name.endswith("/gather") and "muon" in row.name]
     matrices = number(
-        sharded, held(sharded.structure, fullest_share(sharded.structure).layers_of).elements(routed=False)
+        sharded, held_matrices(sharded.structure, fullest_share(sharded.structure).layers_of).elements(routed=False)
     )
     assert sum(row.bytes for row in gathered) == pytest.approx(2 * matrices, rel=1e-12)
     assert not any(row.name.endswith("/gather") and "muon" in row.name for row in alone.table())

@@ -16,7 +16,7 @@ from symperf.validation.definitions import FAMILIES, SOFTWARE
 from symperf.validation.models import from_dimensions, model_of
 from symperf.validation.report import as_csv, as_json, markdown, worst
 from symperf.validation.rows import PACKAGED, TableRow, read
-from symperf.validation.score import Report, expressed_rows, predicted, rank_correlation, select, summaries, validate
+from symperf.validation.score import Report, expressed_rows, predict_case, rank_correlation, select, summaries, validate
 from symperf.validation.training import run_of
 
 if TYPE_CHECKING:
@@ -205,6 +205,6 @@ def test_a_prediction_that_fails_is_left_out_with_its_sentence() -> None:
         raise InputError("not today")
 
     case = Case("A", "a", "time_s", 1.0, lambda: run_of(_row()), fails)
-    found = predicted(case)
+    found = predict_case(case)
     assert isinstance(found, LeftOut)
     assert found.reason == "not today"

@@ -18,7 +18,7 @@ from symperf.validation.inference_definitions import BERT_TOKENS, METRICS, SOFTW
 from symperf.validation.inference_formats import GGUF, Q4_K, Q4_K_M_SIX, Q6_K
 from symperf.validation.inference_load import closed_loop
 from symperf.validation.rows import PACKAGED, TableRow, read
-from symperf.validation.score import cases, predicted
+from symperf.validation.score import cases, predict_case
 
 if TYPE_CHECKING:
     from symperf.serve.serving import Serving
@@ -122,14 +122,14 @@ def test_what_cannot_be_predicted_says_why(cells: dict[str, str], words: str) ->
     ],
 )
 def test_a_run_that_is_impossible_is_left_out(cells: dict[str, str], words: str) -> None:
-    found = predicted(case(**cells))
+    found = predict_case(case(**cells))
     assert isinstance(found, LeftOut)
     assert words in found.reason
 
 
 def test_software_that_serves_in_turns_is_no_batch_where_it_does_not_fit() -> None:
     many = {"batch_size": "4096", "input_len_tokens": "2048"}
-    left = predicted(case(framework="LMDeploy TurboMind v0.2.0", **many))
+    left = predict_case(case(framework="LMDeploy TurboMind v0.2.0", **many))
     assert isinstance(left, LeftOut)
     assert "in turns" in left.reason
 
@@ -305,7 +305,7 @@ def test_every_published_metric_and_software_is_declared(published: list[Case | 
 
 
 def test_requests_in_flight_agree_with_what_was_published(published: list[Case | LeftOut]) -> None:
-    scored = [predicted(item) for item in published if item.source == "NIM" and isinstance(item, Case)]
+    scored = [predict_case(item) for item in published if item.source == "NIM" and isinstance(item, Case)]
     errors = [abs(item.error) for item in scored if not isinstance(item, LeftOut)]
     assert len(errors) == 27
     assert sum(errors) / len(errors) < 0.12

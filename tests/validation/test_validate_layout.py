@@ -19,7 +19,7 @@ from symperf.validation.layout import choices_of, divisors, layout_of, recompute
 from symperf.validation.models import model_of
 from symperf.validation.rows import TableRow
 from symperf.validation.runs import fastest, run_of, stack_of
-from symperf.validation.score import coverage, predicted, widening
+from symperf.validation.score import coverage, predict_case, widening
 from symperf.validation.spread import RATES, ends, relative
 from symperf.validation.training import express
 
@@ -194,7 +194,7 @@ def test_what_is_set_by_hand_has_no_spread() -> None:
 def test_a_prediction_has_its_ends_and_a_family_its_coverage() -> None:
     (case,) = express(_row())
     assert isinstance(case, Case)
-    found = predicted(case)
+    found = predict_case(case)
     assert isinstance(found, Scored)
     assert found.low is not None
     assert found.high is not None

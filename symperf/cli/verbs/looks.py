@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ...common.errors import nearest, shown
+from ...common.errors import nearest, quote
 from .. import flags
 from ..flags import whole
 
@@ -33,7 +33,7 @@ def add(verb: Verb) -> None:
         "--causal-half", action="store_true", help="count only the pairs of tokens that attention sees"
     )
     lists = verb("list", "What there is.", "symperf list models llama", "list")
-    lists.add_argument("what", type=listed, metavar="WHAT", help=f"what to list: {', '.join(LISTED)}")
+    lists.add_argument("what", type=list_kind, metavar="WHAT", help=f"what to list: {', '.join(LISTED)}")
     lists.add_argument(
         "family", nargs="?", metavar="FAMILY", help="with models: only those whose family, or whose name, starts so"
     )
@@ -53,8 +53,8 @@ def add(verb: Verb) -> None:
     cache.add_argument("--clear", action="store_true", help="remove everything that is kept")
 
 
-def listed(text: str) -> str:
+def list_kind(text: str) -> str:
     """One of the kinds of things that `symperf list` knows."""
     if text not in LISTED:
-        raise argparse.ArgumentTypeError(f"found {shown(text)}, expected {' or '.join(LISTED)}{nearest(text, LISTED)}")
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected {' or '.join(LISTED)}{nearest(text, LISTED)}")
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...common.errors import InputError, nearest, shown
+from ...common.errors import InputError, nearest, quote
 from ..configs import Config, Family, Parsed
 from ..description import describe
 from ..unsupported import NOT_YET
@@ -36,21 +36,21 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
     model_type = data["model_type"]
     if not isinstance(model_type, str):
-        raise InputError(f"{where}: model_type is {shown(model_type)}, expected one of {supported}")
+        raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
     if model_type in WRAPPED:
-        return wrapped(data, where, model_type)
+        return read_wrapped(data, where, model_type)
     if model_type not in FAMILIES:
         for kind, names in NOT_YET.items():
             if model_type in names.split():
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
-            f"{where}: unknown model_type {shown(model_type)}, expected one of {supported}"
+            f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
             f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
         )
     return describe(Config(data, where), FAMILIES[model_type], model_type)
 
 
-def wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
+def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
     """Read the language model of a config that wraps one of another family beside an encoder of images or sound.
 
     Raises:
@@ -63,7 +63,7 @@ def wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
         raise InputError(f"{where}: {key} is missing, expected an object")
     inner = dict(outer.section(key).data)
     if inner.get("model_type") in WRAPPED:
-        raise InputError(f"{where}: {key}: model_type is {shown(inner['model_type'])}, expected a language model")
+        raise InputError(f"{where}: {key}: model_type is {quote(inner['model_type'])}, expected a language model")
     if "tie_word_embeddings" in data:
         inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
     found = parse(inner, f"{where}: {key}")

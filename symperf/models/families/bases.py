@@ -9,26 +9,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..configs import dropping, flag, four_hidden, heads, hidden_by_heads, optional, required, tied
+from ..configs import dropping, flag, four_hidden, heads, hidden_by_heads, optional, require, tie
 
 if TYPE_CHECKING:
     from ..configs import Rule
 
 LLAMA_SIZES: dict[str, Rule | int] = {
-    "hidden_size": required("hidden_size"),
-    "num_layers": required("num_hidden_layers"),
-    "num_attention_heads": required("num_attention_heads"),
+    "hidden_size": require("hidden_size"),
+    "num_layers": require("num_hidden_layers"),
+    "num_attention_heads": require("num_attention_heads"),
     "num_key_value_heads": optional("num_key_value_heads", absent=heads, null=heads),
     "head_dim": optional("head_dim", absent=hidden_by_heads, null=hidden_by_heads),
-    "intermediate_size": required("intermediate_size"),
-    "vocab_size": required("vocab_size"),
+    "intermediate_size": require("intermediate_size"),
+    "vocab_size": require("vocab_size"),
     "position_rows": 0,
 }
 LLAMA_LAYERS: dict[str, object] = {
     "gated_mlp": True,
     "norm": "rms_norm",
     "positions": "rotary",
-    "tied_embeddings": tied(False),
+    "tied_embeddings": tie(False),
     "parallel_block": False,
     "block_norms": 2,
     "norm_bias": False,
@@ -45,13 +45,13 @@ NO_ATTENTION_BIAS: dict[str, object] = {"qkv_bias": False, "attention_output_bia
 LAYER_NORM: dict[str, object] = {"norm": "layer_norm", "norm_bias": True}
 
 GPT2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
-    "hidden_size": required("n_embd", "hidden_size"),
-    "num_layers": required("n_layer", "num_hidden_layers"),
-    "num_attention_heads": required("n_head", "num_attention_heads"),
+    "hidden_size": require("n_embd", "hidden_size"),
+    "num_layers": require("n_layer", "num_hidden_layers"),
+    "num_attention_heads": require("n_head", "num_attention_heads"),
     "num_key_value_heads": heads,
     "head_dim": hidden_by_heads,
     "intermediate_size": optional("n_inner", absent=four_hidden, null=four_hidden),
-    "position_rows": required("n_positions", "max_position_embeddings"),
+    "position_rows": require("n_positions", "max_position_embeddings"),
 }
 GPT2_LAYERS: dict[str, object] = (
     LLAMA_LAYERS
@@ -59,7 +59,7 @@ GPT2_LAYERS: dict[str, object] = (
     | {
         "gated_mlp": False,
         "positions": "learned",
-        "tied_embeddings": tied(True),
+        "tied_embeddings": tie(True),
         "qkv_bias": True,
         "attention_output_bias": True,
         "mlp_bias": True,
@@ -70,4 +70,4 @@ GEMMA2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": optional("num_key_value_heads", absent=4),
     "head_dim": optional("head_dim", absent=256),
 }
-GEMMA2_LAYERS: dict[str, object] = LLAMA_LAYERS | {"tied_embeddings": tied(True), "block_norms": 4}
+GEMMA2_LAYERS: dict[str, object] = LLAMA_LAYERS | {"tied_embeddings": tie(True), "block_norms": 4}

@@ -14,8 +14,8 @@ from ..configs import (
     heads,
     hidden_by_heads,
     optional,
-    required,
-    tied,
+    require,
+    tie,
     window,
 )
 from ..layouts import all_but_every, always, from_layer, layout, windows
@@ -82,7 +82,7 @@ def mpt_key_value_heads(config: Config, sizes: Sizes) -> int:
     kinds = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
     kind = attention.text("attn_type", kinds[0], kinds)
     if kind == "grouped_query_attention":
-        return required("kv_n_heads")(attention, sizes)
+        return require("kv_n_heads")(attention, sizes)
     return 1 if kind == "multiquery_attention" else heads(config, sizes)
 
 
@@ -99,7 +99,7 @@ def mpt_positions(config: Config) -> str:
 
 def mpt_position_rows(config: Config, sizes: Sizes) -> int:
     """The rows of the learned table, where there is one."""
-    return required("max_seq_len")(config, sizes) if mpt_positions(config) == "learned" else 0
+    return require("max_seq_len")(config, sizes) if mpt_positions(config) == "learned" else 0
 
 
 def mpt_intermediate_size(config: Config, sizes: Sizes) -> int:
@@ -125,7 +125,7 @@ DENSE: dict[str, Family] = {
         | NO_ATTENTION_BIAS
         | {
             "positions": "rotary",
-            "tied_embeddings": tied(False),
+            "tied_embeddings": tie(False),
             "parallel_block": True,
             "block_norms": 1,
             "head_bias": True,
@@ -136,7 +136,7 @@ DENSE: dict[str, Family] = {
         GPT2_LAYERS
         | {
             "positions": "rotary",
-            "tied_embeddings": tied(False),
+            "tied_embeddings": tie(False),
             "parallel_block": flag("use_parallel_residual", True),
             "qkv_bias": flag("attention_bias", True),
             "attention_output_bias": flag("attention_bias", True),
@@ -146,10 +146,10 @@ DENSE: dict[str, Family] = {
     "opt": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": required("hidden_size", "word_embed_proj_dim"),
+            "hidden_size": require("hidden_size", "word_embed_proj_dim"),
             "num_key_value_heads": heads,
             "head_dim": hidden_by_heads,
-            "intermediate_size": required("ffn_dim"),
+            "intermediate_size": require("ffn_dim"),
             "position_rows": optional("max_position_embeddings", absent=None, add=2),
         },
         GPT2_LAYERS
@@ -167,7 +167,7 @@ DENSE: dict[str, Family] = {
     "bloom": Family(
         GPT2_SIZES
         | {
-            "hidden_size": required("hidden_size", "n_embed"),
+            "hidden_size": require("hidden_size", "n_embed"),
             "intermediate_size": four_hidden,
             "position_rows": 0,
         },
@@ -176,9 +176,9 @@ DENSE: dict[str, Family] = {
     "falcon": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": required("hidden_size", "n_embed"),
-            "num_layers": required("num_hidden_layers", "n_layer"),
-            "num_attention_heads": required("num_attention_heads", "n_head"),
+            "hidden_size": require("hidden_size", "n_embed"),
+            "num_layers": require("num_hidden_layers", "n_layer"),
+            "num_attention_heads": require("num_attention_heads", "n_head"),
             "num_key_value_heads": falcon_key_value_heads,
             "head_dim": hidden_by_heads,
             "intermediate_size": optional("ffn_hidden_size", absent=four_hidden, null=four_hidden),
@@ -196,9 +196,9 @@ DENSE: dict[str, Family] = {
     "mpt": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": required("d_model", "hidden_size"),
-            "num_layers": required("n_layers", "num_hidden_layers"),
-            "num_attention_heads": required("n_heads", "num_attention_heads"),
+            "hidden_size": require("d_model", "hidden_size"),
+            "num_layers": require("n_layers", "num_hidden_layers"),
+            "num_attention_heads": require("n_heads", "num_attention_heads"),
             "num_key_value_heads": mpt_key_value_heads,
             "head_dim": hidden_by_heads,
             "intermediate_size": mpt_intermediate_size,
@@ -259,7 +259,7 @@ DENSE: dict[str, Family] = {
         GPT2_LAYERS
         | {
             "positions": "rotary",
-            "tied_embeddings": tied(False),
+            "tied_embeddings": tie(False),
             "parallel_block": True,
             "block_norms": 1,
             "head_bias": True,
@@ -301,7 +301,7 @@ DENSE: dict[str, Family] = {
         LLAMA_LAYERS
         | {
             "norm": "layer_norm",
-            "tied_embeddings": tied(True),
+            "tied_embeddings": tie(True),
             "parallel_block": True,
             "block_norms": 1,
             "query_key_norm": flag("use_qk_norm", False, yes="full_width", no="none"),

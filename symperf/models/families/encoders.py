@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, required, tied
+from ..configs import Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, require, tie
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BERT_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": heads,
     "head_dim": hidden_by_heads,
-    "position_rows": required("max_position_embeddings"),
+    "position_rows": require("max_position_embeddings"),
 }
 BERT_LAYERS: dict[str, object] = GPT2_LAYERS | {
     "final_norm": False,
@@ -44,7 +44,7 @@ def two_stacks(encoder: str, decoder: str) -> tuple[Rule, Kinds]:
     """Layers of both stacks from two keys; the decoder's key may be absent."""
 
     def number(config: Config, sizes: Sizes) -> tuple[int, int]:
-        first = required(encoder)(config, sizes)
+        first = require(encoder)(config, sizes)
         return first, optional(decoder, absent=first, null=first)(config, sizes)
 
     def kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
@@ -103,12 +103,12 @@ BART_LAYERS, BART_KINDS = two_stacks("encoder_layers", "decoder_layers")
 T5 = Family(
     LLAMA_SIZES
     | {
-        "hidden_size": required("d_model"),
+        "hidden_size": require("d_model"),
         "num_layers": T5_LAYERS,
-        "num_attention_heads": required("num_heads"),
+        "num_attention_heads": require("num_heads"),
         "num_key_value_heads": heads,
-        "head_dim": required("d_kv"),
-        "intermediate_size": required("d_ff"),
+        "head_dim": require("d_kv"),
+        "intermediate_size": require("d_ff"),
         "relative_rows": optional("relative_attention_num_buckets", absent=32),
     },
     LLAMA_LAYERS
@@ -116,7 +116,7 @@ T5 = Family(
     | {
         "gated_mlp": t5_gate,
         "positions": "relative",
-        "tied_embeddings": tied(True),
+        "tied_embeddings": tie(True),
         "dropout": dropping("dropout_rate", absent=0.1),
     },
     kinds=T5_KINDS,
@@ -160,7 +160,7 @@ ENCODERS: dict[str, Family] = {
     "bart": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": required("d_model"),
+            "hidden_size": require("d_model"),
             "num_layers": BART_LAYERS,
             "num_attention_heads": same("encoder_attention_heads", "decoder_attention_heads", 16),
             "num_key_value_heads": heads,

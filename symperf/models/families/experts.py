@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, required, tied, window
-from ..layouts import always, constant_mixer, experts, experts_where, layout, limited, windows
+from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, require, tie, window
+from ..layouts import always, constant_mixer, experts, experts_where, layer_range, layout, windows
 from .bases import LAYER_NORM, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ..layouts import FeedForwardRule
 
 
-def routed(*keys: str, width: str, chosen: str = "num_experts_per_tok") -> dict[str, Rule | int]:
+def routed_sizes(*keys: str, width: str, chosen: str = "num_experts_per_tok") -> dict[str, Rule | int]:
     """Sizes of routed experts: the keys of their number, of their width, and of how many a token passes."""
     return {
-        "num_experts": required(*keys),
-        "num_experts_per_token": required(chosen, "experts_per_token")
+        "num_experts": require(*keys),
+        "num_experts_per_token": require(chosen, "experts_per_token")
         if chosen == "num_experts_per_tok"
-        else required(chosen),
-        "expert_intermediate_size": required(width),
+        else require(chosen),
+        "expert_intermediate_size": require(width),
     }
 
 
@@ -31,7 +31,7 @@ def times(count: str, width: str, *, absent: int = 0) -> Rule:
 
     def rule(config: Config, sizes: Sizes) -> int:
         number = config.integer(count, smallest=0) if config.holds(count) else absent
-        return number * required(width)(config, sizes)
+        return number * require(width)(config, sizes)
 
     return rule
 
@@ -56,19 +56,19 @@ def sparse_step(config: Config, sizes: Sizes) -> list[FeedForward]:
     """Experts in every `decoder_sparse_step`-th layer that `mlp_only_layers` does not name."""
     step = config.integer("decoder_sparse_step") if config.holds("decoder_sparse_step") else 1
     plain = set(config.numbers("mlp_only_layers", largest=sizes["num_layers"]) or ())
-    return ["experts" if (i + 1) % step == 0 and i not in plain else "dense" for i in limited(config, sizes)]
+    return ["experts" if (i + 1) % step == 0 and i not in plain else "dense" for i in layer_range(config, sizes)]
 
 
 MULTI_TOKEN: dict[str, Rule | int] = {"num_multi_token_layers": whole_or_none("num_nextn_predict_layers")}
 
-QWEN_MOE_SIZES: dict[str, Rule | int] = LLAMA_SIZES | routed("num_experts", width="moe_intermediate_size")
+QWEN_MOE_SIZES: dict[str, Rule | int] = LLAMA_SIZES | routed_sizes("num_experts", width="moe_intermediate_size")
 
 LATENT_SIZES: dict[str, Rule | int] = {
     "q_lora_rank": whole_or_none("q_lora_rank"),
-    "kv_lora_rank": required("kv_lora_rank"),
-    "qk_nope_head_dim": required("qk_nope_head_dim"),
-    "qk_rope_head_dim": required("qk_rope_head_dim"),
-    "v_head_dim": required("v_head_dim"),
+    "kv_lora_rank": require("kv_lora_rank"),
+    "qk_nope_head_dim": require("qk_nope_head_dim"),
+    "qk_rope_head_dim": require("qk_rope_head_dim"),
+    "v_head_dim": require("v_head_dim"),
 }
 DEEPSEEK = Family(
     LLAMA_SIZES
@@ -76,10 +76,10 @@ DEEPSEEK = Family(
     | {
         "num_key_value_heads": heads,
         "head_dim": lambda config, sizes: sum(
-            required(f"qk_{part}_head_dim")(config, sizes) for part in ("nope", "rope")
+            require(f"qk_{part}_head_dim")(config, sizes) for part in ("nope", "rope")
         ),
     }
-    | routed("n_routed_experts", width="moe_intermediate_size")
+    | routed_sizes("n_routed_experts", width="moe_intermediate_size")
     | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size")}
     | MULTI_TOKEN,
     LLAMA_LAYERS,
@@ -97,12 +97,12 @@ def dbrx_section(section: str, key: str, absent: int) -> Rule:
 def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
     """Chunks where there are rotary positions, three layers of four; experts in the last layer of every step."""
     step = config.integer("interleave_moe_layer_step") if config.holds("interleave_moe_layer_step") else 1
-    rotary = config.numbers("no_rope_layers", largest=1) or [int((i + 1) % 4 > 0) for i in limited(config, sizes)]
+    rotary = config.numbers("no_rope_layers", largest=1) or [int((i + 1) % 4 > 0) for i in layer_range(config, sizes)]
     named = config.numbers("moe_layers", largest=sizes["num_layers"])
     if len(rotary) != sizes["num_layers"]:
         config.fail("no_rope_layers", f"an entry for each of {sizes['num_layers']} layers")
     found: dict[LayerKind, int] = {}
-    for i in limited(config, sizes):
+    for i in layer_range(config, sizes):
         routed_here = i in named if named else (i + 1) % step == 0
         kind = LayerKind(
             "local_attention" if rotary[i] and windowed else "attention", "experts" if routed_here else "dense"
@@ -113,10 +113,10 @@ def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind
 
 LLAMA4 = Family(
     LLAMA_SIZES
-    | routed("num_local_experts", width="intermediate_size")
+    | routed_sizes("num_local_experts", width="intermediate_size")
     | {
-        "intermediate_size": required("intermediate_size_mlp"),
-        "shared_expert_intermediate_size": required("intermediate_size"),
+        "intermediate_size": require("intermediate_size_mlp"),
+        "shared_expert_intermediate_size": require("intermediate_size"),
     },
     LLAMA_LAYERS | {"chunked_attention": True},
     window=window(8192, key="attention_chunk_size"),
@@ -136,10 +136,10 @@ GEMMA4 = Family(
             null=lambda _, s: s["num_key_value_heads"],
         ),
     }
-    | routed("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
+    | routed_sizes("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
     LLAMA_LAYERS
     | {
-        "tied_embeddings": tied(True),
+        "tied_embeddings": tie(True),
         "block_norms": 7,
         "query_key_norm": "per_head",
         "global_heads": True,
@@ -160,13 +160,13 @@ EXPERTS: dict[str, Family] = {
     "mixtral": Family(
         LLAMA_SIZES
         | {"num_key_value_heads": optional("num_key_value_heads", absent=8, null=heads)}
-        | routed("num_local_experts", width="intermediate_size"),
+        | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS | NO_ATTENTION_BIAS,
         window=window(None),
         kinds=layout(windows(always), experts),
     ),
     "qwen2_moe": Family(
-        QWEN_MOE_SIZES | {"shared_expert_intermediate_size": required("shared_expert_intermediate_size")},
+        QWEN_MOE_SIZES | {"shared_expert_intermediate_size": require("shared_expert_intermediate_size")},
         LLAMA_LAYERS | {"qkv_bias": True, "attention_output_bias": False, "shared_expert_gate": True},
         kinds=layout(ffns=sparse_step),
     ),
@@ -176,12 +176,12 @@ EXPERTS: dict[str, Family] = {
         kinds=layout(ffns=sparse_step),
     ),
     "olmoe": Family(
-        LLAMA_SIZES | routed("num_experts", width="intermediate_size"),
+        LLAMA_SIZES | routed_sizes("num_experts", width="intermediate_size"),
         LLAMA_LAYERS | {"query_key_norm": "full_width"},
         kinds=layout(ffns=experts),
     ),
     "phimoe": Family(
-        LLAMA_SIZES | routed("num_local_experts", width="intermediate_size"),
+        LLAMA_SIZES | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS | LAYER_NORM | {"head_bias": flag("lm_head_bias", False)},
         window=window(None),
         kinds=layout(windows(always), experts),
@@ -189,7 +189,7 @@ EXPERTS: dict[str, Family] = {
     "gpt_oss": Family(
         LLAMA_SIZES
         | {"head_dim": optional("head_dim", absent=64)}
-        | routed("num_local_experts", width="intermediate_size"),
+        | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS
         | {
             "qkv_bias": flag("attention_bias", True),
@@ -203,7 +203,7 @@ EXPERTS: dict[str, Family] = {
     ),
     "minimax_m2": Family(
         LLAMA_SIZES
-        | routed("num_local_experts", width="intermediate_size")
+        | routed_sizes("num_local_experts", width="intermediate_size")
         | {
             "shared_expert_intermediate_size": whole_or_none("shared_intermediate_size"),
             "num_multi_token_layers": whole_or_none("num_mtp_modules"),
@@ -214,7 +214,7 @@ EXPERTS: dict[str, Family] = {
     "glm4_moe": Family(
         LLAMA_SIZES
         | {"head_dim": optional("head_dim", absent=128, null=hidden_by_heads)}
-        | routed("n_routed_experts", width="moe_intermediate_size")
+        | routed_sizes("n_routed_experts", width="moe_intermediate_size")
         | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size", absent=1)}
         | MULTI_TOKEN,
         LLAMA_LAYERS
@@ -230,9 +230,9 @@ EXPERTS: dict[str, Family] = {
     "dbrx": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": required("d_model", "hidden_size"),
-            "num_layers": required("n_layers", "num_hidden_layers"),
-            "num_attention_heads": required("n_heads", "num_attention_heads"),
+            "hidden_size": require("d_model", "hidden_size"),
+            "num_layers": require("n_layers", "num_hidden_layers"),
+            "num_attention_heads": require("n_heads", "num_attention_heads"),
             "num_key_value_heads": dbrx_section("attn_config", "kv_n_heads", 1),
             "num_experts": dbrx_section("ffn_config", "moe_num_experts", 4),
             "num_experts_per_token": dbrx_section("ffn_config", "moe_top_k", 1),
@@ -243,8 +243,8 @@ EXPERTS: dict[str, Family] = {
         kinds=layout(ffns=experts),
     ),
     "grok-1": Family(
-        LLAMA_SIZES | routed("num_experts", width="intermediate_size"),
-        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"block_norms": 4, "tied_embeddings": tied(True)},
+        LLAMA_SIZES | routed_sizes("num_experts", width="intermediate_size"),
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"block_norms": 4, "tied_embeddings": tie(True)},
         kinds=layout(ffns=experts),
     ),
     "llama4_text": LLAMA4,

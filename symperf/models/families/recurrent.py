@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, optional, required, tied
-from ..layouts import all_but_every, constant_mixer, experts_where, layout, limited, nothing, windows
+from ..configs import Config, Family, Sizes, flag, heads, optional, require, tie
+from ..layouts import all_but_every, constant_mixer, experts_where, layer_range, layout, nothing, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
-from .experts import QWEN_MOE_SIZES, routed, sparse_step, whole_or_none
+from .experts import QWEN_MOE_SIZES, routed_sizes, sparse_step, whole_or_none
 
 if TYPE_CHECKING:
     from ..architecture import FeedForward, Mixer
@@ -102,13 +102,13 @@ def every(period: str, offset: str, absent: tuple[int, int]) -> Chosen:
 def jamba_mixers(config: Config, sizes: Sizes, _: bool) -> list[Mixer]:
     """Attention in one layer of a period, Mamba-1 in the rest."""
     chosen = every("attn_layer_period", "attn_layer_offset", (8, 4))
-    return ["attention" if chosen(i, config, sizes) else "ssm1" for i in limited(config, sizes)]
+    return ["attention" if chosen(i, config, sizes) else "ssm1" for i in layer_range(config, sizes)]
 
 
 def bamba_mixers(config: Config, sizes: Sizes, _: bool) -> list[Mixer]:
     """Attention in the layers that are listed, Mamba-2 in the rest."""
     listed = set(config.numbers("attn_layer_indices", largest=sizes["num_layers"]) or ())
-    return ["attention" if i in listed else "ssm" for i in limited(config, sizes)]
+    return ["attention" if i in listed else "ssm" for i in layer_range(config, sizes)]
 
 
 PATTERN: dict[str, tuple[Mixer, FeedForward]] = {
@@ -175,7 +175,7 @@ RECURRENT: dict[str, Family] = {
             "conv_kernel": optional("conv_kernel", absent=4),
             "ssm_time_step_rank": time_step_rank("time_step_rank"),
         },
-        PURE_LAYERS | {"tied_embeddings": tied(True)},
+        PURE_LAYERS | {"tied_embeddings": tie(True)},
         kinds=layout(constant_mixer("ssm1"), nothing),
     ),
     "mamba2": Family(
@@ -189,7 +189,7 @@ RECURRENT: dict[str, Family] = {
     ),
     "jamba": Family(
         LLAMA_SIZES
-        | routed("num_experts", width="intermediate_size")
+        | routed_sizes("num_experts", width="intermediate_size")
         | {
             "ssm_inner_size": inner_width("mamba_expand", 2),
             "ssm_state_size": optional("mamba_d_state", absent=16),
@@ -243,7 +243,7 @@ RECURRENT: dict[str, Family] = {
         | {
             "head_dim": optional("head_dim", absent=256),
             "num_key_value_heads": optional("num_key_value_heads", absent=2, null=heads),
-            "shared_expert_intermediate_size": required("shared_expert_intermediate_size"),
+            "shared_expert_intermediate_size": require("shared_expert_intermediate_size"),
             "linear_num_key_heads": optional("linear_num_key_heads", absent=16),
             "linear_num_value_heads": optional("linear_num_value_heads", absent=32),
             "linear_key_head_dim": optional("linear_key_head_dim", absent=128),

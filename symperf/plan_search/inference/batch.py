@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .load import MEMORY, MISSED, rounded_number
+from .load import MEMORY, MISSED, round_number
 
 if TYPE_CHECKING:
     from ...runs.inference_run import InferenceRun
@@ -43,10 +43,10 @@ class BatchPlan:
         """Lower is better; equal plans are ordered by memory, then as in the space."""
         value = self.time if by == "latency" else -self.rate / self.question.devices
         sign = 1.0 if value >= 0 else -1.0
-        return sign * rounded_number(abs(value)), rounded_number(self.memory), self.number
+        return sign * round_number(abs(value)), round_number(self.memory), self.number
 
 
-def tried(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:
+def try_plan(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:
     """A plan, or None where it cannot run, does not fit or misses a limit, which is counted."""
     survey.considered += 1
     run = survey.built(question, fields, question.inference)

@@ -17,7 +17,7 @@ import numpy as np
 from ...common.errors import InputError
 from ...plans.validity import reason_of
 from ...serve.limits import Targets
-from ..tally import rounded
+from ..tally import round_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -247,14 +247,14 @@ def best(plans: Sequence[LoadPlan], top: int, tell: Callable[[], None] = lambda:
         plan.narrow(lows[-1] * plan.question.devices if len(lows) == top else 0.0)
         heapq.heapreplace(heap, (-plan.most, plan.number, plan))
         tell()
-    return ordered(found)[:top]
+    return order_plans(found)[:top]
 
 
-def rounded_number(value: float) -> float:
+def round_number(value: float) -> float:
     """A number from 0 to the digits to which plans are compared."""
-    return float(rounded(np.array(value)))
+    return float(round_values(np.array(value)))
 
 
-def ordered(plans: Sequence[LoadPlan]) -> list[LoadPlan]:
+def order_plans(plans: Sequence[LoadPlan]) -> list[LoadPlan]:
     """Plans whose load is known, best first."""
-    return sorted((plan for plan in plans if plan.known), key=lambda plan: (-rounded_number(plan.most), plan.number))
+    return sorted((plan for plan in plans if plan.known), key=lambda plan: (-round_number(plan.most), plan.number))

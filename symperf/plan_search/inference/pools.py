@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError
 from ...serve.pools import _decoding_at, _token_time
-from .load import MISSED, SLACK, LoadPlan, Survey, look, rounded_number
+from .load import MISSED, SLACK, LoadPlan, Survey, look, round_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ def divisions(question: InferenceQuestion, surveys: tuple[Survey, Survey], tell:
         chunks = pool.candidates["chunk"]
         for fields in pool.choices():
             key = devices, fields["precision"], fields["kv_precision"]
-            serving = _connected(surveys[0], pool, fields)
+            serving = _require_network(surveys[0], pool, fields)
             if serving is not None and (one := _prefill(surveys[0], pool, fields, serving)) is not None:
                 prefill.setdefault(key, []).append(one)
             if fields["chunk"] != min(chunks):
@@ -188,7 +188,7 @@ def _decode(
     return plan
 
 
-def _connected(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> SearchedServing | None:
+def _require_network(survey: Survey, pool: InferenceQuestion, fields: dict[str, Any]) -> SearchedServing | None:
     """A plan that fits, on a system with a network."""
     serving = look(survey, pool, fields)
     if serving is not None and serving.transfer_s is None:
@@ -212,7 +212,7 @@ def best_pairs(given: list[Division], top: int, pairs: list[Pair]) -> None:
         if pair.prefill.known or pair.prefill.low >= pair.most:
             heapq.heappop(heap)
             found.append((most, number, pair))
-            found.sort(key=lambda each: (-rounded_number(-each[0]), each[1]))
+            found.sort(key=lambda each: (-round_number(-each[0]), each[1]))
             pairs[:] = [each for _, _, each in found[:top]]
             continue
         pair.prefill.narrow(0.0)

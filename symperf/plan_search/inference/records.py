@@ -79,12 +79,12 @@ class PlanRecord:
 
     @staticmethod
     def _decode_shares(pair: Pair) -> dict[str, float]:
-        from ...serve.program import compiled_iterations
+        from ...serve.program import compile_iterations
 
         serving = pair.decode.serving
         groups = min(float(serving.plan.pp), 1 + pair.decoding())
         values = {"decoding": (1 + pair.decoding()) / groups, "step_tokens": 1.0, "groups_in_flight": groups}
-        resources = compiled_iterations(serving.run.structure).resources
+        resources = compile_iterations(serving.run.structure).resources
         return serving.evaluators[0].shares("decode", resources, **values)
 
 
@@ -119,7 +119,7 @@ def _of_load(plan: LoadPlan) -> PlanRecord:
         "tpot_s": point.tpot_s,
         "concurrency": point.concurrency,
         "limit": plan.largest.limit,
-        "memory_bytes": _held(plan.serving, point.concurrency / plan.replicas),
+        "memory_bytes": _bytes_held(plan.serving, point.concurrency / plan.replicas),
     }
     return PlanRecord(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
 
@@ -140,7 +140,7 @@ def _of_pair(pair: Pair) -> PlanRecord:
         "tpot_s": later,
         "concurrency": held,
         "limit": min(loads, key=lambda pool: loads[pool]),
-        "memory_bytes": max(_held(decode.serving, pair.decoding()), _held(prefill.serving, 1.0)),
+        "memory_bytes": max(_bytes_held(decode.serving, pair.decoding()), _bytes_held(prefill.serving, 1.0)),
     }
     pools = {
         name: {**{key: fields[key] for key in ("tp", "pp", "dp", "ep", "chunk")}, "devices": n, "load": loads[name]}
@@ -173,7 +173,7 @@ def _point(plan: LoadPlan) -> LoadPoint:
     return plan.serving.point(plan.low * part)
 
 
-def _held(serving: Serving, sequences: float) -> float:
+def _bytes_held(serving: Serving, sequences: float) -> float:
     """Bytes on the fullest device with so many sequences in a replica, or as many as it holds."""
     memory = serving.memory(0)
     return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(0))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...common.errors import InputError, nearest, shown
+from ...common.errors import InputError, nearest, quote
 from ...infer.formats import KV_BYTES
 from ...infer.rules import require_decoder
 from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
-from ..request import checked_mapping
+from ..request import check_mapping
 from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
 
 if TYPE_CHECKING:
@@ -21,56 +21,56 @@ if TYPE_CHECKING:
 ORDERS = ("throughput", "latency", "tokens_per_dollar")
 
 
-def checked_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[Any, ...]]:
+def check_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[Any, ...]]:
     """Values by field, each checked.
 
     Raises:
         InputError: an unknown field, with the nearest, no value, or one that no plan has.
     """
     found = {}
-    for name, value in checked_mapping("require", given).items():
-        _known("require", name, FIELDS, batch=batch)
+    for name, value in check_mapping("require", given).items():
+        _require_known("require", name, FIELDS, batch=batch)
         several = hasattr(value, "__iter__") and not isinstance(value, str | bytes)
         values = list(value) if several else [value]
         if not values:
             raise InputError(f"require: {name} has no value, expected one or more")
-        found[name] = tuple(dict.fromkeys(_checked(name, each) for each in values))
+        found[name] = tuple(dict.fromkeys(_check(name, each) for each in values))
     return found
 
 
-def _known(where: str, name: str, names: Iterable[str], *, batch: bool) -> None:
+def _require_known(where: str, name: str, names: Iterable[str], *, batch: bool) -> None:
     if name not in names:
-        raise InputError(f"{where}: no choice {shown(name)} in a search for inference{nearest(name, names)}")
+        raise InputError(f"{where}: no choice {quote(name)} in a search for inference{nearest(name, names)}")
     if name == "chunk" and batch:
         raise InputError(f"{where}: chunk means something for the largest load only, found a batch")
     if name in ("micro_batch", "batch") and not batch:
         raise InputError(f"{where}: {name} means something with a batch only, found none: requests arrive at random")
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check(name: str, value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if name in LIMITED:
         return positive_integer(name, value)
     if name == "kv_precision":
         if not isinstance(value, str) or value not in KV_BYTES:
-            raise InputError(f"kv_precision: found {shown(value)}, expected {' or '.join(KV_BYTES)}")
+            raise InputError(f"kv_precision: found {quote(value)}, expected {' or '.join(KV_BYTES)}")
         return value
     assert name in PLAN_FIELDS
     return PLAN[name].check(value)
 
 
-def checked_most(given: Mapping[str, Any], *, batch: bool) -> dict[str, int]:
+def check_most(given: Mapping[str, Any], *, batch: bool) -> dict[str, int]:
     """Largest values.
 
     Raises:
         InputError: of something that has none, or no whole number from 1.
     """
-    for name in checked_mapping("limits", given):
-        _known(f"max_{name}", name, LIMITED, batch=batch)
+    for name in check_mapping("limits", given):
+        _require_known(f"max_{name}", name, LIMITED, batch=batch)
     return {name: positive_integer(f"max_{name}", value) for name, value in given.items()}
 
 
-def checked_batch(given: Any) -> tuple[int, ...]:
+def check_batch(given: Any) -> tuple[int, ...]:
     """The batches that are asked for, in rising order; none where none is.
 
     Raises:
@@ -84,7 +84,7 @@ def checked_batch(given: Any) -> tuple[int, ...]:
     return tuple(sorted({positive_integer("batch", value) for value in values}))
 
 
-def checked_order(by: str | None, question: InferenceQuestion) -> str:
+def check_order(by: str | None, question: InferenceQuestion) -> str:
     """What the best plan is best at: that which is asked for, or the least time of a batch, or the largest load.
 
     Raises:
@@ -92,7 +92,7 @@ def checked_order(by: str | None, question: InferenceQuestion) -> str:
     """
     name = by or ("latency" if question.batch else "throughput")
     if name not in ORDERS:
-        raise InputError(f"by: found {shown(name)}, expected {' or '.join(ORDERS)}{nearest(name, ORDERS)}")
+        raise InputError(f"by: found {quote(name)}, expected {' or '.join(ORDERS)}{nearest(name, ORDERS)}")
     if name == "latency" and not question.batch:
         raise InputError("by: latency needs a batch, found none: a load within limits of latency is as large as it can")
     if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:

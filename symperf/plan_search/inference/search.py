@@ -11,13 +11,13 @@ from ...common.errors import InputError
 from ...infer.stack import DEFAULT
 from ...plans.arguments import load_model, load_system
 from ...plans.plan import positive_integer
-from ..request import checked_mapping, checked_values
+from ..request import check_mapping, check_values
 from ..search import MOST, _counts, _memory
-from .batch import BatchPlan, tried
+from .batch import BatchPlan, try_plan
 from .load import Survey, add, best
 from .pools import Division, Pair, best_pairs, divisions
 from .records import PlanRecord, record
-from .request import check_question, checked_batch, checked_fields, checked_most, checked_order
+from .request import check_batch, check_fields, check_most, check_order, check_question
 from .space import InferenceQuestion
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class InferenceAnswer:
     @property
     def rejected(self) -> dict[str, int]:
         """Plans that are not, by reason, most first."""
-        return sorted_counts(self.survey)
+        return sort_counts(self.survey)
 
     @property
     def winner(self) -> PlanRecord:
@@ -93,12 +93,12 @@ class InferenceAnswer:
         return best(plans, top, tell)
 
 
-def sorted_counts(survey: Survey) -> dict[str, int]:
+def sort_counts(survey: Survey) -> dict[str, int]:
     """Reasons of a survey with how many plans each refused, most first."""
     return dict(sorted(survey.rejected.items(), key=lambda item: (-item[1], item[0])))
 
 
-def searched_inference(
+def answer_search(
     model: Model,
     system: System,
     *,
@@ -126,11 +126,11 @@ def searched_inference(
     Raises:
         InputError: bad input; constraints that contradict each other.
     """
-    batches = checked_batch(batch)
-    required = checked_fields(require or {}, batch=bool(batches or "batch" in (require or {})))
+    batches = check_batch(batch)
+    required = check_fields(require or {}, batch=bool(batches or "batch" in (require or {})))
     batches = required.pop("batch", batches)
-    most = checked_most(limits or {}, batch=bool(batches))
-    given = checked_values(values or {})
+    most = check_most(limits or {}, batch=bool(batches))
+    given = check_values(values or {})
     if (memory := _memory(max_memory)) is not None:
         given["memory_capacity"] = min(memory, system.value("memory_capacity"))
     if positive_integer("top", top) > MOST:
@@ -141,7 +141,7 @@ def searched_inference(
     )
     for question in questions:
         check_question(question, disaggregate=disaggregate)
-    answer = InferenceAnswer(questions, checked_order(by, questions[0]), top)
+    answer = InferenceAnswer(questions, check_order(by, questions[0]), top)
     pairs: list[Pair] = []
     chosen: list[Any] | None = None
     try:
@@ -149,7 +149,7 @@ def searched_inference(
         chosen = answer._ranked(answer.plans, top)
         if disaggregate:
             answer.pools = Survey(), Survey()
-            best_pairs(_divided(questions, answer.pools, progress), top, pairs)
+            best_pairs(_divide(questions, answer.pools, progress), top, pairs)
     except KeyboardInterrupt:
         answer.whole = False
         if chosen is None:
@@ -164,7 +164,7 @@ def _look(answer: InferenceAnswer, progress: Progress | None) -> None:
     space = [(question, fields) for question in answer.questions for fields in question.choices()]
     for done, (question, fields) in enumerate(space):
         if question.batch:
-            plan = tried(answer.survey, question, fields, done)
+            plan = try_plan(answer.survey, question, fields, done)
             answer.plans += [] if plan is None else [plan]
         else:
             add(answer.survey, question, fields)
@@ -173,7 +173,7 @@ def _look(answer: InferenceAnswer, progress: Progress | None) -> None:
             progress(done + 1, len(space))
 
 
-def _divided(
+def _divide(
     questions: Sequence[InferenceQuestion], surveys: tuple[Survey, Survey], progress: Progress | None
 ) -> list[Division]:
     """Every division of the devices of every question."""
@@ -196,7 +196,7 @@ def answer_inference(model: Model, system: System, **question: Any) -> Inference
         InputError: bad input; constraints that contradict each other; devices that no plan can use.
         Unreachable: nothing fits, or no plan is within the limits; the message names what is nearest.
     """
-    found = searched_inference(model, system, **question)
+    found = answer_search(model, system, **question)
     if found.whole and not found.records:
         from .failures import fail
 
@@ -272,7 +272,7 @@ def search_inference(
         disaggregate=disaggregate,
         stack=stack,
         max_memory=max_memory,
-        require={**checked_mapping("require", require or {}), **fields},
+        require={**check_mapping("require", require or {}), **fields},
         limits=limits,
         values=words,
     )

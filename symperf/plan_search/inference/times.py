@@ -13,7 +13,7 @@ import numpy as np
 
 from ...codegen.interpret import arrays
 from ...serve.engine import ModelTimes
-from ...serve.program import compiled_iterations
+from ...serve.program import compile_iterations
 from ...serve.serving import Serving
 from .shared import SharedSteady
 
@@ -62,7 +62,7 @@ class SearchedServing(Serving):
     def _evaluator(self, run: InferenceRun) -> SharedEvaluator:
         own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return self.shared.evaluator(compiled_iterations(run.structure).program, inputs)
+        return self.shared.evaluator(compile_iterations(run.structure).program, inputs)
 
     @property
     def _key(self) -> tuple[Any, ...]:
@@ -71,13 +71,13 @@ class SearchedServing(Serving):
     def times(self, length: int) -> ModelTimes:
         """The iterations; a search has no draft model."""
         assert not length
-        return known(
+        return get_or_make(
             self.shared.times, (*self._key, self.plan.pp), lambda: BlockTimes(self.evaluators[0], self.plan.pp)
         )
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device, as `Serving` tells them."""
-        return known(self.shared.memories, self._key, lambda: super(SearchedServing, self).memory(length))
+        return get_or_make(self.shared.memories, self._key, lambda: super(SearchedServing, self).memory(length))
 
     @cached_property
     def steady(self) -> SharedSteady | None:
@@ -86,10 +86,10 @@ class SearchedServing(Serving):
             return None
         engine = self.engine(0)
         numbers = (engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts, engine.groups, engine.limit)
-        return known(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
+        return get_or_make(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
 
 
-def known(held: dict[Any, Held], key: Any, make: Callable[[], Held]) -> Held:
+def get_or_make(held: dict[Any, Held], key: Any, make: Callable[[], Held]) -> Held:
     """What is held under a key, made where it is not there yet."""
     if key not in held:
         held[key] = make()

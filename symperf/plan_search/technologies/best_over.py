@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...codegen.workers import default_threads
-from ...common.errors import InputError, nearest, shown
+from ...common.errors import InputError, nearest, quote
 from ...plans.arguments import load_model, load_system
 from ...plans.plan import Plan, positive_integer
 from ...systems.system_symbols import MATRIX_RATE, SYMBOLS
 from ...systems.units import COUNT
-from ..evaluate import laid
-from ..request import checked_limits, checked_mapping, checked_required, checked_values, contradictions
+from ..evaluate import lay_out_space
+from ..request import check_limits, check_mapping, check_required, check_values, contradictions
 from ..space import SearchQuestion
 from .drive import Drive, Result
 from .points import Points
@@ -93,20 +93,20 @@ class BestOver:
         self._check(technology)
         if isinstance(plan, Plan):
             plan = {name: getattr(plan, name) for name in Plan.names()}
-        unknown = next((name for name in checked_mapping("plan", plan) if name not in Plan.names()), None)
+        unknown = next((name for name in check_mapping("plan", plan) if name not in Plan.names()), None)
         if unknown is not None:
-            raise InputError(f"plan: no field {shown(unknown)} in a plan{nearest(unknown, Plan.names())}")
+            raise InputError(f"plan: no field {quote(unknown)} in a plan{nearest(unknown, Plan.names())}")
         at = {name: float(column[technology]) for name, column in self.columns.items()}
-        return replaced(self.question, at).run(**plan)
+        return replace_technology(self.question, at).run(**plan)
 
     def _check(self, technology: object) -> None:
         """Refuse the number of no technology; negative ones, which arrays count from the end, as well."""
         whole = isinstance(technology, int | np.integer) and not isinstance(technology, bool)
         if not whole or not 0 <= technology < len(self):  # type: ignore[operator]
-            raise InputError(f"technology: found {shown(technology)}, expected a number from 0 to {len(self) - 1}")
+            raise InputError(f"technology: found {quote(technology)}, expected a number from 0 to {len(self) - 1}")
 
 
-def replaced(question: SearchQuestion, values: Mapping[str, float]) -> SearchQuestion:
+def replace_technology(question: SearchQuestion, values: Mapping[str, float]) -> SearchQuestion:
     """The question at the system of a technology; rates of other precisions keep their ratio to the 16-bit rate."""
     system = question.system
     precision = half_precision(question)
@@ -169,16 +169,16 @@ def best_over(
     """
     if threads is not None:
         threads = min(positive_integer("threads", threads), MOST_THREADS)
-    given = checked(system := load_system(system), columns)
+    given = check_columns(system := load_system(system), columns)
     question = SearchQuestion(
         load_model(model),
         system,
         positive_integer("devices", devices),
         positive_integer("batch", batch),
         positive_integer("sequence", sequence),
-        checked_values(values or {}),
-        checked_required(require or {}),
-        checked_limits(limits or {}),
+        check_values(values or {}),
+        check_required(require or {}),
+        check_limits(limits or {}),
     )
     for name in question.values:
         if name in given:
@@ -186,7 +186,7 @@ def best_over(
     contradictions(question)
     count = len(next(iter(given.values())))
     result = Result(count)
-    first = replaced(question, {name: float(column[0]) for name, column in given.items()})
+    first = replace_technology(question, {name: float(column[0]) for name, column in given.items()})
     separate = apart(first, [name for name in given if name != "memory_capacity"])
     groups: list[Array] = [np.arange(count)]
     if separate:
@@ -195,15 +195,15 @@ def best_over(
         groups = np.split(order, np.cumsum(np.bincount(number.ravel()))[:-1])
     for group in groups:
         at = {name: float(column[group[0]]) for name, column in given.items()}
-        here = replaced(question, at)
+        here = replace_technology(question, at)
         free = {name: column[group] for name, column in given.items() if name not in separate}
-        _searched(here, free, group, result, threads, progress)
+        _search(here, free, group, result, threads, progress)
     numbers, plans = result.number_plans()
     costs = (result.time, result.memory, numbers, result.feasible, result.legal)
     return BestOver(question, given, *costs, plans, result.evaluated)
 
 
-def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
+def check_columns(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
     """The columns as arrays.
 
     Raises:
@@ -211,11 +211,11 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
     """
     found: dict[str, Array] = {}
     known = [*SYMBOLS, "matrix_rate"]
-    if columns is None or not len(given := checked_mapping("technologies", columns)):
+    if columns is None or not len(given := check_mapping("technologies", columns)):
         raise InputError("technologies: found no columns, expected one or more by name of a quantity of a system")
     for name, column in given.items():
         if name not in known:
-            raise InputError(f"technologies: unknown quantity {shown(name)}{nearest(str(name), known)}")
+            raise InputError(f"technologies: unknown quantity {quote(name)}{nearest(str(name), known)}")
         if name != "matrix_rate" and name not in system.quantities:
             raise InputError(
                 f"technologies: {name}: system {system.name} has none, expected a system that describes it"
@@ -223,7 +223,7 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
         try:
             values = np.atleast_1d(np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan))
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"technologies: {name}: found {shown(column)}, expected numbers") from None
+            raise InputError(f"technologies: {name}: found {quote(column)}, expected numbers") from None
         limit = MATRIX_RATE if name == "matrix_rate" else SYMBOLS[name]
         if values.ndim != 1 or not len(values):
             raise InputError(f"technologies: {name}: found shape {values.shape}, expected a list of one or more values")
@@ -245,7 +245,7 @@ def checked(system: System, columns: Mapping[str, Any]) -> dict[str, Array]:
     return found
 
 
-def _searched(
+def _search(
     question: SearchQuestion,
     free: Mapping[str, Array],
     index: Array,
@@ -263,7 +263,7 @@ def _searched(
         threads: as for `best_over`.
         progress: likewise.
     """
-    space = laid(question)
+    space = lay_out_space(question)
     result.spaces.append(space)
     count = len(index)
     capacity = np.minimum(

@@ -242,7 +242,9 @@ def bound_plans(points: Points, units: Sequence[Unit], level: Level, hulls: Hull
     return first, capacity
 
 
-def cut(points: Points, units: Sequence[Unit], level: Level, hulls: Hulls, first: Array, capacity: Array) -> Level:
+def cut_blocks(
+    points: Points, units: Sequence[Unit], level: Level, hulls: Hulls, first: Array, capacity: Array
+) -> Level:
     """Each block in two, along the coordinate that most lowers the bound; all plans go with both.
 
     A bound is the time at the best corner of a block. It is far from the times in the block where a coordinate to which

@@ -101,7 +101,7 @@ def directions(
         leaves.add(position)
         return Known()
 
-    needed = _needed(program, outputs)
+    needed = _needed_positions(program, outputs)
     for position, (operation, *operands) in enumerate(program.instructions):
         if position not in needed or operation == "constant":
             found.append(None)
@@ -121,8 +121,8 @@ def directions(
             at(operands[1])
             found.append(Known(falls=bits[units]))
         else:
-            found.append(_judged(operation, [at(operand) for operand in operands], bits.get(units, 0)))
-    results = [_folded(at(program.outputs[name]), bits.get(units, 0)) for name in outputs]
+            found.append(_judge(operation, [at(operand) for operand in operands], bits.get(units, 0)))
+    results = [_fold_units(at(program.outputs[name]), bits.get(units, 0)) for name in outputs]
     ways = {}
     for name in degrees:
         bit = bits.get(name, 0)
@@ -132,7 +132,7 @@ def directions(
     return Directions(ways, homogeneous, tuple(sorted(leaves)))
 
 
-def _needed(program: Program, outputs: Sequence[str]) -> set[int]:
+def _needed_positions(program: Program, outputs: Sequence[str]) -> set[int]:
     wanted = {program.outputs[name] for name in outputs}
     for position in range(len(program) - 1, -1, -1):
         operation, *operands = program.instructions[position]
@@ -154,7 +154,7 @@ def _is_one_more(program: Program, position: int, name: str) -> bool:
     return ("input", name) in found and ("constant", 1) in found
 
 
-def _folded(value: Known, bit: int) -> Known:
+def _fold_units(value: Known, bit: int) -> Known:
     """The value without a power of the units: above 0 it rises with them; below, no direction in them is known."""
     if not value.power:
         return value
@@ -163,24 +163,24 @@ def _folded(value: Known, bit: int) -> Known:
     return Known(value.rises | bit, value.falls | bit, 0.0, value.degree, value.nonnegative, value.homogeneous)
 
 
-def _judged(operation: str, parts: list[Known], bit: int) -> Known:
+def _judge(operation: str, parts: list[Known], bit: int) -> Known:
     match operation:
         case "multiply":
             return _product(parts[0], parts[1], 1)
         case "divide":
             return _product(parts[0], parts[1], -1)
         case "add" | "min":
-            return _joined(parts[0], parts[1], bit)
+            return _join(parts[0], parts[1], bit)
         case "max":
-            both = _joined(parts[0], parts[1], bit)
+            both = _join(parts[0], parts[1], bit)
             return replace(both, nonnegative=parts[0].nonnegative or parts[1].nonnegative)
         case "subtract":
-            first, second = _folded(parts[0], bit), _folded(parts[1], bit)
+            first, second = _fold_units(parts[0], bit), _fold_units(parts[1], bit)
             turned = Known(second.falls, second.rises, 0.0, second.degree, False, second.homogeneous)
-            both = _joined(first, turned, bit)
+            both = _join(first, turned, bit)
             return Known(both.rises, both.falls, 0.0, both.degree, False, both.homogeneous)
         case "ceil_div":
-            whole = _folded(_product(parts[0], parts[1], -1), bit)
+            whole = _fold_units(_product(parts[0], parts[1], -1), bit)
             flat = whole.homogeneous and whole.degree in (ANY, 0.0)
             return Known(whole.rises, whole.falls, 0.0, 0.0, whole.nonnegative, flat)
         case "sqrt":
@@ -190,10 +190,10 @@ def _judged(operation: str, parts: list[Known], bit: int) -> Known:
         case "stop_gradient":
             return parts[0]
         case "above_one" | "log2":
-            one = _folded(parts[0], bit)
+            one = _fold_units(parts[0], bit)
             flat = one.homogeneous and one.degree in (ANY, 0.0)
             return Known(one.rises, one.falls, 0.0, 0.0, operation == "above_one", flat)
-    every = [_folded(part, bit) for part in parts]
+    every = [_fold_units(part, bit) for part in parts]
     moved = every[0].rises | every[0].falls
     for part in every[1:]:
         moved |= part.rises | part.falls
@@ -214,10 +214,10 @@ def _product(first: Known, second: Known, sign: int) -> Known:
     return Known(rises, falls, power, degree, nonnegative, first.homogeneous and second.homogeneous)
 
 
-def _joined(first: Known, second: Known, bit: int) -> Known:
+def _join(first: Known, second: Known, bit: int) -> Known:
     """The sum, maximum or minimum."""
     if first.power != second.power:
-        first, second = _folded(first, bit), _folded(second, bit)
+        first, second = _fold_units(first, bit), _fold_units(second, bit)
     fits = first.degree is None or second.degree is None or first.degree == second.degree
     return Known(
         first.rises | second.rises,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tally import rounded
-from .blocks import PROBED, Hulls, bound_plans, cut, probe, ranges, root, try_plans
+from ..tally import round_values
+from .blocks import PROBED, Hulls, bound_plans, cut_blocks, probe, ranges, root, try_plans
 from .unit import EXACT
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Drive:
         rest = level.some(~last)
         if last.any():
             hulls = Hulls(points, rest)
-        children = cut(points, units, rest, hulls, first[~last], capacity[~last])
+        children = cut_blocks(points, units, rest, hulls, first[~last], capacity[~last])
         total = np.cumsum(children.counts())
         pieces = max(-(-int(total[-1]) // MOST_PAIRS), self._threads if not self._todo else 1)
         piece = (total - 1) * pieces // total[-1]
@@ -240,7 +240,7 @@ class Drive:
         for k in np.unique(near.unit):
             mine = near.unit == k
             rank[mine] = self.ranks[k][near.member[mine], near.row[mine]]
-        order = np.lexsort((rank, rounded(near.time), near.place))
+        order = np.lexsort((rank, round_values(near.time), near.place))
         best = near.at(order[np.concatenate([[True], np.diff(near.place[order]) != 0])])
         result = self.result
         where = self.index[self.points.order[best.place]]
@@ -292,7 +292,7 @@ def _ranks(units: Sequence[Unit]) -> list[Array]:
     for unit in units:
         member, row = np.indices(unit.legal.shape)
         of = (unit.numbers[member].ravel(), np.full(member.size, unit.table), row.ravel())
-        keys.append(np.stack([rounded(unit.memory).ravel(), *of]))
+        keys.append(np.stack([round_values(unit.memory).ravel(), *of]))
     joined = np.concatenate(keys, axis=1)
     rank = np.empty(joined.shape[1], np.int64)
     rank[np.lexsort(joined[::-1])] = np.arange(joined.shape[1])

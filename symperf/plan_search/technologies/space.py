@@ -10,7 +10,7 @@ from ...plans.plan import Plan
 from ...systems.system_symbols import SYMBOLS
 from ...systems.units import BANDWIDTH, RATE, TIME
 from ...train.binding import LIMITS, precision_of
-from ..evaluate import laid
+from ..evaluate import lay_out_space
 from ..family import families, program_of, structures_of
 from .direction import directions
 from .unit import MEMBERS, RATES, UNITS, Unit
@@ -63,7 +63,7 @@ def apart(question: SearchQuestion, varying: Sequence[str]) -> list[str]:
 
 
 def _programs(question: SearchQuestion) -> list[tuple[Any, Any]]:
-    space = laid(question)
+    space = lay_out_space(question)
     return [
         (program_of(structures_of(group), question.columns).program, len(structures_of(group)))
         for group in families(space.members)

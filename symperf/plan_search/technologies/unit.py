@@ -205,7 +205,7 @@ class Unit:
         """Whether the leaves are non-negative, as the proof takes them to be, at every row with a legal plan."""
         leaves = {position: self.values[row] for position, row in self.leaves[EXACT].items()}
         doubtful = [p for p, values in leaves.items() if not np.all(values[self.legal.any(axis=0)] >= 0)]
-        reached = _reached(self.program, doubtful, self.coordinates)
+        reached = _reach(self.program, doubtful, self.coordinates)
         for leaf, positions in zip(doubtful, reached, strict=True):
             for k, number in enumerate(self.at):
                 if self.program.outputs[f"time/{number}"] in positions and not np.all(leaves[leaf][self.legal[k]] >= 0):
@@ -271,7 +271,7 @@ def _plans(program: Program, positions: Sequence[int], given: Mapping[str, Any])
     return [found[position] for position in positions]
 
 
-def _reached(program: Program, leaves: Sequence[int], coordinates: Collection[str]) -> list[set[int]]:
+def _reach(program: Program, leaves: Sequence[int], coordinates: Collection[str]) -> list[set[int]]:
     """The positions that read each of some leaves, directly or through what the coordinates reach."""
     bits = dict.fromkeys(range(len(program)), 0) | {leaf: 1 << k for k, leaf in enumerate(leaves)}
     if leaves:

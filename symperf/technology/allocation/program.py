@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ...common.errors import InputError
-from ...common.extras import needed
+from ...common.extras import import_extra
 from ..quantities import EDGES
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ChipProgram:
     status: str = ""
 
     def __post_init__(self) -> None:
-        self.cp = needed("cvxpy", "allocate", "allocate")
+        self.cp = import_extra("cvxpy", "allocate", "allocate")
         for kind in ("area", "power", "edge"):
             for name in self.parts:
                 if kind != "edge" or name in EDGES:
@@ -262,11 +262,11 @@ def emit(cp: Any, form: Any, rates: Mapping[str, Any]) -> Any:
             continue
         stack.pop()
         if node not in memo:
-            memo[node] = _emitted(cp, node, [memo[arg] for arg in node.args], rates)
+            memo[node] = _emit(cp, node, [memo[arg] for arg in node.args], rates)
     return memo[form]
 
 
-def _emitted(cp: Any, node: Any, parts: list[Any], rates: Mapping[str, Any]) -> Any:
+def _emit(cp: Any, node: Any, parts: list[Any], rates: Mapping[str, Any]) -> Any:
     if node.is_Number:
         return float(node)
     if node.is_Symbol:

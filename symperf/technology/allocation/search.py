@@ -127,13 +127,13 @@ class _Search:
     def edges(self) -> float:
         """The perimeter that links may use, in metres."""
         from ...systems.physical_units import LENGTH
-        from ...systems.quantities import checked_number
+        from ...systems.quantities import check_number
         from ...systems.system_symbols import Limits
 
         whole = 4 * math.sqrt(self.budget["die_area"])
         if self.perimeter is None:
             return whole
-        found = checked_number(self.perimeter, Limits(LENGTH, 1e-5, 10.0), "allocate: perimeter")
+        found = check_number(self.perimeter, Limits(LENGTH, 1e-5, 10.0), "allocate: perimeter")
         if found > whole * KEPT:
             raise InputError(
                 f"allocate: perimeter: found {found * 1e3:.4g} mm, expected at most the four edges of a square die, "

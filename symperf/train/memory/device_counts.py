@@ -118,12 +118,12 @@ def dealt_parameters(architecture: Architecture, layers_of: Callable[[Any], Any]
         architecture: of the model.
         layers_of: how many layers the device has of which the model has a count.
     """
-    kinds = [(layers_of(count), kind) for count, kind in counts.counted_kinds(architecture)]
+    kinds = [(layers_of(count), kind) for count, kind in counts.kinds_with_counts(architecture)]
     dense = sympy.Add(*(count * dense_parameters(architecture, kind) for count, kind in kinds))
     return dense, sympy.Add(*(count * expert_parameters(architecture, kind) for count, kind in kinds))
 
 
 def largest_layer_parameters(architecture: Architecture) -> Any:
     """Parameters on one device of the kind of layer that has most."""
-    kinds = [kind for _, kind in counts.counted_kinds(architecture)]
+    kinds = [kind for _, kind in counts.kinds_with_counts(architecture)]
     return Max(*(dense_parameters(architecture, kind) + expert_parameters(architecture, kind) for kind in kinds))

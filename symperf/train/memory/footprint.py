@@ -118,7 +118,7 @@ def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[A
     structure, layers_of = share.structure, layers_of or share.layers_of
     plain = dataclasses.replace(structure, recompute="none")
     total = sympy.S.Zero
-    for of_model, kind in counts.counted_kinds(structure.architecture):
+    for of_model, kind in counts.kinds_with_counts(structure.architecture):
         count, kept = layers_of(of_model), layer_activations(structure, kind)
         if structure.some_layers:
             again = num_recomputed_layers if of_model == num_layers else num_recomputed_layers * (of_model / num_layers)
@@ -129,14 +129,14 @@ def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[A
 
 
 def _largest_layer(structure: Structure) -> Any:
-    return Max(*(layer_activations(structure, kind) for _, kind in counts.counted_kinds(structure.architecture)))
+    return Max(*(layer_activations(structure, kind) for _, kind in counts.kinds_with_counts(structure.architecture)))
 
 
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
     if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
         return sympy.S.Zero
-    kinds = [kind for _, kind in counts.counted_kinds(structure.architecture)]
+    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
     plain = dataclasses.replace(structure, recompute="none")
     if structure.recompute == "selective":
         return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))

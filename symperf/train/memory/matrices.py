@@ -155,7 +155,7 @@ class Held:
         return sympy.Add(*kept)
 
 
-def held(structure: Structure, layers_of: Callable[[Any], Any]) -> Held:
+def held_matrices(structure: Structure, layers_of: Callable[[Any], Any]) -> Held:
     """The matrices and vectors of the layers of a device.
 
     Args:
@@ -163,7 +163,7 @@ def held(structure: Structure, layers_of: Callable[[Any], Any]) -> Held:
         layers_of: how many layers a device has of which the model has a count.
     """
     architecture = structure.architecture
-    kinds = counts.counted_kinds(architecture)
+    kinds = counts.kinds_with_counts(architecture)
     found, vectors, expert_vectors = [], sympy.S.Zero, sympy.S.Zero
     for of_model, kind in kinds:
         count = layers_of(of_model)

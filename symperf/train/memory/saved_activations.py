@@ -56,7 +56,7 @@ def read_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     return (saved.input_kept_bytes if structure.products == "half" else low.product_input_kept_bytes)(tokens, width)
 
 
-def _shared_kept(structure: Structure, tokens: Any, width: Any) -> Any:
+def _shared_kept_bytes(structure: Structure, tokens: Any, width: Any) -> Any:
     """Bytes kept of an input that another operation reads in 16 bits too: there is a cast copy beside it."""
     kept = saved.input_kept_bytes(tokens, width)
     return kept if structure.products == "half" else kept + low.product_input_kept_bytes(tokens, width)
@@ -101,7 +101,7 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
         kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
     if architecture.attention_gate:
         kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
-    return kept + _shared_kept(structure, tokens, shapes.attention_width)
+    return kept + _shared_kept_bytes(structure, tokens, shapes.attention_width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
@@ -146,7 +146,7 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
-    return kept + read_kept(structure, tokens, ranks) + _shared_kept(structure, tokens, heads * sym.v_head_dim)
+    return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
 
 
 def _experts_kept(structure: Structure, shapes: Shapes) -> Any:

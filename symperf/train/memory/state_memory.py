@@ -15,7 +15,7 @@ from ...models import counts
 from ...operations.groups import expert_shard_groups, shard_groups
 from . import device_counts as device
 from .host_memory import kept_on_device
-from .matrices import held, held_modules, layer_matrices
+from .matrices import held_matrices, held_modules, layer_matrices
 from .multi_token_counts import ANY, copies_table
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
         for state, terms in forms.items():
             for name in group:
                 if name in terms:
-                    size = _sharded(structure, state, name, terms[name])
+                    size = _shard(structure, state, name, terms[name])
                     on_host = state in structure.offload and (state == "optimizer" or name in ("layers", "experts"))
                     found[f"{state}/{name}"] = kept_on_device(structure, state, size) if on_host else size
     return found
 
 
-def _sharded(structure: Structure, state: str, name: str, size: Any) -> Any:
+def _shard(structure: Structure, state: str, name: str, size: Any) -> Any:
     if structure.zero < SHARDED_FROM[state]:
         return size
     groups = expert_shard_groups if "expert" in name else shard_groups
@@ -61,7 +61,7 @@ def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, A
         case "sgd-momentum":
             return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}
         case "adafactor":
-            found = held(structure, share.layers_of)
+            found = held_matrices(structure, share.layers_of)
             factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
             factors["ends"] = end_factors(structure)
             modules = held_modules(structure, share.modules)
@@ -72,7 +72,7 @@ def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, A
             terms = {"ends": model_state.optimizer_memory(share.ends, optimizer_bytes)}
             modules = held_modules(structure, share.modules)
             for names, found in (
-                (("layers", "experts"), held(structure, share.layers_of)),
+                (("layers", "experts"), held_matrices(structure, share.layers_of)),
                 (("multi_token", "multi_token_experts"), modules),
             ):
                 for name, vectors in zip(names, (found.vectors, found.expert_vectors), strict=True):
@@ -100,7 +100,7 @@ def end_factors(structure: Structure) -> Any:
 
 def _copies(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     """The low-precision copies of the weights of linear layers."""
-    found = held(structure, share.layers_of) + held_modules(structure, share.modules)
+    found = held_matrices(structure, share.layers_of) + held_modules(structure, share.modules)
     terms = {"copies": low.weight_copies_memory(found.linear(routed=False))}
     if structure.architecture.routed:
         terms["expert_copies"] = low.weight_copies_memory(found.linear(routed=True))
@@ -112,7 +112,7 @@ def gathered_memory(structure: Structure) -> Any:
     architecture = structure.architecture
     dense, experts = (above_one(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
     units = []
-    for _, kind in counts.counted_kinds(architecture):
+    for _, kind in counts.kinds_with_counts(architecture):
         unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
         if kind.ffn in ("experts", "dense_experts"):
             unit += experts * device.expert_parameters(architecture, kind) * (weight_bytes + gradient_bytes)

@@ -29,7 +29,7 @@ from ...formulas.memory.offload import remaining_share
 from ...operations.groups import Group, expert_shard_groups, shard_groups
 from ...operations.schedule import Demand, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
-from ..memory.matrices import held, held_modules
+from ..memory.matrices import held_matrices, held_modules
 from ..memory.multi_token_counts import ANY
 from ..memory.state_memory import end_factors
 from .host_offload import host_transfer
@@ -57,7 +57,7 @@ class Update:
     @cached_property
     def layers(self) -> Held:
         """The matrices of the layers."""
-        return held(self.structure, self.step.share.layers_of)
+        return held_matrices(self.structure, self.step.share.layers_of)
 
     @cached_property
     def held(self) -> Held:

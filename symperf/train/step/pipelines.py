@@ -55,7 +55,7 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
     inputs, weights = part(step.backward, lambda op: not of_weights(op)), part(step.backward, of_weights)
     if structure.schedule == "dualpipe":
         node = Scheduled(
-            (step.forward, inputs, weights, paired(step)),
+            (step.forward, inputs, weights, pair_passes(step)),
             (count, count, count, sympy.S.Zero),
             lambda f, i, g, both: dual.dual_pipe_time(f, i, g, both, count, pp),
         )
@@ -69,7 +69,7 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
     return [with_gradients(structure, passes, step.share.updated_parameters), ends]
 
 
-def paired(step: TrainingStep) -> Node:
+def pair_passes(step: TrainingStep) -> Node:
     """A forward and a backward pass beside each other: transfers run beside the work of the other direction."""
     both = in_sequence(step.forward, step.backward)
     return Overlap(part(both, lambda op: not between_devices(op)), part(both, between_devices), overlap_ep)
