@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .render import html as html
     from .render import markdown as markdown
     from .render import tex as tex
-    from .used import record_formulas as record_formulas
+    from .used import used_formulas as used_formulas
 
 _HOMES = {
     "html": "render",

@@ -17,7 +17,7 @@ Cited = list[tuple[str, str]]
 """Names of formulas, each with the key of its source."""
 
 
-def record_formulas(build: Callable[[], object]) -> list[Formula]:
+def used_formulas(build: Callable[[], object]) -> list[Formula]:
     """The formulas that are called while `build` runs, by name; those that others are composed of are among them.
 
     What `build` takes from a cache of this process is not seen, so it must begin with an empty one.
@@ -45,7 +45,7 @@ def load_or_record_formulas(kind: str, key: str, build: Callable[[], object]) ->
     """
 
     def make() -> Cited:
-        return [(formula.name, formula.source) for formula in record_formulas(build)]
+        return [(formula.name, formula.source) for formula in used_formulas(build)]
 
     return load_or_make(f"formulas of {kind}", key, make, _to_json, _from_json)
 

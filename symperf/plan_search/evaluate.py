@@ -57,7 +57,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class SearchSpace:
     """A question with its combinations and tables: everything but the costs.
 
     Attributes:
@@ -90,7 +90,7 @@ class Laid:
         return {name: fields[name] for name in Plan.names()}
 
 
-def lay_out_space(question: SearchQuestion) -> Laid:
+def lay_out_space(question: SearchQuestion) -> SearchSpace:
     """Lay out the space of a question."""
     every = combinations(question)
     forms: dict[TableForm, list[Combination]] = {}
@@ -130,7 +130,7 @@ def lay_out_space(question: SearchQuestion) -> Laid:
             scalars = numbers[combination.numbers]
             members.append(Member(combination, combination.structure, scalars, len(tables), legal))
         tables.append(made)
-    return Laid(question, every, tables, members, considered, rejected, refusal)
+    return SearchSpace(question, every, tables, members, considered, rejected, refusal)
 
 
 def _numbers(question: SearchQuestion, combination: Combination, made: DegreeTable, legal: Array) -> dict[str, float]:
@@ -148,7 +148,7 @@ def _numbers(question: SearchQuestion, combination: Combination, made: DegreeTab
 
 
 def evaluate(
-    space: Laid,
+    space: SearchSpace,
     tally: Tally,
     *,
     prune: bool = True,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..runs.training_run import Run
     from ..systems.system import System
-    from .evaluate import Laid, Progress, Remote
+    from .evaluate import SearchSpace, Progress, Remote
     from .rank import Criterion
     from .tally import Kept
 
@@ -42,7 +42,7 @@ class Found:
         whole: whether all was seen.
     """
 
-    space: Laid
+    space: SearchSpace
     tally: Tally
     whole: bool
 

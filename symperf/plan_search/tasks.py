@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..codegen.rows import RowProgram
-    from .evaluate import Laid, Member
+    from .evaluate import SearchSpace, Member
     from .tally import Tally
 
     Array = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ class SearchWork:
         memory_only: compute no times.
     """
 
-    def __init__(self, space: Laid, *, memory_only: bool = False) -> None:
+    def __init__(self, space: SearchSpace, *, memory_only: bool = False) -> None:
         self.space, self.memory_only = space, memory_only
         self.families = families(space.members)
 
@@ -116,7 +116,7 @@ class _Evaluation:
 
     def __init__(
         self,
-        space: Laid,
+        space: SearchSpace,
         tally: Tally,
         program: RowProgram,
         structures: Sequence[Any],

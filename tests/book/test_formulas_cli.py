@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.tools import tool
 
-from symperf.book.used import record_formulas
+from symperf.book.used import used_formulas
 from symperf.cli.cite import RUNS
 from symperf.formulas.registry import load
 from symperf.formulas.sources import SOURCES
@@ -222,7 +222,7 @@ def test_flags_of_cite_stand_before_the_run_and_those_of_the_run_after(call: Any
 def test_a_recording_is_not_spoilt_by_what_was_built_before() -> None:
     run = Run(Model.load("gpt-22b"), System.load("a100-80gb-sxm"), Plan(tp=8), batch=8, sequence=2048)
     build(run.structure)
-    assert {formula.name for formula in record_formulas(lambda: RUNS and build(run.structure))} < called(run)
+    assert {formula.name for formula in used_formulas(lambda: RUNS and build(run.structure))} < called(run)
 
 
 WARM = """

@@ -132,7 +132,7 @@ def test_an_interrupt_ends_all_threads(place: str, monkeypatch: pytest.MonkeyPat
     main = threading.main_thread()
     true_step, true_tried, true_work = (
         technologies_drive.Drive._step,
-        technologies_drive.tried,
+        technologies_drive.try_plans,
         technologies_drive.Drive._work,
     )
 
@@ -155,7 +155,7 @@ def test_an_interrupt_ends_all_threads(place: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(technologies_drive.Drive, "_step", step)
     monkeypatch.setattr(technologies_drive.Drive, "_work", work)
-    monkeypatch.setattr(technologies_drive, "tried", tried)
+    monkeypatch.setattr(technologies_drive, "try_plans", tried)
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         over({"matrix_rate": [1e14, 1e15, 2e15]}, threads=1 if place == "step" else 3)

@@ -17,7 +17,7 @@ from .unit import EXACT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..evaluate import Laid
+    from ..evaluate import SearchSpace
     from .blocks import Level
     from .points import Points
     from .unit import Unit
@@ -53,7 +53,7 @@ class Result:
         self.legal = np.zeros(count, np.int64)
         self.place = np.full((count, 4), -1, np.int64)
         """Of the best plan the numbers of its space, combination and table, and its row."""
-        self.spaces: list[Laid] = []
+        self.spaces: list[SearchSpace] = []
         self.evaluated = 0
         self.done = 0
         self.lock = threading.Lock()

@@ -18,7 +18,7 @@ from .unit import MEMBERS, RATES, UNITS, Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..evaluate import Laid
+    from ..evaluate import SearchSpace
     from ..space import SearchQuestion
 
 
@@ -70,7 +70,7 @@ def _programs(question: SearchQuestion) -> list[tuple[Any, Any]]:
     ]
 
 
-def units_of(space: Laid, coordinates: Iterable[str], base: float) -> list[Unit]:
+def units_of(space: SearchSpace, coordinates: Iterable[str], base: float) -> list[Unit]:
     """The plans of a space, by family and table.
 
     Args:
