@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
-from ..common.files import decode, read_file
+from ..common.files import csv_table, decode, read_file
 from ..common.numbers import numeral
 
 if TYPE_CHECKING:
@@ -84,27 +82,17 @@ def read(path: str | os.PathLike[str]) -> MeasuredTable:
     label = str(path)
     data = read_file(path, label, "a CSV file", MOST_BYTES)
     text = decode(data, label, "a CSV file")
-    reader = csv.reader(io.StringIO(text), strict=True)
-    try:
-        head = [cell.strip() for cell in next(reader, [])]
-        if not any(head):
-            raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
-        runs = "" if "kind" in head else next((kind for column, kind in RUNS.items() if column in head), "")
-        if runs:
-            return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
-        _check_head(head, label)
-        rows, devices = [], []
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"{label}: line {reader.line_num}"
-            if len(cells) != len(head):
-                raise InputError(f"{where}: found {len(cells)} values, expected {len(head)} as in the header")
-            named = {column: cell.strip() for column, cell in zip(head, cells, strict=True)}
-            rows.append(_row(named, reader.line_num, label))
-            devices.append(named.get("device", ""))
-    except csv.Error as error:
-        raise InputError(f"{label}: line {reader.line_num}: not valid CSV: {error}") from None
+    head, lines = csv_table(text, label)
+    if not any(head):
+        raise InputError(f"{label}: is empty, expected a header with kind and seconds, and rows")
+    runs = "" if "kind" in head else next((kind for column, kind in RUNS.items() if column in head), "")
+    if runs:
+        return MeasuredTable(label, hashlib.sha256(data).hexdigest(), tuple(head), [], (), runs)
+    _check_head(head, label)
+    rows, devices = [], []
+    for line, named in lines:
+        rows.append(_row(named, line, label))
+        devices.append(named.get("device", ""))
     if not rows:
         raise InputError(f"{label}: has a header and no rows, expected measurements")
     found = tuple(dict.fromkeys(device for device in devices if device))
@@ -112,9 +100,6 @@ def read(path: str | os.PathLike[str]) -> MeasuredTable:
 
 
 def _check_head(head: list[str], label: str) -> None:
-    twice = [column for column in head if column and head.count(column) > 1]
-    if twice:
-        raise InputError(f"{label}: column {quote(twice[0])} is there twice")
     for column in ("kind", "seconds"):
         if column not in head:
             raise InputError(f"{label}: no column {column}{_instead(column, head)}; found {', '.join(head)[:200]}")

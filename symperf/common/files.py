@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from .errors import InputError, quote
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
 LARGEST_TOML = 1_000_000
 """Bytes."""
@@ -69,3 +72,40 @@ def read_toml(path: Path, label: str, expected: str = "a .toml file", most: int 
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{label}: not valid TOML: {' '.join(str(error).split())}") from None
+
+
+def csv_table(text: str, label: str) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """A table of comma-separated values: the names of its columns, and its rows as they are asked for.
+
+    Each row is the number of its line and its cells by name, stripped as the names are; empty lines are passed over.
+
+    Raises:
+        InputError: a name that comes twice; of a row, no CSV, or another number of cells than the first line has.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+
+    def lines() -> Iterator[list[str]]:
+        try:
+            for cells in reader:
+                yield [cell.strip() for cell in cells]
+        except csv.Error as error:
+            raise InputError(f"{label}: line {reader.line_num}: not valid CSV: {error}") from None
+
+    found = lines()
+    header = next(found, [])
+    repeated = next((name for name in header if name and header.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{label}: the column {quote(repeated)} comes twice, expected it once")
+
+    def rows() -> Iterator[tuple[int, dict[str, str]]]:
+        for cells in found:
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{label}: line {reader.line_num}: found {len(cells)} cells, expected the first line's "
+                    f"{len(header)}"
+                )
+            yield reader.line_num, dict(zip(header, cells, strict=True))
+
+    return header, rows()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..runs.training_run import Run
     from ..systems.system import System
-    from .evaluate import SearchSpace, Progress, Remote
+    from .evaluate import Progress, Remote, SearchSpace
     from .rank import Criterion
     from .tally import Kept
 

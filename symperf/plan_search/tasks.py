@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..codegen.rows import RowProgram
-    from .evaluate import SearchSpace, Member
+    from .evaluate import Member, SearchSpace
     from .tally import Tally
 
     Array = np.ndarray[Any, Any]

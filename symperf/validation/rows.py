@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..common.errors import InputError, nearest, quote
-from ..common.files import decode, read_file
+from ..common.files import csv_table, decode, read_file
 from ..common.numbers import numeral
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 PACKAGED = Path(__file__).parent / "data"
 LARGEST_FILE = 100_000_000
@@ -112,42 +110,23 @@ def read(path: Path, columns: Columns) -> list[TableRow]:
     table = path.name
     try:
         text = decode(read_file(path, str(path), "a CSV file", LARGEST_FILE), str(path), "a CSV file")
+        header, lines = csv_table(text, table)
+        check_header(header, table, columns)
+        rows = [TableRow(table, line, cells) for line, cells in lines]
     except InputError as error:
         raise UnreadableError(str(error)) from None
-    try:
-        return list(_rows(text, table, columns))
-    except csv.Error as error:
-        raise UnreadableError(f"{table}: invalid CSV: {error}") from None
-
-
-def _rows(text: str, table: str, columns: Columns) -> Iterator[TableRow]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header = [name.strip() for name in next(reader, [])]
-    check_header(header, table, columns)
-    empty = True
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(header):
-            raise UnreadableError(
-                f"{table}: line {reader.line_num}: found {len(cells)} cells, expected the first line's {len(header)}"
-            )
-        empty = False
-        yield TableRow(table, reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
-    if empty:
+    if not rows:
         raise UnreadableError(f"{table}: has no row, expected at least one below the first line")
+    return rows
 
 
 def check_header(header: list[str], table: str, columns: Columns) -> None:
-    """Refuse a first line that lacks a column, repeats one, or has one that is nearly a known one.
+    """Refuse a first line that lacks a column, or has one that is nearly a known one.
 
     Raises:
         UnreadableError: it does.
     """
     known = [*columns.required, *columns.optional]
-    repeated = next((name for name in header if name and header.count(name) > 1), None)
-    if repeated is not None:
-        raise UnreadableError(f"{table}: the column {quote(repeated)} comes twice, expected it once")
     for name in columns.required:
         if name not in header:
             near = nearest(name, [other for other in header if other not in known])

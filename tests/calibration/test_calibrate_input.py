@@ -49,7 +49,7 @@ def calibrated(call, tmp_path: Path):
         (b"\xff\xfe\x00", "byte 0 is not UTF-8"),
         ("kind,m,n,k,second\ngemm,1,1,1,1\n", "no column seconds; is it second?"),
         ("kinds,seconds\ngemm,1\n", "no column kind; is it kinds?"),
-        ("kind,seconds,seconds\ngemm,1,1\n", "column 'seconds' is there twice"),
+        ("kind,seconds,seconds\ngemm,1,1\n", "the column 'seconds' comes twice"),
         ("kind,m,n,seconds\ngemm,16,16,1e-5\n", "line 2: a gemm row needs column k"),
         ("kind,byte,seconds\ncopy,16,1e-5\n", "line 2: a copy row needs column bytes; is it byte?"),
         (HEAD + "gemm,,bf16,16,,16,,,1e-5\n", "line 2: n is empty"),
@@ -66,7 +66,7 @@ def calibrated(call, tmp_path: Path):
         (HEAD + "gemm,,bf16,16.5,16,16,,,1e-5\n", "line 2: m: found '16.5', expected a whole number"),
         (HEAD + "gemm,,bf16,-16,16,16,,,1e-5\n", "line 2: m: found '-16', expected a whole number above zero"),
         (HEAD + "copy,,,,,,0.5,,1e-3\n", "bytes: found '0.5', expected a whole number above zero, in bytes and not GB"),
-        (HEAD + "gemm,,bf16,16,16,16,,1e-5\n", "line 2: found 8 values, expected 9 as in the header"),
+        (HEAD + "gemm,,bf16,16,16,16,,1e-5\n", "line 2: found 8 cells, expected the first line's 9"),
         (HEAD + 'gemm,"x\n', "not valid CSV"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_cell_that_is_no_number_is_refused(
         (table([TRAINING]).splitlines()[0] + "\n", "has no row"),
         (table([TRAINING]) + "A-2,gpt-22b\n", "line 3: found 2 cells, expected the first line"),
         (table([TRAINING, TRAINING]), "line 3: id: found 'MINE-1'"),
-        (table([TRAINING]).replace("MINE-1", '"MINE-1'), "invalid CSV"),
+        (table([TRAINING]).replace("MINE-1", '"MINE-1'), "not valid CSV"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(
@@ -93,7 +93,7 @@ def test_other_faults_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "holds none of training.csv" in _refused(capsys, "--data", str(tmp_path))
     assert "no such folder" in _refused(capsys, "--data", str(tmp_path / "none"))
     (tmp_path / "training.csv").write_bytes(b"id,\xff\n")
-    assert "is no UTF-8" in _refused(capsys, "--data", str(tmp_path))
+    assert "is not UTF-8" in _refused(capsys, "--data", str(tmp_path))
     assert "did you mean" in _refused(capsys, "--source", "KORT")
     assert "expected a file that ends in png or svg" in _refused(capsys, "--source", "KORTH", "--plot", "x.pdf")
     assert "worst: found -1" in _refused(capsys, "--worst", "-1")
