@@ -7,6 +7,8 @@ is what costs use. Bandwidths are per device and direction, and both directions 
 rank costs exactly nothing. Sizes are bytes, bandwidths bytes per second, latencies and results seconds.
 
 The room may import `language` and `sources`.
+
+Imports `language`, `sources`.
 """
 
 from .all_reduce import (
