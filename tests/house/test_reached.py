@@ -29,7 +29,6 @@ ALLOWED = {
     r"symperf\.report\.analysis .*|symperf\.analysis\.attribution Attribution\.(row|column)_sums": (
         "the terminal tables of regimes, attributions, gains and bounds, whose verbs are still to come"
     ),
-    r"symperf\.plans\.grammar_forms to_sympy": "the form of a rule in which its other forms are checked",
 }
 """What is reached in no way that is written down, and why it is there."""
 
