@@ -9,6 +9,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..common.errors import InputError, nearest, quote
@@ -141,10 +142,11 @@ class Field:
     def _choice(self, value: Any, *, training: bool) -> Any:
         choices = self.training if training and self.training else self.choices
         counts = isinstance(choices[0], int)
-        if value in choices and not (counts and isinstance(value, bool)):
+        known = isinstance(value, Real if counts else str) and not isinstance(value, bool)
+        if known and value in choices:
             return int(value) if counts else value
-        hint = nearest(value.lower(), choices) if isinstance(value, str) else ""
-        if value in self.choices and not counts:
+        hint = nearest(value.lower(), map(str, choices)) if isinstance(value, str) else ""
+        if known and value in self.choices:
             hint = f" ({value} is of inference only)"
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
@@ -154,8 +156,9 @@ class Field:
         """The names of a list, each once, in their order; None for "none"."""
         parts = [part.strip().lower() for part in value.split(",")] if isinstance(value, str) else [value]
         for part in parts:
-            if part not in self.choices and parts != ["none"]:
-                hint = nearest(part, self.choices) if isinstance(part, str) else ""
+            named = isinstance(part, str)
+            if not named or (part not in self.choices and parts != ["none"]):
+                hint = nearest(part, self.choices) if named else ""
                 expected = f"{' or '.join(self.choices)}, or several with commas between"
                 raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
         return ",".join(name for name in self.choices if name in parts) or None

@@ -201,6 +201,13 @@ def test_an_axis_is_refused_as_a_plan_is() -> None:
 
 
 @every_field
+@pytest.mark.parametrize("value", ["x", "", [1], {}, 1.5, -1, math.nan, np.array([1, 2]), b"1"], ids=repr)
+def test_odd_values_are_one_line_that_names_the_field(field: Field, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{field.name}: found .*, expected .*$"):
+        sf.Plan(**{field.name: value})
+
+
+@every_field
 def test_every_field_has_a_flag(field: Field) -> None:
     """With its sentence, its default and its values: each value of the flag is a value of the field."""
     _, verbs = build()
