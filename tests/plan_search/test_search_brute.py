@@ -7,13 +7,14 @@ import math
 from typing import Any
 
 import pytest
+from support import effort
 from support import search_cases as cases
 
 from symperf.common.errors import InputError
 
 CLOSE = 1e-9
 """Relative: families add in another order than single runs."""
-PROBLEMS = 200
+PROBLEMS = effort.cases(200, 0.15)
 TOGETHER = 10
 
 
@@ -52,12 +53,12 @@ def check(of: cases.Problem, **how: Any) -> bool:
 
 @pytest.mark.parametrize("part", range(PROBLEMS // TOGETHER))
 def test_a_search_finds_what_trying_every_plan_finds(part: int) -> None:
-    """200 random small problems, dense and with experts; every rule, memory limits, limits of degrees."""
+    """Random small problems, 30 or nightly 200, dense and with experts; every rule, limits of memory and degrees."""
     answered = [check(cases.problem(seed)) for seed in range(part * TOGETHER, (part + 1) * TOGETHER)]
     assert any(answered)
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 4))
+@pytest.mark.parametrize("seed", range(0, 4 * effort.cases(15), 4))
 def test_pruning_changes_nothing(seed: int) -> None:
     """The ten best are the same without any bound, also where only one plan is asked for."""
     of = cases.problem(seed)
@@ -67,7 +68,7 @@ def test_pruning_changes_nothing(seed: int) -> None:
     assert whole.pruned == 0
 
 
-@pytest.mark.parametrize("seed", range(3, 60, 12))
+@pytest.mark.parametrize("seed", range(3, 3 + 12 * effort.cases(5, 0.4), 12))
 def test_what_is_left_out_is_never_better(seed: int) -> None:
     """ZeRO without replicas, selective recomputation with flash attention, GPipe: none beats the best that is found."""
     of = cases.problem(seed)

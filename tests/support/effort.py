@@ -6,7 +6,7 @@ import os
 
 from hypothesis import settings
 
-LEAST = 5
+LEAST = 3
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
