@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import quote
+from ..common.numbers import numeral
 from ..plans.plan_fields import FIELDS
 
 if TYPE_CHECKING:
     from ..plans.fields import Field
     from .parser import Parser
-
-Number = TypeVar("Number", int, float)
 
 
 def model(parser: Parser) -> None:
@@ -72,15 +71,3 @@ def number(text: str) -> float:
     if (found := numeral(text, float)) is None:
         raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a number")
     return found
-
-
-def numeral(text: str, kind: type[Number]) -> Number | None:
-    """The number that a text is, or None; digits of other scripts and underscores are none, although Python has them.
-
-    >>> numeral("12", int), numeral("1_2", int), numeral("1e3", float)
-    (12, None, 1000.0)
-    """
-    try:
-        return kind(text) if text.isascii() and "_" not in text else None
-    except ValueError:
-        return None

@@ -16,7 +16,8 @@ import numpy as np
 from ..common.errors import InputError, nearest, quote
 from ..models.model import Model
 from ..plans.plan import FIELDS, NUMBERS, positive_integer
-from ..systems.system import System, check_number
+from ..systems.quantities import check_number
+from ..systems.system import System
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS

@@ -23,7 +23,7 @@ from ..plans.validity import (
     reason_of,
     schedule_flags,
 )
-from ..systems.system import check_number
+from ..systems.quantities import check_number
 from ..systems.units import COUNT
 from ..train.binding import DEFAULTS, LIMITS, bind, precision_of
 from ..train.compile import compile_step

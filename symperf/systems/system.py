@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
-from .quantities import check_number as check_number
 from .quantities import quantity_of, text_of
 from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Quantity, vector_rate
 from .units import BANDWIDTH, BYTES, RATE, spell
