@@ -96,7 +96,7 @@ class InferenceRun(FullRun):
         self.work = Work(
             positive_integer("batch", batch), positive_integer("prompt", prompt), positive_integer("generate", generate)
         )
-        self.stack = Stack.load(stack)
+        self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked = dataclasses.asdict(self.work) | {"stack": stack, "kv_precision": kv_precision}
         super().__init__(model, system, plan, values=values, free=free, **asked)
         self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))

@@ -81,7 +81,7 @@ def test_shares_are_the_whole() -> None:
     whole = tally()
     assert evaluate(space, whole, threads=1)
     for shares in (1, 3, 1000):
-        work = tasks.Work(space)
+        work = tasks.SearchWork(space)
         every = [tasks.Task(k, share, shares) for k in range(len(work.families)) for share in range(shares)]
         merged, seen = tally(), 0
         for task in reversed(every):
