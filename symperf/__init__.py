@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .plans.plan import Plan as Plan
     from .runs.inspection import inspect as inspect
     from .runs.training_run import Run as Run
+    from .sweep.axes import Zip as Zip
     from .systems.system import System as System
     from .technology import Technology as Technology
     from .technology.allocation import allocate as allocate
@@ -37,6 +38,7 @@ _HOMES = {
     "Run": "runs.training_run",
     "System": "systems.system",
     "Technology": "technology",
+    "Zip": "sweep.axes",
     "allocate": "technology.allocation",
     "calibrate": "calibration.calibrate",
     "emit": "export.emit",

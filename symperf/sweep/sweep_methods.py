@@ -30,7 +30,7 @@ class SweepMethods:
             where: conditions such as "fits" or "tp * pp <= 64"; a point that fails one keeps its values.
             outputs: names of quantities, as for `value`.
             derived: expressions by symbol, such as `{"dp": "devices / (tp * pp)"}`; `dp="..."` says the same.
-            axes: lists, ranges, arrays or `axes.Zip`s, by symbol, plan field, "model" or "system".
+            axes: lists, ranges, arrays or `symperf.Zip`s, by symbol, plan field, "model" or "system".
 
         Returns:
             A dataset with a dimension for each axis; `reason` is 0 where a point is feasible, else says why not. Where

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import symperf as sf
 from symperf.common.errors import InputError
 from symperf.sweep.axes import Zip, axis, label, linear, logarithmic, powers
 from symperf.sweep.chunks import block_shape, count, every, nth, size
@@ -165,3 +166,8 @@ def test_chunks_tile_the_grid_in_order(shape: tuple[int, ...], points: int) -> N
     assert max(map(size, chunks)) <= points
     flat = np.arange(np.prod(shape)).reshape(shape)
     assert np.concatenate([flat[chunk].ravel() for chunk in chunks]).tolist() == flat.ravel().tolist()
+
+
+def test_zip_is_a_public_name() -> None:
+    """As the page on sweeps has it."""
+    assert sf.Zip is Zip
