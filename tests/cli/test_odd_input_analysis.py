@@ -157,7 +157,7 @@ def test_files_are_written_whole_or_not_at_all(argv, tmp_path, monkeypatch, caps
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("symperf.cli.output._put", full)
+        patched.setattr("symperf.cli.output._put_file", full)
         assert "No space left" in told(capsys, [*argv, "old"])
     assert (tmp_path / "old").read_text() == "before"
     assert main([*argv, "link"]) == 0

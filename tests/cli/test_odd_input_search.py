@@ -267,7 +267,7 @@ def test_a_table_is_never_of_a_part_of_the_search(monkeypatch: pytest.MonkeyPatc
     from symperf.plan_search import tasks
     from symperf.plan_search.inference import search as inference
 
-    interrupted(monkeypatch, tasks.Work, "run")
+    interrupted(monkeypatch, tasks.SearchWork, "run")
     with pytest.raises(KeyboardInterrupt):
         search("gpt2", "h100-sxm", **SMALL, **MENU)
     interrupted(monkeypatch, inference, "_look")

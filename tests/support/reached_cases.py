@@ -104,7 +104,7 @@ def reached() -> set[str]:
             chip_forms(ChipStructure(given, given, given, "law" if given else "lanes", "adapter"))
         for system in ("h100-sxm", "tpu-v5e"):
             for name in ("product", "thin", "sustained", "cached", "forward", "backward", "decode", "send"):
-                calibration._time(calibration.Form("row", name), sf.System.load(system))
+                calibration._time(calibration.RowFormula("row", name), sf.System.load(system))
         for name in _served():
             function(name)(*(sympy.Symbol(each, positive=True) for each in REGISTRY[name].parameters))
     return set(names)

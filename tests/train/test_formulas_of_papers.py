@@ -22,8 +22,7 @@ from symperf.operations.groups import context_group, expert_group, shard_groups
 from symperf.operations.schedule import Idle, Op, executions, terms, time_of
 from symperf.train.layers.context import key_value_bytes
 from symperf.train.memory import device_counts
-from symperf.train.memory.device_share import fullest_place
-from symperf.train.memory.matrices import held_matrices
+from symperf.train.memory.device_share import fullest_share
 from symperf.train.memory.state_memory import state_terms
 from symperf.train.step.optimizer_step import Update
 from symperf.train.step.step import TrainingStep
@@ -70,10 +69,10 @@ def operations(structure: Structure) -> dict[str, Op]:
 def test_the_state_is_that_of_the_zero_paper(stage: int) -> None:
     """Weights, gradients and optimizer state of a dense model: the published bytes of each ZeRO stage."""
     structure = parallel(zero=stage)
-    place = fullest_place(structure)
+    share = fullest_share(structure)
     shards = shard_groups(structure)[0].ranks
-    composed = sympy.Add(*state_terms(structure, place).values())
-    equal(composed, STATES[stage](place.dense + place.ends, shards), instant(stage))
+    composed = sympy.Add(*state_terms(structure, share).values())
+    equal(composed, STATES[stage](share.whole[0], shards), instant(stage))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +178,9 @@ def test_gathered_keys_take_the_time_of_their_formulas() -> None:
 def test_muon_iterates_with_the_flops_of_its_formula() -> None:
     """The three products of an iteration, of one matrix, as often as it is iterated."""
     structure = parallel(optimizer="muon")
-    found = terms(Update(TrainingStep(structure)).muon())
-    for _, matrix in held_matrices(structure).matrices:
+    update = Update(TrainingStep(structure))
+    found = terms(update.muon())
+    for _, matrix in update.layers.matrices:
         products = (found[f"optimizer/muon/{matrix.name}/{name}"] for name in ("gram", "square", "product"))
         flops = sym.newton_schulz_steps * sum(op.demand.flops for op in products)
         batch = instant(5, newton_schulz_steps=5)

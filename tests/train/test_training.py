@@ -31,7 +31,8 @@ from symperf.formulas.language.symbols import (
 from symperf.formulas.memory import parameters as par
 from symperf.formulas.memory import saved_activations as saved
 from symperf.models import counts
-from symperf.train.memory.footprint import in_flight, layer_activations
+from symperf.train.memory.device_share import in_flight
+from symperf.train.memory.footprint import layer_activations
 
 GIB = 2**30
 MEASURED = "a100-80gb-sxm"
