@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support.effort import some
 
 from symperf.codegen.kernel import GridKernel
 from symperf.codegen.loop_nest import LoopNest
@@ -71,7 +72,7 @@ def find(store: Store, top: TopK, tier: str, nest: LoopNest | None = None, limit
 CASES = [("numpy", None), *(("numba", nest) for nest in NESTS)]
 
 
-@pytest.mark.parametrize(("tier", "nest"), CASES)
+@pytest.mark.parametrize(("tier", "nest"), some(CASES))
 @pytest.mark.parametrize("output", ["steps", "ratio"])
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("k", [1, 7, 10_000])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from support.derive_cases import ALL, PIPELINED, TRAINING, make
+from support.effort import some
 from support.tools import tool
 
 from symperf.derive import derive
@@ -41,8 +43,7 @@ def compiled(text: str, folder: Path) -> int:
     return int(re.search(r"\((\d+) pages?", done.stdout)[1])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("of", ["time", "memory"])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "of"), some(itertools.product(ALL, ("time", "memory")), 0.6))
 def test_documents(name: str, of: str, tmp_path: Path) -> None:
     """Time and memory of five structures of training, and of inference."""
     derivation = derive(ALL[name](), of)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+T = TypeVar("T")
 
 LEAST = 3
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -22,3 +28,10 @@ def part(share: float) -> settings:
 def cases(count: int, share: float = 0.2) -> int:
     """How many random cases a loop tries: a share of `count`, or all of them under `nightly`."""
     return count if NIGHTLY else max(LEAST, round(share * count))
+
+
+def some(items: Iterable[T], share: float = 0.5) -> list[T]:
+    """A share of the cases, spread evenly over their order; under `nightly` all of them."""
+    every = list(items)
+    count = len(every) if NIGHTLY else max(1, round(share * len(every)))
+    return [every[k * len(every) // count] for k in range(count)]
