@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.effort import some
 from support.tools import tool
 
 from symperf.book.used import used_formulas
@@ -49,7 +50,7 @@ def test_the_list_has_every_formula_under_its_page(call: Any) -> None:
     assert {"name", "page", "glyph", "latex_glyph", "unit", "sentence", "source"} == set(rows[0])
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", some(FORMULAS))
 def test_one_formula(call: Any, name: str) -> None:
     """Sentence, equation, symbols, assumptions, source and proofs; no line is wider than the terminal."""
     out = output(call, "formulas", name)
@@ -185,7 +186,7 @@ def called(run: Run) -> set[str]:
     return seen
 
 
-@pytest.mark.parametrize("flags", ["", "--attention flash", "--pp 2 --vpp 2 --dp 2 --zero 1", "--recompute full"])
+@pytest.mark.parametrize("flags", some(["", "--attention flash", "--pp 2 --vpp 2 --dp 2 --zero 1", "--recompute full"]))
 def test_cite_tells_exactly_the_formulas_of_a_run(call: Any, flags: str) -> None:
     fields = dict(zip(*[iter(flags.replace("--", "").split())] * 2, strict=True))
     plan = Plan(tp=8, **{name: int(value) if value.isdigit() else value for name, value in fields.items()})  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import sympy
+from support.effort import some
 from support.expert_format_cases import BACK, THERE
 from support.paths import ONE_LAYER
 from support.validation_cases import TRAINING, folder
@@ -186,7 +187,7 @@ def test_a_closed_form_of_an_inference_with_experts(call, more: list[str]) -> No
     assert done.code == 0, done.err
 
 
-@pytest.mark.parametrize("more", [["--sequence", "16", "--technology", "h100"], ["--sequence", "2048"]])
+@pytest.mark.parametrize("more", some([["--sequence", "16", "--technology", "h100"], ["--sequence", "2048"]]))
 def test_an_allocation_with_products_that_are_split(call, more: list[str]) -> None:
     """The parts of a split move with the units of the chip; the usual technology has one network alone."""
     pytest.importorskip("cvxpy")

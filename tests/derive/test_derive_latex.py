@@ -51,7 +51,7 @@ def test_documents(name: str, of: str, tmp_path: Path) -> None:
     assert compiled(PLAIN.format(derivation.fragment()), tmp_path) in (1, 2)
 
 
-@pytest.mark.parametrize("name", TRAINING)
+@pytest.mark.parametrize("name", some(TRAINING))
 def test_runs(name: str, tmp_path: Path) -> None:
     """The whole closed form of a run and its table fit the class article as it is."""
     run = TRAINING[name]()
@@ -63,7 +63,7 @@ def test_runs(name: str, tmp_path: Path) -> None:
     compiled(PLAIN.format(text), tmp_path)
 
 
-@pytest.mark.parametrize("of", ["mfu", "tokens_per_s", "model_flops", "device_seconds"])
+@pytest.mark.parametrize("of", some(["mfu", "tokens_per_s", "model_flops", "device_seconds"]))
 def test_metrics(of: str, tmp_path: Path) -> None:
     """Quantities over the time, with the time below."""
     compiled(derive(make(**PIPELINED), of).latex(), tmp_path)

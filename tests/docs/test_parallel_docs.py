@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from support.effort import some
 from support.paths import ROOT
 
 from symperf.cli import main
@@ -20,7 +21,7 @@ def number(text: str) -> float:
     return float(text.replace(" ", "").removesuffix("%"))
 
 
-@pytest.mark.parametrize(("command", "row"), list(zip(COMMANDS, ROWS, strict=True)), ids=[row[1] for row in ROWS])
+@pytest.mark.parametrize(("command", "row"), some(zip(COMMANDS, ROWS, strict=True)), ids=str)
 def test_a_command_prints_what_its_row_says(command: str, row: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.effort import NIGHTLY
 from support.study_pages import STUDIES, module
 
 from symperf import InputError
 
 studies, runner = module("study"), module("run")
+LONG = ("factorial", "speedup")
+"""Studies whose coarse rows take half a minute or more."""
 MODULES = sorted(path.stem for path in STUDIES.glob("*.py"))
 
 TOY = """
@@ -46,10 +49,23 @@ def _toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- the studies themselves
 
 
-@pytest.mark.parametrize("name", studies.names())
+@pytest.mark.parametrize("name", [name for name in studies.names() if NIGHTLY or name not in LONG])
 def test_the_study_is_current(name: str) -> None:
     """Its coarse rows are in its files, and its page says what they say."""
     assert runner.check(name, STUDIES) == []
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_page_of_a_long_study_says_what_its_files_say(name: str) -> None:
+    """Whether the files are current is asked under `nightly`: their coarse rows take minutes."""
+    files = [path for path in STUDIES.glob(f"{name}*.csv") if re.fullmatch(f"{name}(_[a-z]+)?", path.stem)]
+    kept = {
+        path.stem.removeprefix(name).removeprefix("_") or name: studies.rows_of(studies.text_of(path), path.name)
+        for path in files
+    }
+    assert all(studies.file_name(name, part, ".csv") in {path.name for path in files} for part in kept)
+    page = studies.text_of(STUDIES / f"{name}.md")
+    assert studies.filled(page, studies.load(name).blocks(kept), f"{name}.md") == page
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.collective_cases import value
+from support.effort import some
 from support.points import directions, structure
 
 import symperf as sf
@@ -133,7 +134,7 @@ ALIKE = {
 }
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("name", some(ALIKE))
 def test_where_the_order_changes_nothing(name: str) -> None:
     """The same time of every term, to the last places."""
     usual, inside = (run("gpt-6.7b", **ALIKE[name], rank_order=order) for order in (USUAL, INSIDE))
@@ -152,7 +153,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", some(OTHERS))
 def test_only_transfers_change(name: str) -> None:
     """No byte that a device holds, no FLOP, and no time but that of pipeline, gradients and parameters."""
     usual, inside = (run(**OTHERS[name], rank_order=order) for order in (USUAL, INSIDE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.effort import some
 
 import symperf as sf
 from symperf.plan_search import nearest
@@ -29,7 +30,7 @@ def question(of: tuple[str, int, int, dict[str, Any], dict[str, int]]) -> Search
     return SearchQuestion(sf.Model.load(model), system, devices, batch, 256, required=required, limits=limits)
 
 
-@pytest.mark.parametrize("of", ASKED, ids=[f"{each[0]} {each[1]}" for each in ASKED])
+@pytest.mark.parametrize("of", some(ASKED), ids=str)
 def test_as_one_number_after_another(of: tuple[str, int, int, dict[str, Any], dict[str, int]]) -> None:
     """What is left out beforehand could not have been used, and the nearest of the rest is found."""
     asked = question(of)

@@ -9,6 +9,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.effort import some
 from support.serving_cases import CASES, Affine, affine, make
 
 import symperf as sf
@@ -37,7 +38,7 @@ engines = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "cut"])
+@pytest.mark.parametrize("name", some([name for name in CASES if name != "cut"]))
 def test_without_load_it_is_one_request_alone(name: str) -> None:
     """The limit of no load is `inference` of a batch of one."""
     serving = systems[name]
@@ -78,7 +79,7 @@ def test_times_never_fall_with_the_load(engine: object, one: float, two: float) 
     assert before.decoding <= after.decoding * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(CASES))
 def test_times_of_models_never_fall_along_the_curve(name: str) -> None:
     steady = systems[name].steady
     states = [steady.at_load(k / 60 * steady.capacity.load) for k in range(60)]
