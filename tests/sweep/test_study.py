@@ -175,9 +175,11 @@ def test_damage_is_computed_again(tmp_path: Path, suffix: str) -> None:
 def _command(path: Path, out: Path, *flags: str, chunks: int = 4) -> subprocess.Popen[str]:
     """A job that computes some chunks and then waits for a signal, however fast the machine is."""
     code = (
-        "import sys, time; from symperf.sweep import stream; from symperf.cli import main; plain = stream.chunk; "
-        f"left = iter(range({chunks})); stream.write.__kwdefaults__['chunk_points'] = 100; "
-        "stream.chunk = lambda *a: plain(*a) if next(left, None) is not None else time.sleep(1e6); sys.exit(main())"
+        "import signal, sys, threading; from symperf.sweep import stream; from symperf.cli import main; "
+        "heard = threading.Event(); listen = lambda *a: (heard.set(), signal.default_int_handler(*a)); "
+        f"signal.signal(signal.SIGINT, listen); left = iter(range({chunks})); plain = stream.chunk; "
+        "stream.write.__kwdefaults__['chunk_points'] = 100; "
+        "stream.chunk = lambda *a: (next(left, None) is None and heard.wait(), plain(*a))[1]; sys.exit(main())"
     )
     command = [sys.executable, "-c", code, "sweep", str(path), "-o", str(out), *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
