@@ -263,7 +263,7 @@ def calibrated() -> list[str]:
         "### Against calibration rows",
         "",
         "Products of models that the constants were not fitted to: median absolute error, as printed by",
-        "`python benchmarks/calibration/gemm.py` (and held by tests/test_calibration_gemm.py); those of the H200 by",
+        "`python benchmarks/calibration/gemm.py` (and held by test_calibration_gemm.py); those of the H200 by",
         "constants of the H100 and of other rows (`python benchmarks/calibration/h200.py`). All-reduces inside a",
         "node above 1 MB with the constants of the system's file: mean absolute error; the fit has seen these rows",
         "(`python benchmarks/calibration/collectives.py` prints log errors by size). Those of H200 and B200 were",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -40,3 +41,14 @@ def test_no_path_of_a_machine_is_in_a_page() -> None:
     """Pages name nothing of the machine that they were written on."""
     for page in PAGES:
         assert f"{ROOT}" not in page.read_text(encoding="utf-8")
+
+
+OF_OTHERS = {"tests/test_low_latency.py"}
+"""Paths of other projects."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    """Files of the packages and of tests, from the top folder on."""
+    named = set(re.findall(r"(?<![\w/.-])(?:symperf|formulas|codegen|tests)/[\w/.-]+\.\w+", page.read_text("utf-8")))
+    assert [name for name in sorted(named - OF_OTHERS) if not (ROOT / name).exists()] == []
