@@ -80,7 +80,7 @@ class Recurrent:
     # --- what they share
 
     def prefill(self, length: Any) -> list[Op | None]:
-        """Whole prompts."""
+        """Whole prompts, scanned in chunks."""
         return self.scan(micro_batch, length)
 
     def decode(self, _: tuple[Any, Any]) -> list[Op | None]:

@@ -57,7 +57,7 @@ class DegreeTable:
 
     @property
     def length(self) -> int:
-        """Rows."""
+        """Number of rows of the table."""
         return len(self.columns["tp"])
 
     def degrees(self, row: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Kept:
         return len(self.time)
 
     def joined(self, other: Kept) -> Kept:
-        """Both."""
+        """The plans of two lists, one after the other."""
         return Kept(
             np.concatenate([self.time, other.time]),
             np.concatenate([self.memory, other.memory]),

@@ -23,7 +23,7 @@ class SweepRecord:
     counts: dict[str, int]
 
     def text(self) -> str:
-        """As JSON."""
+        """The record as JSON."""
         return json.dumps({"identity": self.identity, "counts": self.counts})
 
     @classmethod

@@ -46,7 +46,7 @@ class Report:
 
 
 def unheard(done: int, total: int) -> None:
-    """Tell nobody."""
+    """A progress that tells nobody."""
 
 
 def validate(

@@ -60,7 +60,7 @@ class Level:
 
     @property
     def size(self) -> int:
-        """Pairs."""
+        """Number of pairs of a block and a plan."""
         return sum(len(block) for block in self.block)
 
     def counts(self) -> Array:

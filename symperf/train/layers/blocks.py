@@ -75,7 +75,7 @@ class Blocks:
         return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["norm"])
 
     def norm_backward(self, path: str) -> Op:
-        """Its gradients."""
+        """Gradients of a norm's input, gain and bias."""
         n = self.stream_elements
         if not self.architecture.wide_stream:
             return self.norm_gradient_of(f"{path}/backward", n)
@@ -97,7 +97,7 @@ class Blocks:
         return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[work])
 
     def gated_backward(self, path: str, elements: Any, work: str = "activation") -> Op:
-        """Its gradients."""
+        """Gradients of what the gated activation multiplies."""
         traffic = ew.gated_activation_backward_bytes(elements, activation_bytes)
         return self.kernels.stream(path, traffic, elements, FLOPS_PER_ELEMENT[f"{work} backward"])
 

@@ -46,7 +46,7 @@ class ContextAttention:
         return sequence(passes, self.merge("results", phase, self.part_bytes(self.core.value_width)))
 
     def backward(self) -> Sequence:
-        """Its gradients."""
+        """Gradients of queries, keys and values over the parts of a sequence."""
         step = self.kernels.flash_backward(f"{self.path}/flash/backward", *self.demand)
         if self.way == "all-to-all":
             return self.dealt(step, "backward")

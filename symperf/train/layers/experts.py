@@ -180,7 +180,7 @@ class Experts:
         return self.kernels.stream(self.path(f"activation/{phase}"), count(n, activation_bytes), n, work)
 
     def activation_backward(self) -> Op:
-        """Its gradient."""
+        """Gradient of the experts' activation."""
         n, gated = self.arriving * self.inner, self.architecture.gated_mlp
         count = ew.gated_activation_backward_bytes if gated else ew.activation_function_backward_bytes
         work = FLOPS_PER_ELEMENT["activation backward"]
@@ -210,7 +210,7 @@ class Experts:
         ]
 
     def shared_backward(self) -> list[Op | Sequence | None]:
-        """Their gradients."""
+        """Gradients of the shared experts: of their inputs and weights."""
         if not self.architecture.shared_experts:
             return []
         layer, width = self.layer, self.shared_inner
@@ -237,7 +237,7 @@ class Experts:
         )
 
     def shared_gate_backward(self) -> Sequence | None:
-        """Its gradients."""
+        """Gradients of the gate of the shared experts."""
         if not self.architecture.shared_expert_gate:
             return None
         path = f"{self.layer.root}/shared/gate"

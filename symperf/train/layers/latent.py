@@ -54,7 +54,7 @@ class LatentAttention(AttentionCore):
         return [*self.projections(phase), self.core_forward(phase)]
 
     def backward(self) -> Operations:
-        """Their gradients."""
+        """Gradients of the projections into and out of the latent, and of the core between them."""
         return [self.recomputed(), self.core_backward(), *self.projections_backward()]
 
     def projections(self, phase: str) -> Operations:
@@ -98,7 +98,7 @@ class LatentAttention(AttentionCore):
         return self.layer.norm_of(f"{self.path(name)}/{phase}", self.shapes.tokens * width)
 
     def norm_backward(self, name: str, width: Any) -> Op:
-        """Its gradients."""
+        """Gradients of the norms of the latents."""
         return self.layer.norm_gradient_of(f"{self.path(name)}/backward", self.shapes.tokens * width)
 
     def rotary(self, phase: str) -> Op:

@@ -82,7 +82,7 @@ class Recurrent:
         raise NotImplementedError
 
     def scan_backward(self) -> Op:
-        """Its gradients."""
+        """Gradients of the scan, from its states again."""
         raise NotImplementedError
 
     def chunked(self, path: str, work: Any, traffic: Any, *, backward: bool = False) -> Op:

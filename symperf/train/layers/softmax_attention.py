@@ -27,7 +27,7 @@ class SoftmaxAttention(AttentionCore):
         ]
 
     def backward(self) -> Operations:
-        """Their gradients."""
+        """Gradients of the projections and of the attention core between them."""
         gate = self.path("gate/backward")
         return [
             self.layer.gated_backward(gate, self.gated) if self.architecture.attention_gate else None,

@@ -92,7 +92,7 @@ class Decoder(Linears):
         ]
 
     def mixer_backward(self, mixer: Mixer) -> Operations:
-        """Its gradients."""
+        """Gradients of a layer's mixer."""
         return [
             self.residual_backward(mixer.path("residual")),
             self.norm_backward(mixer.path("post_norm")) if self.post_norm else None,
@@ -122,7 +122,7 @@ class Decoder(Linears):
         ]
 
     def feed_backward(self) -> Operations:
-        """Its gradients."""
+        """Gradients of a layer's feed-forward part, dense or of experts."""
         if self.kind.ffn == "none":
             return []
         return [
@@ -146,7 +146,7 @@ class Decoder(Linears):
         ]
 
     def mlp_backward(self) -> Operations:
-        """Its gradients."""
+        """Gradients of a dense MLP."""
         if self.kind.ffn == "experts":
             return []
         return [

@@ -149,7 +149,7 @@ class ModelEnds(Blocks):
         )
 
     def embedding_backward(self) -> Sequence:
-        """Its gradients."""
+        """Gradients of the embedding, and of an encoder before the decoder."""
         return sequence(
             self.embedding.backward(),
             self.encoder.norm_backward("encoder/norm") if self.encoder and self.architecture.final_norm else None,
@@ -189,7 +189,7 @@ class ModelEnds(Blocks):
         ]
 
     def transform_backward(self) -> list[Op]:
-        """Its gradients."""
+        """Gradients of the transform before the head."""
         if self.architecture.head != "transformed":
             return []
         n, rows = self.stream_elements, self.shapes.stream_tokens
@@ -231,7 +231,7 @@ class ModelEnds(Blocks):
         ]
 
     def logits_backward(self) -> list[Any]:
-        """Their gradients."""
+        """Gradients of the head's product and of the loss over its logits."""
         if self.architecture.head == "none":
             return []
         labels = self.architecture.head == "labels"
