@@ -59,5 +59,5 @@ def fold_name(name: str) -> str:
 CATALOGUE = Catalogue(_PACKAGE / "catalogue" / "models")
 """What users pick from."""
 BENCHMARKS = Catalogue(_PACKAGE / "validation" / "models")
-"""Models that were only ever built to be measured: cut to a few layers, or sized for a benchmark. Validation knows them
-by name; `Model.load` reads their files."""
+"""Models that were only ever built to be measured: cut to a few layers, or sized for a benchmark. They load by name;
+no list for users shows them."""

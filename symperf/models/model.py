@@ -84,9 +84,9 @@ class Model:
         if isinstance(source, str):
             if not source.strip():
                 raise InputError("the model is an empty text, expected a catalogue name or the path of a config.json")
-            known = CATALOGUE.find(source)
-            if known:
-                return from_catalogue(known)
+            for catalogue in (CATALOGUE, BENCHMARKS):
+                if known := catalogue.find(source):
+                    return _from_catalogue(known, catalogue)
         elif not isinstance(source, os.PathLike):
             raise InputError(f"the model is {quote(source)}, expected a catalogue name or the path of a config.json")
         return from_file(source)
@@ -114,7 +114,7 @@ def resolve(name: str) -> str:
     return known
 
 
-def from_catalogue(name: str, catalogue: Catalogue = CATALOGUE) -> Model:
+def _from_catalogue(name: str, catalogue: Catalogue) -> Model:
     """The model of a name of a catalogue."""
     row, path = catalogue.entries[name], catalogue.path(name)
     return make_model(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
@@ -130,7 +130,9 @@ def from_file(source: str | os.PathLike[str]) -> Model:
                 raise InputError(f"{where}: the folder holds no config.json")
             path = path / "config.json"
         elif not path.exists():
-            raise InputError(f"{where}: no such file and no model of the catalogue{_hint(path.name)}")
+            raise InputError(
+                f"{where}: no such file and no model of the catalogue{nearest(fold_name(path.name)[:60], CATALOGUE.aliases)}"
+            )
         where = one_line(path)
         absolute = path.resolve()
         data = read_object(path)
@@ -141,14 +143,6 @@ def from_file(source: str | os.PathLike[str]) -> Model:
         raise InputError(f"{where}: cannot be read: {reason}") from None
     name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
     return make_model(name or where, where, data, where)
-
-
-def _hint(name: str) -> str:
-    """The end of the line that refuses a name: where a model of benchmarks lies, or the nearest names."""
-    benchmark = BENCHMARKS.find(name)
-    if benchmark:
-        return f"; {benchmark} is a model of benchmarks, give its file: {one_line(BENCHMARKS.path(benchmark))}"
-    return nearest(fold_name(name)[:60], CATALOGUE.aliases)
 
 
 def make_model(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:

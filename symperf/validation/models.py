@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
 from ..models.catalogue import BENCHMARKS, CATALOGUE, fold_name
-from ..models.model import Model, from_catalogue, make_model
+from ..models.model import Model, make_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def model_of(row: TableRow, block: str = "") -> Model:
 def _model(name: str, sizes: tuple[tuple[str, int | None], ...], block: str, sequence: int) -> Model:
     given = {column: value for column, value in sizes if value is not None}
     if BENCHMARKS.find(name) or CATALOGUE.find(name) or name.endswith(".json"):
-        model = with_dimensions(load(name), given)
+        model = with_dimensions(Model.load(name), given)
     else:
         if not name and not given:
             raise InputError("the row gives no model and no dimensions")
@@ -67,19 +67,6 @@ def _model(name: str, sizes: tuple[tuple[str, int | None], ...], block: str, seq
     if 0 < model.sizes["position_rows"] < sequence:
         model = replace(model, sizes={**model.sizes, "position_rows": sequence})
     return model
-
-
-def load(name: str) -> Model:
-    """The model of a name or an alias of the models of benchmarks, or what `Model.load` reads.
-
-    Raises:
-        InputError: there is no such model.
-
-    >>> load("GPT-22B (one transformer layer)").sizes["num_layers"]
-    1
-    """
-    benchmark = BENCHMARKS.find(name)
-    return from_catalogue(benchmark, BENCHMARKS) if benchmark else Model.load(name)
 
 
 def with_dimensions(model: Model, given: Mapping[str, int]) -> Model:

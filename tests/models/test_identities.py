@@ -19,7 +19,6 @@ from symperf.models import counts, layer_counts
 from symperf.models.architecture import Architecture, LayerKind
 from symperf.models.catalogue import BENCHMARKS, CATALOGUE
 from symperf.train.memory import device_counts
-from symperf.validation.models import load
 
 PLAIN = sf.Model.load("llama-2-7b").architecture
 size = st.integers(1, 2000)
@@ -266,7 +265,7 @@ def test_sharded_and_whole_layers_of_a_dense_model_are_one_formula() -> None:
     """What training shards over one device is what is counted here, for every dense family of the catalogue."""
     seen = set()
     for name in (*CATALOGUE.names(), *BENCHMARKS.names()):
-        model = load(name)
+        model = sf.Model.load(name)
         if model.uniform_dense and model.architecture not in seen:
             seen.add(model.architecture)
             for kind_ in model.architecture.kinds:

@@ -13,7 +13,7 @@ from support.points import directions
 
 import symperf as sf
 from symperf.models.catalogue import BENCHMARKS, CATALOGUE
-from symperf.validation import models as validated
+from symperf.models.model import Model
 
 with (GOLDEN / "params.csv").open(encoding="utf-8", newline="") as _file:
     NAMES = [row["model"] for row in csv.DictReader(_file)]
@@ -64,7 +64,7 @@ def test_a_backward_pass_has_two_products_for_each_of_the_forward_pass(name: str
 @pytest.mark.parametrize("name", [*CATALOGUE.names(), *BENCHMARKS.names()])
 def test_every_model_of_the_catalogue_trains(name: str) -> None:
     """On one device, with finite and positive numbers in every term."""
-    model = validated.load(name)
+    model = Model.load(name)
     run = train(model, sequence=256)
     assert 0 < run.value("time") < 1e9
     assert run.value("memory") > 0
