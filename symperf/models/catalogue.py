@@ -60,4 +60,4 @@ CATALOGUE = Catalogue(_PACKAGE / "catalogue" / "models")
 """What users pick from."""
 BENCHMARKS = Catalogue(_PACKAGE / "validation" / "models")
 """Models that were only ever built to be measured: cut to a few layers, or sized for a benchmark. They load by name;
-no list for users shows them."""
+lists for users leave them out."""
