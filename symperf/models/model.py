@@ -130,9 +130,8 @@ def from_file(source: str | os.PathLike[str]) -> Model:
                 raise InputError(f"{where}: the folder holds no config.json")
             path = path / "config.json"
         elif not path.exists():
-            raise InputError(
-                f"{where}: no such file and no model of the catalogue{nearest(fold_name(path.name)[:60], CATALOGUE.aliases)}"
-            )
+            near = nearest(fold_name(path.name)[:60], CATALOGUE.aliases)
+            raise InputError(f"{where}: no such file and no model of the catalogue{near}")
         where = one_line(path)
         absolute = path.resolve()
         data = read_object(path)
