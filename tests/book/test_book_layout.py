@@ -10,6 +10,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from support.book_cases import Data, value
+from support.effort import some
 from support.oracle import MEANING, evaluate, sample
 
 from symperf.book.equation import GLYPH, PAGE, latex_blocks, latex_line, unicode_lines
@@ -43,7 +44,7 @@ def laid_out(expr: Any, spacing: Spacing, parameters: list[Any]) -> tuple[list[A
     return lay_out(expr, notation.glyph("left"), notation, spacing, GLYPH), notation
 
 
-@each
+@pytest.mark.parametrize("name", some(FORMULAS, 0.34))
 @pytest.mark.parametrize("spacing", [NARROW, WIDE], ids=["narrow", "wide"])
 def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spacing) -> None:
     """What the lines say, computed from their text, is the closed form; so no bracket or part is lost."""
@@ -67,7 +68,7 @@ def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spac
     assert np.allclose(found, expected, rtol=1e-9, equal_nan=True)
 
 
-@each
+@pytest.mark.parametrize("name", some(FORMULAS, 0.34))
 @pytest.mark.parametrize("width", [60, 80, 118])
 def test_lines_fit_a_terminal(name: str, width: int) -> None:
     lines = unicode_lines(FORMULAS[name], width)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support.effort import some
 from support.paths import ROOT
 from support.study_pages import module, rows
 
@@ -236,8 +237,7 @@ def test_faster_memory_never_slows_and_saturates(case: tuple[str, int]) -> None:
         assert sum(row[f"alone_{part}"] for part in parts) == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("setting", ["alone", "tensorrt-llm"])
-@pytest.mark.parametrize("case", study.SCALED, ids=str)
+@pytest.mark.parametrize(("case", "setting"), some(itertools.product(study.SCALED, ("alone", "tensorrt-llm")), 0.4))
 def test_crossovers_are_those_of_a_dense_scan(case: tuple[str, int], setting: str) -> None:
     """On both sides of each, 1e-9 away, the largest shares are those named; a dense scan finds no other change."""
     how = study.ALONE if setting == "alone" else {"stack": setting}

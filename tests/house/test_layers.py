@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,9 +53,6 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-each = pytest.mark.parametrize("path", _files("formulas", "codegen", "symperf"), ids=_name)
-
-
 def test_the_walk_finds_the_layers() -> None:
     """The checks below look at files."""
     found = {_name(path).split("/")[0] for path in _files("formulas", "codegen", "symperf")}
@@ -62,33 +60,30 @@ def test_the_walk_finds_the_layers() -> None:
     assert "sympy" in _imports(ROOT / "formulas" / "language" / "atoms.py")
 
 
-@pytest.mark.parametrize("path", _files("formulas", "codegen"), ids=_name)
-def test_a_lower_layer_imports_only_what_it_may(path: Path) -> None:
+@cache
+def _roots(path: Path) -> set[str]:
+    """The top packages that a file imports absolutely."""
+    return {name.split(".")[0] for name in _imports(path)}
+
+
+@pytest.mark.parametrize("layer", ALLOWED)
+def test_a_lower_layer_imports_only_what_it_may(layer: str) -> None:
     """Formulas know SymPy; codegen knows SymPy, NumPy, Jinja2 and Numba; neither knows the other or symperf."""
-    layer = path.relative_to(ROOT).parts[0]
-    assert {name.split(".")[0] for name in _imports(path)} <= ALLOWED[layer]
-    assert all(level <= depth for level, depth in _ups(path)), "a relative import leaves the layer"
+    assert {_name(path): _roots(path) - ALLOWED[layer] for path in _files(layer) if _roots(path) - ALLOWED[layer]} == {}
+    assert [_name(path) for path in _files(layer) if any(level > depth for level, depth in _ups(path))] == []
 
 
-@each
-def test_no_module_exists_twice(path: Path) -> None:
-    """The layers are imported as symperf.formulas and symperf.codegen, never by their folder's name."""
-    assert not {name.split(".")[0] for name in _imports(path)} & {"formulas", "codegen"}
+def test_imports_inside_the_package_are_relative() -> None:
+    """One style: no file names the package, or the layers by their folders, so that no module exists twice."""
+    absolute = {"formulas", "codegen", "symperf"}
+    assert [_name(path) for path in _files("formulas", "codegen", "symperf") if _roots(path) & absolute] == []
 
 
-@each
-def test_imports_inside_the_package_are_relative(path: Path) -> None:
-    """One style: no file of the package names the package."""
-    assert "symperf" not in {name.split(".")[0] for name in _imports(path)}
-
-
-@pytest.mark.parametrize(
-    "path", _files("codegen", suffixes=(".py", ".j2", ".jinja", ".txt", ".md", ".c", ".js")), ids=_name
-)
-def test_the_compiler_knows_nothing_of_its_users(path: Path) -> None:
+def test_the_compiler_knows_nothing_of_its_users() -> None:
     """No word of machine learning occurs in codegen."""
-    text = path.read_text(encoding="utf-8").lower()
-    assert [word for word in DOMAIN_WORDS if re.search(rf"\b{word}", text)] == []
+    texts = _files("codegen", suffixes=(".py", ".j2", ".jinja", ".txt", ".md", ".c", ".js"))
+    pattern = re.compile(rf"\b({'|'.join(DOMAIN_WORDS)})")
+    assert {_name(p): found for p in texts if (found := pattern.findall(p.read_text("utf-8").lower()))} == {}
 
 
 def _unsafe(tree: ast.AST) -> list[str]:
@@ -105,11 +100,11 @@ def _unsafe(tree: ast.AST) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", _files("symperf"), ids=_name)
-def test_nothing_a_user_wrote_is_run(path: Path) -> None:
+def test_nothing_a_user_wrote_is_run() -> None:
     """The product never evaluates text as code nor loads objects from files; it reads TOML, JSON and CSV."""
-    assert _unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
-    assert not {name.split(".")[0] for name in _imports(path)} & UNSAFE_MODULES
+    files = _files("symperf")
+    assert {_name(p): found for p in files if (found := _unsafe(ast.parse(p.read_text("utf-8"))))} == {}
+    assert [_name(path) for path in files if _roots(path) & UNSAFE_MODULES] == []
 
 
 @pytest.mark.parametrize(

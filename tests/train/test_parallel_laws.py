@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
+from support import effort
 from support.law_cases import RESOURCES, few, memory_of, relative
 from support.parallel_cases import PARALLEL, parallel, parallel_points
 from support.points import REGIMES, Batch, Values
@@ -36,8 +38,7 @@ def same(of: Any, other: Any, batch: Batch, tolerance: float = 1e-12) -> None:
     assert np.allclose(first["memory"], second["memory"], rtol=tolerance)
 
 
-@pytest.mark.parametrize("name", PARALLEL)
-@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize(("name", "regime"), effort.some(itertools.product(PARALLEL, REGIMES), 0.4))
 def test_shares_of_resources_sum_to_one(name: str, regime: str) -> None:
     values = Values(PARALLEL[name], parallel_points(1, regime))
     program, slopes = values.compiled.program, values.slopes()

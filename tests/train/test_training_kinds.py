@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.effort import some
 from support.kind_cases import CLASSES, SYSTEM, all_terms, length_of, train, work
 from support.paths import GOLDEN
 from support.points import directions
@@ -28,7 +29,7 @@ def load(name: str) -> sf.Model:
     return sf.Model.load(own if own.exists() else name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 0.4))
 def test_the_step_has_the_products_that_are_counted(name: str) -> None:
     """Class by class, with attention that computes every pair; the scan apart, whose fused kernel computes less."""
     model = load(name)
@@ -61,7 +62,7 @@ def test_a_backward_pass_has_two_products_for_each_of_the_forward_pass(name: str
             assert found[name] == pytest.approx((1 if name == "patch_embedding" else 2) * flops, rel=1e-12), name
 
 
-@pytest.mark.parametrize("name", [*CATALOGUE.names(), *BENCHMARKS.names()])
+@pytest.mark.parametrize("name", some([*CATALOGUE.names(), *BENCHMARKS.names()], 0.3))
 def test_every_model_of_the_catalogue_trains(name: str) -> None:
     """On one device, with finite and positive numbers in every term."""
     model = Model.load(name)
