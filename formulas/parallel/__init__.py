@@ -1,6 +1,6 @@
 """What parallelism adds: schedules of pipelines, sharded state, sequences in parts, experts on many devices.
 
-May import `collectives`, `language` and `sources`. Times of passes come in as arguments: it knows no kernels.
+Times of passes come in as arguments: it knows no kernels.
 
 Imports `collectives`, `language`, `sources`.
 """

@@ -101,7 +101,7 @@ def _devices(text: str) -> list[int]:
 def _parse_required(settings: list[str]) -> dict[str, list[Any]]:
     """The values of `--require NAME=VALUE[,VALUE...]`.
 
-    >>> _required(["zero=0,1", "schedule=1f1b", "expert-tp=none"])
+    >>> _parse_required(["zero=0,1", "schedule=1f1b", "expert-tp=none"])
     {'zero': [0, 1], 'schedule': ['1f1b'], 'expert_tp': [None]}
     """
     expected, once = "NAME=VALUE or NAME=VALUE,VALUE", ", expected its values with commas between"

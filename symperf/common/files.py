@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,8 @@ def csv_table(text: str, label: str) -> tuple[list[str], Iterator[tuple[int, dic
 
     found = lines()
     header = next(found, [])
-    repeated = next((name for name in header if name and header.count(name) > 1), None)
+    counts = Counter(header)
+    repeated = next((name for name in header if name and counts[name] > 1), None)
     if repeated is not None:
         raise InputError(f"{label}: the column {quote(repeated)} comes twice, expected it once")
 

@@ -93,7 +93,7 @@ def _tau(path: str) -> str:
 def path_index(path: str) -> str:
     r"""A path as an index of LaTeX mathematics.
 
-    >>> print(spaced("layer/mlp/up/backward_input"))
+    >>> print(path_index("layer/mlp/up/backward_input"))
     layer/mlp/up/backward\,input
     """
     return path.replace("_", r"\,")

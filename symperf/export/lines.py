@@ -28,7 +28,7 @@ def overrides(sheet: Sheet) -> str:
 def nest_tables(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with dots in their names as tables in tables.
 
-    >>> nested({"a.b": 1, "a.c": 2, "d": 3})
+    >>> nest_tables({"a.b": 1, "a.c": 2, "d": 3})
     {'a': {'b': 1, 'c': 2}, 'd': 3}
     """
     found: dict[str, Any] = {}

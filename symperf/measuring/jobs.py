@@ -33,7 +33,7 @@ class Job:
 def scatter(items: Sequence[Item]) -> list[Item]:
     """The items in the order of the golden ratio's multiples: when time runs out, what was left out lies anywhere.
 
-    >>> scattered("abcdefgh")
+    >>> scatter("abcdefgh")
     ['a', 'f', 'c', 'h', 'e', 'b', 'g', 'd']
     """
     return [item for _, item in sorted(enumerate(items), key=lambda pair: (pair[0] * GOLDEN) % 1.0)]

@@ -156,7 +156,7 @@ def forward_flops(
         queries: new tokens of a sequence.
         keys: tokens that they attend to, cached ones included.
         stepwise: of generation: recurrent layers step token by token, windows are as full as they get, and the
-            encoder is done. Latent attention caches expanded heads; `absorbed_difference` tells the other form.
+            encoder is done. Latent attention caches expanded heads; `absorbed_flops` tells the other form.
     """
     found: dict[str, Any] = dict.fromkeys(CLASSES, ZERO)
     for kind in architecture.kinds:

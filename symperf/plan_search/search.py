@@ -274,7 +274,7 @@ def _memory(given: float | str | None) -> float | None:
 def sort_keywords(words: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Keywords by what they are: limits (`max_tp`), fields of the plan, and values of symbols.
 
-    >>> sorted_words({"max_tp": 8, "zero": 1, "memory_efficiency": 0.9})
+    >>> sort_keywords({"max_tp": 8, "zero": 1, "memory_efficiency": 0.9})
     ({'tp': 8}, {'zero': 1}, {'memory_efficiency': 0.9})
     """
     limits = {name.removeprefix("max_"): value for name, value in words.items() if name.startswith("max_")}

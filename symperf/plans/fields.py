@@ -6,13 +6,13 @@ Checks, bound symbols, axes of sweeps, the space of a search, flags and what rul
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..common.errors import InputError, nearest, quote
+from ..common.numbers import is_finite
 from .grammar import evaluate, number
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ def positive_integer(name: str, value: object, lowest: int = 1) -> int:
 
 
 def _fraction(name: str, value: Any) -> Any:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or not 0 <= value <= 1:
+    if not is_finite(value) or not 0 <= value <= 1:
         raise InputError(f"{name}: found {quote(value)}, expected a fraction from 0 to 1")
     return value
 

@@ -154,7 +154,7 @@ class _Reader:
         place = "the end"
         if word:
             found = self.text[word.start() : max(end, word.end())]
-            place = f"{quote(found.rstrip())} at column {word.start() + 1}"
+            place = f"{quote(found.rstrip() or found)} at column {word.start() + 1}"
         raise InputError(f"{self.where}: found {place} of {self.told}, expected {expected}")
 
     def node(self, part: ast.expr) -> Node:

@@ -38,7 +38,7 @@ SPLIT = (*ZERO_BUBBLE, "dualpipe")
 def sent_formats(stated: Container[str]) -> tuple[str, ...]:
     """The formats of transfers of experts among the names of values that a run states.
 
-    >>> sent_of({"dispatch_element_bytes": 1.0, "gradient_bytes": 2.0})
+    >>> sent_formats({"dispatch_element_bytes": 1.0, "gradient_bytes": 2.0})
     ('dispatch_element_bytes',)
     """
     return tuple(name for name in SENT if name in stated)

@@ -28,6 +28,8 @@ def name_conditions(where: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
             if not isinstance(name, str) or not name.isidentifier():
                 raise InputError(f"where {quote(name)}: expected a plain name")
         return dict(where)
+    if not isinstance(where, Iterable):
+        raise InputError(f"where: found {quote(where)}, expected conditions as texts")
     found: dict[str, str] = {}
     for text in where:
         if not isinstance(text, str):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import product
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from ..codegen.evaluate import evaluate
 from ..common.errors import InputError, nearest, quote
 from ..plans.grammar import Node, number, predicate
-from ..plans.plan import NUMBERS, Plan
+from ..plans.plan import FIELDS, NUMBERS, Plan
 from ..train.inputs import TRAINED_SIZES
 from .axes import CHOICES, NUMERIC, WHOLE, Zip, axis, choice, one
 from .cell_kernel import CellKernel, stores
@@ -78,7 +79,7 @@ class Sweep:
                 grid[name] = given
         base = Base(base.model, base.system, plan, work, values)
         for name in (*expressions, *grid):
-            if not isinstance(name, str) or not name.isidentifier():
+            if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
                 raise InputError(f"axis {quote(name)}: expected a plain name")
         read = words([*expressions.values(), *name_conditions(where).values()])
         extras = {n for n in grid if n not in NUMERIC and n not in CHOICES and (n in read or n in expressions.values())}
@@ -94,6 +95,7 @@ class Sweep:
         for name in members:
             if members.count(name) > 1 or name in expressions:
                 raise InputError(f"axis {name}: is given twice, expected it once")
+        self._refuse_open(read, expressions)
         trees = self._derive(expressions, members, read)
         named = {"fits": predicate(FITS, ["memory", "memory_capacity"], "fits")}
         known = [*NUMERIC, *members, *trees, *(n for n in ANSWERS if n not in members)]
@@ -116,6 +118,15 @@ class Sweep:
         self._cells: dict[tuple[int, ...], Cell] = {}
         self._kernels: dict[int, CellKernel] = {}
         self._check_outputs(asked)
+
+    def _refuse_open(self, read: set[str], derived: Iterable[str]) -> None:
+        """Refuse to read a field that is left open and has no number then: all replicas, layers or domains."""
+        swept = {name: name in a.unset for a in self.axes for name in a.members}
+        for field in FIELDS.values():
+            if field.name not in read or field.name in derived or field.form != "given" or field.unset != "1":
+                continue
+            if swept.get(field.name, self.base.plan.get(field.name) is None):
+                raise InputError(f"{field.name}: is left open, and an expression reads it, expected a value for it")
 
     def _derive(self, expressions: Mapping[str, str], members: Sequence[str], read: set[str]) -> dict[str, Node]:
         trees: dict[str, Node] = {}

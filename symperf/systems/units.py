@@ -115,9 +115,9 @@ def _unit_fault(unit: str, dimension: UnitKind) -> str:
 def spell(value: float, dimension: UnitKind) -> str:
     """Write a value in the unit that suits its size, to four digits; `parse` reads it back.
 
-    >>> scaled(2.039e12, BANDWIDTH)
+    >>> spell(2.039e12, BANDWIDTH)
     '2.039 TB/s'
-    >>> scaled(0.735, FRACTION)
+    >>> spell(0.735, FRACTION)
     '0.735'
     """
     fitting = [u for u in dimension.scale if dimension.units[u] <= abs(value) * (1 + 1e-9)]

@@ -250,3 +250,30 @@ def test_a_search_counts_choices_by_rule(capsys: pytest.CaptureFixture[str]) -> 
     rejected = json.loads(capsys.readouterr().out)["rejected"]
     assert rejected["schedule_needs_whole_gradients_and_weights"] > 0
     assert IMPOSSIBLE not in rejected
+
+
+OPEN = [name for name, field in FIELDS.items() if field.form == "given" and field.unset == "1"]
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_an_expression_reads_no_field_that_is_left_open(name: str) -> None:
+    """Open it means all replicas, layers or domains, and no number: a comparison with one would answer in silence."""
+    run = run_of(next(iter(RUNS)))
+    for axes in ({"zero": [1]}, {name: [None, 2]}):
+        with pytest.raises(InputError, match=f"^{name}: is left open, and an expression reads it"):
+            run.sweep(where=[f"{name} == 2"], outputs="time", **axes)
+    assert len(OPEN) > 3
+
+
+def test_numbers_beyond_floats_and_names_that_are_words_of_the_language_are_refused() -> None:
+    """One line each."""
+    with pytest.raises(InputError, match="overlap_tp: found 1000"):
+        sf.Plan(overlap_tp=10**400)
+    run = run_of(next(iter(RUNS)))
+    for axes in ({"if": [1, 2], "tp": "if"}, {"lambda": [1, 2], "tp": "lambda"}):
+        with pytest.raises(InputError, match="expected a plain name"):
+            run.sweep(outputs="time", **axes)
+    with pytest.raises(InputError, match="where: found None"):
+        run.sweep(tp=[1, 2], where=None)
+    with pytest.raises(InputError, match=r"found '\\xa0' at column 3"):
+        run.sweep(tp=[1, 2], where=["tp\xa0+dp>1"])

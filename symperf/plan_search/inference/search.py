@@ -190,7 +190,7 @@ def _divide(
 
 
 def answer_inference(model: Model, system: System, **question: Any) -> InferenceAnswer:
-    """As `searched_inference`, but an answer has a plan, unless the search was interrupted.
+    """As `answer_search`, but an answer has a plan, unless the search was interrupted.
 
     Raises:
         InputError: bad input; constraints that contradict each other; devices that no plan can use.

@@ -1,7 +1,7 @@
 """The best of all plans at each of many technologies, exactly: `best_over`.
 
 A technology is a row of a table of system quantities. Technologies that differ in nothing but quantities with a proved
-direction are searched together, by branch and bound over blocks of them (`technologies_blocks`); others apart.
+direction are searched together, by branch and bound over blocks of them (`blocks`); others apart.
 """
 
 from __future__ import annotations

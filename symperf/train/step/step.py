@@ -282,7 +282,7 @@ def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]
 def root_of(kind: LayerKind) -> str:
     """The first part of the paths of a kind of layers, in a model of several: what its count is called.
 
-    >>> from .architecture import LayerKind
+    >>> from symperf.models.architecture import LayerKind
     >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
     'layer/ssm'
     """
