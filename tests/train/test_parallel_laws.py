@@ -64,7 +64,7 @@ def test_terms_sum_to_the_step(name: str, seed: int, regime: str) -> None:
     assert np.max(np.abs(total / values["time"] - 1)) < 1e-12
 
 
-@pytest.mark.parametrize("name", PARALLEL)
+@pytest.mark.parametrize("name", effort.some(PARALLEL))
 def test_the_step_is_proved_monotone_in_every_resource(name: str) -> None:
     """The step rises with the time of each term, and each term falls with rates and rises with latencies."""
     tree = TrainingStep(PARALLEL[name]).tree()

@@ -48,7 +48,7 @@ def test_the_step_has_the_products_that_are_counted(name: str) -> None:
     assert run.value("parameters") == counted["parameters"]["total"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES))
 def test_a_backward_pass_has_two_products_for_each_of_the_forward_pass(name: str) -> None:
     """Gradients of inputs and of weights, of both factors of scores and context; images need none of the first."""
     run = train(load(name), batch=4, micro_batch=2, attention="eager", dropout=False)
@@ -183,7 +183,7 @@ def test_an_encoder_as_long_as_its_decoder_is_the_default() -> None:
     assert longer.bind(encoder_sequence=512).value("time") == same.value("time")
 
 
-@pytest.mark.parametrize("name", [*RECURRENT, "t5-base", "bart-large", "bert-base", "gemma-3-1b"])
+@pytest.mark.parametrize("name", some([*RECURRENT, "t5-base", "bart-large", "bert-base", "gemma-3-1b"]))
 def test_recomputation_trades_memory_for_time(name: str) -> None:
     """Full recomputation keeps less and takes longer, by less than another forward pass of everything."""
     none, full = train(name), train(name, recompute="full")
@@ -194,7 +194,7 @@ def test_recomputation_trades_memory_for_time(name: str) -> None:
     assert {path.removesuffix("/recompute") for path in again} >= {path.removesuffix("/forward") for path in forward}
 
 
-@pytest.mark.parametrize("name", ["nemotron-h-8b", "jamba-1.5-mini", "mamba2-codestral-7b"])
+@pytest.mark.parametrize("name", some(["nemotron-h-8b", "jamba-1.5-mini", "mamba2-codestral-7b"], 0.67))
 @pytest.mark.parametrize("plan", [{"pp": 2, "dp": 2}, {"pp": 2, "uneven_stages": True}, {"zero": 3, "dp": 4}])
 def test_recurrent_layers_go_with_other_parallelism(name: str, plan: dict[str, Any]) -> None:
     """Pipelines and sharded state know nothing of the mixer."""
@@ -203,7 +203,7 @@ def test_recurrent_layers_go_with_other_parallelism(name: str, plan: dict[str, A
     assert SYSTEM.name in repr(run)
 
 
-@pytest.mark.parametrize("name", [*RECURRENT, *ENCODERS, *OTHERS])
+@pytest.mark.parametrize("name", some([*RECURRENT, *ENCODERS, *OTHERS], 0.4))
 def test_a_step_never_slows_where_a_rate_rises(name: str) -> None:
     """The fold proves it of the closed form: rates and bandwidths are decreasing, latencies and tokens increasing."""
     plan: dict[str, Any] = {"dp": 2} if name in (*ENCODERS, "deepseek-v2-lite") else {"pp": 2, "dp": 2}
