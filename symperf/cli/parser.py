@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..common.errors import InputError, nearest, quote
 from .output import write
-from .verbs import derives, looks, measures, runs, searches, sweeps, technologies, validates
+from .verbs import derives, looks, measures, questions, runs, searches, sweeps, technologies, validates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,7 +104,7 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         verbs[name] = sub
         return sub
 
-    for group in (runs, looks, sweeps, derives, measures, validates, technologies, searches):
+    for group in (runs, looks, sweeps, derives, questions, measures, validates, technologies, searches):
         group.add(verb)
     return parser, verbs
 

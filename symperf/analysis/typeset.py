@@ -1,0 +1,101 @@
+"""Answers in LaTeX and in Unicode, in the glyphs of the vocabulary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..book.latex import Latex
+from ..book.prose import latex_text
+from ..book.unicode import Unicode
+from ..formulas.language.symbols import SYMBOLS, strip_units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..book.notation import Notation
+    from .answers import Answer, AnswerTable, Equation
+
+HEAD = r"""\documentclass{article}
+\usepackage{amsmath}
+\setlength{\textwidth}{170mm}
+\setlength{\oddsidemargin}{-5mm}
+\setlength{\parindent}{0pt}
+\setlength{\parskip}{4pt}
+\raggedright
+\sloppy
+\begin{document}
+"""
+TABLE_ROWS = 30
+"""Rows of one table; a `tabular` cannot break across pages."""
+
+
+def display(answer: Answer) -> str:
+    """The closed forms of an answer for a notebook."""
+    rows = " \\\\\n".join(_latex_rows(answer.equations()))
+    return f"$\\begin{{aligned}}\n{rows}\n\\end{{aligned}}$"
+
+
+def document(answer: Answer) -> str:
+    """A whole document."""
+    parts = [HEAD, latex_text(answer.sentence)]
+    if forms := answer.equations():
+        rows = " \\\\\n".join(_latex_rows(forms))
+        parts += [f"\\begin{{align*}}\n{rows}\n\\end{{align*}}"]
+    for table in answer.tables():
+        parts += _tabulars(table)
+    parts += [latex_text(note) for note in answer.notes()]
+    used = {s.name for form in answer.equations() for s in form.expr.free_symbols if s.name in SYMBOLS}
+    parts += _symbol_tables(used | {form.symbol for form in answer.equations() if form.symbol in SYMBOLS})
+    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+
+
+def unicode_text(form: Equation) -> str:
+    """A closed form on one line of a terminal."""
+    notation = Unicode(_glyphs(), [])
+    text = f"{_left(form, notation)} = {notation.box(strip_units(form.expr)).text}"
+    return f"{text}   ({form.note})" if form.note else text
+
+
+def _latex_rows(forms: Iterable[Equation]) -> list[str]:
+    notation = Latex(_glyphs(), [])
+    rows = []
+    for form in forms:
+        note = rf" && \text{{({latex_text(form.note)})}}" if form.note else ""
+        rows.append(f"{_left(form, notation)} &= {notation.box(strip_units(form.expr)).text}{note}")
+    return rows
+
+
+def _left(form: Equation, notation: Notation) -> str:
+    if form.symbol in SYMBOLS:
+        return notation.box(SYMBOLS[form.symbol].symbol).text
+    return notation.glyph(form.symbol).text
+
+
+def _glyphs() -> dict[Any, str]:
+    return {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
+
+
+def _tabulars(table: AnswerTable) -> list[str]:
+    columns = "".join("l" if k == 0 or k in table.left else "r" for k in range(len(table.columns)))
+    head = " & ".join(latex_text(column) for column in table.columns) + r" \\ \hline"
+    rows = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
+    found = [latex_text(table.title)] if table.title else []
+    for k in range(0, max(len(rows), 1), TABLE_ROWS):
+        body = "\n".join(rows[k : k + TABLE_ROWS])
+        found.append(f"\\begin{{tabular}}{{{columns}}}\n{head}\n{body}\n\\end{{tabular}}")
+    return found
+
+
+def _symbol_tables(used: set[str]) -> list[str]:
+    notation = Latex(_glyphs(), [])
+    rows = [
+        rf"${notation.box(entry.symbol).text}$ & \texttt{{{latex_text(name)}}} & {latex_text(entry.sentence)} \\"
+        for name, entry in SYMBOLS.items()
+        if name in used
+    ]
+    return [
+        "\\begin{tabular}{llp{95mm}}\nsymbol & name & meaning \\\\ \\hline\n"
+        + "\n".join(rows[k : k + TABLE_ROWS])
+        + "\n\\end{tabular}"
+        for k in range(0, len(rows), TABLE_ROWS)
+    ]

@@ -1,0 +1,48 @@
+"""How an answer of the algebra is printed: text, `--json`, `--latex`, a picture, to a file or to standard output."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError
+from .output import write, write_file, write_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..analysis.answers import Answer
+
+NARROWEST = 40
+
+
+def deliver(answer: Answer, options: argparse.Namespace) -> int:
+    """Print an answer as the options say.
+
+    Raises:
+        InputError: two formats at once, or a file that cannot be written.
+    """
+    if options.json and options.latex:
+        raise InputError(f"{options.verb}: --json prints one object, without --latex")
+    if options.plot is not None:
+        answer.plot(options.plot)
+    if options.json:
+        write_json(answer.to_dict())
+        return 0
+    text = answer.latex() if options.latex else answer.text(width_of(options)) + "\n"
+    if options.output is None:
+        write(text)
+    else:
+        write_file(options.output, text, f"{options.verb}: --output {{}}: cannot be written")
+    return 0
+
+
+def width_of(options: argparse.Namespace) -> int:
+    """The columns of the text: those asked for, those of the terminal, or 100 where there is none."""
+    if options.width is not None:
+        if options.width < NARROWEST:
+            raise InputError(f"{options.verb}: --width {options.width}, expected at least {NARROWEST}")
+        return int(options.width)
+    terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
+    return max(shutil.get_terminal_size().columns, NARROWEST) if terminal else 100

@@ -1,0 +1,122 @@
+"""The run that a question is about: `VERB train|infer|serve MODEL -s SYSTEM ...`; values with units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, quote
+from ..common.numbers import numeral
+from ..models.model import Model
+from ..plans.plan import Plan
+from ..systems import units
+from ..systems.system import System
+from .settings import parse_values
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..evaluation.base_run import BaseRun
+
+WORK = {
+    "train": ("batch", "sequence"),
+    "infer": ("batch", "prompt", "generate"),
+    "serve": ("prompt", "generate"),
+}
+"""What each kind of run needs to be asked."""
+OPTIONS = {
+    "train": ("stack",),
+    "infer": ("stack", "kv_precision"),
+    "serve": ("stack", "kv_precision", "concurrency", "chunk"),
+}
+"""What else it may be asked."""
+UNITS = {
+    "s": units.TIME,
+    "B": units.BYTES,
+    "B/s": units.BANDWIDTH,
+    "FLOP/s": units.RATE,
+    "W": units.POWER,
+    "USD": units.PRICE,
+    "1": units.FRACTION,
+    "": units.FRACTION,
+}
+"""How a value with a unit is read, by the SI unit of its symbol or quantity."""
+
+
+def build_run(options: argparse.Namespace) -> BaseRun:
+    """The run that the options describe.
+
+    Raises:
+        InputError: a kind of run that there is not, a flag that it needs is missing, or one is of another kind.
+    """
+    verb, kind = options.verb, options.what
+    if kind not in WORK:
+        raise InputError(
+            f"{verb}: found {quote(kind)}, expected {' or '.join(WORK)} before the model{nearest(kind, WORK)}"
+        )
+    values = parse_values(options.set)
+    fields = {name: getattr(options, name) for name in Plan.names() if getattr(options, name, None) is not None}
+    fields |= {name: values.pop(name) for name in list(values) if name in Plan.names()}
+    work = {name: values.pop(name, getattr(options, name)) for name in WORK[kind]}
+    for name, value in work.items():
+        if value is None:
+            raise InputError(f"{verb} {kind}: --{name} is needed")
+    allowed = {*WORK[kind], *OPTIONS[kind]}
+    for name in sorted({name for names in (*WORK.values(), *OPTIONS.values()) for name in names} - allowed):
+        if getattr(options, name, None) is not None:
+            raise InputError(f"{verb} {kind}: --{name.replace('_', '-')} is of another kind of run")
+    more = {name: value for name in OPTIONS[kind] if (value := getattr(options, name, None)) is not None}
+    made: BaseRun = MAKERS[kind](options, Plan(**fields), work, more, values)
+    return made
+
+
+def _training(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
+    from ..runs.training_run import Run
+
+    model, system = Model.load(options.model), System.load(options.system)
+    if "stack" in more:
+        from ..systems.software import Software
+
+        system = Software.load(more["stack"]).on(system)
+    return Run(model, system, plan, **work, values=values)
+
+
+def _inference(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
+    from ..runs.inference_run import InferenceRun
+
+    return InferenceRun(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
+
+
+def _serving(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
+    from ..serve.iteration_run import IterationRun
+
+    return IterationRun(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
+
+
+MAKERS: dict[str, Any] = {"train": _training, "infer": _inference, "serve": _serving}
+"""How each kind of run is made from the options."""
+
+
+def value_of(flag: str, name: str, text: str | None) -> float | None:
+    """The value of a symbol or quantity that a text gives, with or without a unit: "10 GB/s", "80 GB", "2 us", "64".
+
+    Args:
+        flag: that it was given by, for the error line.
+        name: of the symbol or quantity.
+        text: what was given, or None.
+
+    Raises:
+        InputError: no number, or another unit than that of the symbol, with one that would do.
+    """
+    if text is None:
+        return None
+    plain = numeral(text, float)
+    if plain is not None:
+        return plain
+    from ..common.vocabulary import unit, vocabulary
+
+    known = vocabulary().get(name)
+    dimension = UNITS.get(unit(name) if known is None else known.unit)
+    try:
+        return units.parse(text, units.FRACTION if dimension is None else dimension)
+    except InputError as error:
+        raise InputError(f"{flag} of {name}: {error}") from None

@@ -1,0 +1,41 @@
+"""The verbs of the algebra: what they share, and each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import flags
+from ..flags import whole
+from . import changes, gains, targets
+
+if TYPE_CHECKING:
+    from ..parser import Parser
+    from . import Verb
+
+
+def add(verb: Verb) -> None:
+    """Add the verbs."""
+
+    def question(name: str, text: str, example: str, module: str) -> Parser:
+        parser = verb(name, text, example, module)
+        parser.add_argument("what", metavar="KIND", help="train, infer or serve")
+        flags.model(parser)
+        flags.system(parser)
+        parser.add_argument("--batch", type=whole, help="sequences in the global batch")
+        parser.add_argument("--sequence", type=whole, help="of train: tokens in a sequence")
+        parser.add_argument("--prompt", type=whole, help="of infer and serve: tokens of each prompt")
+        parser.add_argument("--generate", type=whole, help="of infer and serve: tokens generated for each")
+        parser.add_argument("--concurrency", type=whole, help="of serve: sequences that a replica decodes at once")
+        parser.add_argument("--chunk", type=whole, help="of serve: prompt tokens of an iteration")
+        flags.software(parser)
+        flags.plan(parser)
+        group = parser.add_argument_group("output")
+        group.add_argument("--latex", action="store_true", help="print a LaTeX document that needs amsmath only")
+        group.add_argument("--plot", metavar="FILE", help="draw it into a .png, .pdf or .svg file as well")
+        group.add_argument("-o", "--output", metavar="FILE", help="write the text or LaTeX to a file")
+        if "--width" not in parser.flags():
+            group.add_argument("--width", type=whole, metavar="N", help="columns of the text (default: the terminal's)")
+        return parser
+
+    for group in (changes, targets, gains):
+        group.add(question)
