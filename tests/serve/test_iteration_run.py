@@ -86,3 +86,10 @@ def test_derive_tells_it_on_the_command_line(capsys: pytest.CaptureFixture[str])
     assert main(line.split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["value"] == pytest.approx(_run("dense", concurrency=64).value("time"))
+
+
+def test_serving_gives_its_iteration() -> None:
+    """From the public door, with the same values."""
+    served = sf.serving("llama-2-70b", "h100-sxm", sf.Plan(tp=8), prompt=1024, generate=256, memory_bandwidth=3e12)
+    run = served.iteration(64)
+    assert run.value("time") == _run("dense", concurrency=64).bind(memory_bandwidth=3e12).value("time")
