@@ -26,7 +26,7 @@ from ..sources import AINSLIE, BELTAGY, DAO2, FLASH_DECODING, KWON
 
 
 @formula(
-    glyph="Q_{kv}",
+    glyph="Q_{read}",
     dimension=BYTE,
     source=AINSLIE,
     increasing="context head_dim key_value_heads kv_bytes micro_batch",
@@ -47,7 +47,7 @@ def cache_read_bytes(micro_batch: Any, context: Any, key_value_heads: Any, head_
 
 
 @formula(
-    glyph="b_k",
+    glyph="b_{spl}",
     dimension=ONE,
     source=FLASH_DECODING,
     increasing="compute_units micro_batch",

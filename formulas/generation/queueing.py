@@ -87,7 +87,7 @@ def boundary_wait(decode_share: Any, decode_time: Any, mixed_share: Any, mixed_t
 
 
 @formula(
-    glyph="T_1",
+    glyph="T_{ttft}",
     dimension=SECOND,
     source=FUHRMANN,
     increasing="boundary_time cache_time prefill_time queue_time",

@@ -113,7 +113,7 @@ def chunked_attention_time(
 
 
 @formula(
-    glyph="N_d",
+    glyph="N_{seq}",
     dimension=ONE,
     source=LITTLE,
     increasing="decode_steps iteration_time load",
@@ -134,7 +134,7 @@ def decoding_sequences(load: Any, decode_steps: Any, iteration_time: Any) -> Any
 
 
 @formula(
-    glyph=r"\phi_p",
+    glyph=r"\phi_{mix}",
     dimension=ONE,
     source=SARATHI,
     increasing="arrivals chunks",
@@ -205,7 +205,7 @@ def loaded_iteration_time(alone_time: Any, load: Any, spare_load: Any) -> Any:
 
 
 @formula(
-    glyph=r"\Lambda_s",
+    glyph=r"\Lambda_{max}",
     dimension=PER_SECOND,
     source=KELLY,
     decreasing="request_work",
@@ -246,7 +246,7 @@ def chunk_capacity(mixed_time: Any, chunks: Any, chunk_prompts: Any, pp: Any) ->
 
 
 @formula(
-    glyph="n_s",
+    glyph="n_{oth}",
     dimension=ONE,
     source=LITTLE,
     increasing="apart decode_steps iteration_time load prefill_time",

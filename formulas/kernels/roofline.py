@@ -141,7 +141,7 @@ def corner(work_time: Any, transfer_time: Any) -> Any:
 
 
 @formula(
-    glyph=r"T_{\wedge}",
+    glyph="T_{ridge}",
     dimension=SECOND,
     source=WILLIAMS,
     increasing="transfer_time work_time",

@@ -244,7 +244,7 @@ def ring_attention_least_tokens(
 
 
 @formula(
-    glyph="n_q",
+    glyph="n_{qry}",
     dimension=BYTE,
     source=ULYSSES,
     increasing="element_bytes head_dim heads tokens",

@@ -98,7 +98,7 @@ def expert_traffic_bytes(message_bytes: Any, ep: Any) -> Any:
 
 
 @formula(
-    glyph="M'",
+    glyph="n'_{dom}",
     dimension=ONE,
     source=DEEPSEEK3,
     increasing="node_limit num_experts_per_token outer_ranks",

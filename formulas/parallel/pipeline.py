@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @formula(
-    glyph="m",
+    glyph="m_b",
     dimension=ONE,
     source=NARAYANAN,
     increasing="batch",
@@ -121,7 +121,7 @@ def interleaved_time(forward_time: Any, backward_time: Any, micro_batches: Any, 
 
 
 @formula(
-    glyph=r"\epsilon",
+    glyph=r"\epsilon_p",
     dimension=ONE,
     source=NARAYANAN,
     increasing="stages",

@@ -97,7 +97,7 @@ def clocked_rate(cores: Any, cycle_flops: Any, frequency: Any) -> Any:
 
 
 @formula(
-    glyph="e",
+    glyph="e_W",
     dimension=JOULE / FLOP,
     source=DEEPFLOW,
     increasing="nominal_power",

@@ -254,7 +254,7 @@ def owned_second_cost(price: Any, lifetime: Any, power: Any, facility_overhead: 
 
 
 @formula(
-    glyph="C",
+    glyph="C_{use}",
     dimension=DOLLAR,
     source=BARROSO,
     increasing="busy_time devices second_price",

@@ -33,7 +33,7 @@ def memory_stacks(package_space: Any, stack_area: Any, area_budget: Any, control
 
 
 @formula(
-    glyph="n_e",
+    glyph="n_{edg}",
     dimension=ONE,
     source=DEEPFLOW,
     increasing="edge_length edge_share link_density",
@@ -94,7 +94,7 @@ def network_links(edge_length: Any, edge_share: Any, link_density: Any, area_bud
 
 
 @formula(
-    glyph=r"\beta_l",
+    glyph=r"\beta_{clk}",
     dimension=BANDWIDTH,
     source=DEEPFLOW,
     increasing="beat_bytes frequency links",
@@ -115,7 +115,7 @@ def clocked_bandwidth(links: Any, beat_bytes: Any, frequency: Any) -> Any:
 
 
 @formula(
-    glyph=r"\beta_{l}'",
+    glyph=r"\beta_{lnk}",
     dimension=BANDWIDTH,
     source=DEEPFLOW,
     increasing="beat_bytes limit_frequency links power_budget",

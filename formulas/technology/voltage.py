@@ -90,7 +90,7 @@ class law_speed(Atom):  # noqa: N801
 
 
 @formula(
-    glyph="k",
+    glyph="k_P",
     dimension=ONE,
     source=DEEPFLOW,
     increasing="nominal_overdrive power_budget",
@@ -113,7 +113,7 @@ def power_level(power_budget: Any, nominal_power: Any, nominal_overdrive: Any, t
 
 
 @formula(
-    glyph="V",
+    glyph="V_{op}",
     dimension=VOLT,
     source=CARDANO,
     increasing="margin_voltage nominal_overdrive power_budget",
@@ -142,7 +142,7 @@ def operating_voltage(
 
 
 @formula(
-    glyph="f",
+    glyph="f_{op}",
     dimension=ONE / SECOND,
     source=DEEPFLOW,
     increasing="nominal_frequency power_budget",

@@ -11,7 +11,7 @@ matrix_efficiency = add(
 ridge_efficiency = add(
     "efficiency",
     "ridge_efficiency",
-    r"\eta_{\wedge}",
+    r"\eta_{ridge}",
     "Part of its peaks that a product attains at the ridge, where work and traffic take equally long; 1/2 is in turn.",
     domain=POSITIVE,
 )
@@ -37,7 +37,7 @@ attention_efficiency = add(
     domain=POSITIVE,
 )
 attention_backward_efficiency = add(
-    "efficiency", "attention_backward_efficiency", r"\eta_{a'}", "The same, backward.", domain=POSITIVE
+    "efficiency", "attention_backward_efficiency", r"\eta_{ab}", "The same, backward.", domain=POSITIVE
 )
 vector_efficiency = add(
     "efficiency", "vector_efficiency", r"\eta_v", "Sustained part of the vector peak.", domain=POSITIVE
@@ -99,7 +99,7 @@ collective_latency = add(
 peer_latency = add(
     "efficiency",
     "peer_latency",
-    r"\lambda_p",
+    r"\lambda_{peer}",
     "Time that a software's own all-reduce takes beside its bytes: the start of its kernel and a barrier of its ranks.",
     SECOND,
     ZERO_UP,
@@ -108,14 +108,14 @@ peer_latency = add(
 peer_efficiency = add(
     "efficiency",
     "peer_efficiency",
-    r"\eta_p",
+    r"\eta_{peer}",
     "Part of the scale-up bandwidth at which such a kernel reads the memory of other devices.",
     domain=POSITIVE,
 )
 own_limit_bytes = add(
     "efficiency",
     "own_limit_bytes",
-    "n_p",
+    "n_{own}",
     "Largest message that software sums by a kernel of its own.",
     BYTE,
     POSITIVE,

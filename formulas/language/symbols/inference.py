@@ -63,7 +63,7 @@ sampling_kernels = add(
 )
 
 steps = add("formal", "steps", "n_g", "Decode steps of a generation.")
-first_context = add("formal", "first_context", "l_1", "Keys that the first decode step reads.")
+first_context = add("formal", "first_context", "l_0", "Keys that the first decode step reads.")
 new_tokens = add("formal", "new_tokens", "n_q", "Queries of each sequence in one pass.", domain=POSITIVE)
 context_splits = add("formal", "context_splits", "n_k", "Parts of a context that fill the device.")
 parts_bytes = add("formal", "parts_bytes", "Q_p", "Bytes of the partial results of split contexts.", BYTE, ZERO_UP)
