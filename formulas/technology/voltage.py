@@ -54,7 +54,7 @@ class law_voltage(Atom):  # noqa: N801
         return exact[0] if exact else None
 
     def _tex(self, printer: Any) -> str:
-        return rf"v\left({printer._print(self.args[0])}\right)"
+        return rf"v_{{law}}\left({printer._print(self.args[0])}\right)"
 
 
 class law_speed(Atom):  # noqa: N801
@@ -86,7 +86,7 @@ class law_speed(Atom):  # noqa: N801
 
     def _tex(self, printer: Any) -> str:
         level, floor = map(printer._print, self.args)
-        return rf"s\left({level}, {floor}\right)"
+        return rf"s_{{law}}\left({level}, {floor}\right)"
 
 
 @formula(

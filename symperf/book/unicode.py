@@ -18,7 +18,10 @@ LETTERS = {
     for kind, name in (("SMALL", word.replace("lamda", "lambda")), ("CAPITAL", word.replace("lamda", "lambda").title()))
 }
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-UNDERLINE = "\N{COMBINING LOW LINE}"
+COMMANDS = {**LETTERS, "mathrm": "", "ell": "ℓ"}
+"""LaTeX commands as text; any other is written as its name, so that no index is lost."""
+ACCENTS = {"underline": "\N{COMBINING LOW LINE}", "bar": "\N{COMBINING OVERLINE}"}
+"""Commands that mark the letter after them."""
 
 
 def plain(glyph: str) -> str:
@@ -26,9 +29,11 @@ def plain(glyph: str) -> str:
 
     >>> print(plain(r"T_{ar}^{ring}"), plain(r"\beta_u"), plain("a'_{kv}"), plain("n^{*}"))
     T_ar^ring β_u a′_kv n*
+    >>> print(plain(r"\underline{T}_{ar}"), plain(r"\bar m_e"), plain(r"\eta_{\wedge}"))
+    T̲_ar m̅_e η_wedge
     """
-    text = re.sub(r"\\underline\{(.)\}", rf"\1{UNDERLINE}", glyph)
-    text = re.sub(r"\\([A-Za-z]+)\s*", lambda match: LETTERS.get(match[1], "" if len(match[1]) > 3 else match[1]), text)
+    text = re.sub(r"\\(underline|bar)\s*\{?(\w)\}?", lambda match: match[2] + ACCENTS[match[1]], glyph)
+    text = re.sub(r"\\([A-Za-z]+)\s*", lambda match: COMMANDS.get(match[1], match[1]), text)
     text = re.sub(r"\^\{?([*'])\}?", r"\1", text)
     return text.replace("{", "").replace("}", "").replace("'", "′")
 

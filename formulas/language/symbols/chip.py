@@ -26,7 +26,9 @@ cycle_flops = add("formal", "cycle_flops", "c_f", "FLOPs of one unit in one cycl
 
 bank_bytes = add("formal", "bank_bytes", "b_k", "Bytes of a bank.", BYTE, POSITIVE)
 cell_area = add("formal", "cell_area", "a_b", "Area of the cells of a byte.", AREA / BYTE, POSITIVE)
-cell_share = add("formal", "cell_share", r"\eta_{cell}", "Part of an array that is cells, not circuitry.", domain=POSITIVE)
+cell_share = add(
+    "formal", "cell_share", r"\eta_{cell}", "Part of an array that is cells, not circuitry.", domain=POSITIVE
+)
 sharers = add("formal", "sharers", "n_{port}", "Groups of cores that each have a port at every bank.")
 port_area = add("formal", "port_area", "a_p", "Area of a port.", AREA, ZERO_UP)
 banks = add("formal", "banks", "N_b", "Banks.")

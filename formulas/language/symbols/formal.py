@@ -90,7 +90,9 @@ first_time = add("formal", "first_time", "T_1", "Extra time of the first stage p
 last_time = add("formal", "last_time", "T_p", "Extra time of the last stage per micro-batch.", SECOND, ZERO_UP)
 work_time = add("formal", "work_time", "T_{comp}", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
 transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SECOND, ZERO_UP)
-product_time = add("formal", "product_time", "T_{clk}", "Time of a product at the clock of a short load.", SECOND, ZERO_UP)
+product_time = add(
+    "formal", "product_time", "T_{clk}", "Time of a product at the clock of a short load.", SECOND, ZERO_UP
+)
 start_time = add("formal", "start_time", "T_0", "Time that a kernel costs beside its work.", SECOND, ZERO_UP)
 overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
 step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
