@@ -47,7 +47,7 @@ def glyph_width(glyph: str) -> float:
 
 
 def _gap(before: str, after: str) -> str:
-    """What stands between two factors: a dot, or a thin space where TeX sets none, so that `bs` is not read as a name."""
+    """What stands between two factors: a dot, or a thin space where TeX sets none: `bs` is no name."""
     if before[-1].isdigit() and after[0].isdigit():
         return r" \cdot "
     return " " if SPACED.match(after) or before.startswith(r"\frac") or r"\right" in before[-8:] else r" \, "

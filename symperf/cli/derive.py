@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,7 @@ from ..models.model import Model
 from ..plans.plan import Plan
 from ..runs.training_run import Run
 from ..systems.system import System
-from .output import write, write_file, write_json
+from .output import columns, write, write_file, write_json
 from .settings import parse_values
 
 if TYPE_CHECKING:
@@ -134,9 +132,7 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
     if form == "unicode":
         from ..derive.output import as_text as as_text
 
-        terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
-        width = max(shutil.get_terminal_size().columns, 40) if terminal else 100
-        return as_text(derivation, width, whole=options.whole) + "\n"
+        return as_text(derivation, columns(file=options.output is not None), whole=options.whole) + "\n"
     made = {
         "latex": derivation.latex,
         "fragment": derivation.fragment,
