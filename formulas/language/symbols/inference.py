@@ -47,7 +47,11 @@ gap_latency = add(
     "launch",
 )
 graph_removal = add(
-    "efficiency", "graph_removal", r"\gamma", "Part of these gaps that recorded graphs remove.", domain=FRACTION
+    "efficiency",
+    "graph_removal",
+    r"\gamma",
+    "Part of the gaps between kernels that recorded graphs remove.",
+    domain=FRACTION,
 )
 step_latency = add(
     "efficiency",
@@ -81,7 +85,12 @@ key_time = add(
     "formal", "key_time", r"\tau_k", "Time that the bytes of one cached key take an attention kernel.", SECOND, ZERO_UP
 )
 whole_key_time = add(
-    "formal", "whole_key_time", r"\tau_{k1}", "The same with whole contexts on a part of the units.", SECOND, ZERO_UP
+    "formal",
+    "whole_key_time",
+    r"\tau_{k1}",
+    "Time that the bytes of one cached key take, with whole contexts on a part of the units.",
+    SECOND,
+    ZERO_UP,
 )
 own_bytes = add(
     "formal", "own_bytes", "Q_0", "Bytes of an attention kernel that do not depend on the context.", BYTE, ZERO_UP
