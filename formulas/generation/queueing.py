@@ -25,8 +25,8 @@ def queue_wait(service_time: Any, servers: Any, occupancy: Any, load: Any, spare
     """Mean wait for one of c places: S / (2 c) theta^(sqrt(2 (c + 1)) - 1) / (1 - rho), rho = Lambda / capacity.
 
     Assumes: Poisson arrivals, services of one length S, first come first served. theta is the part of the places
-    that is taken; it is rho where the length of a service does not depend on the load. With one place, and theta = rho, it is
-    the formula of Pollaczek and Khinchine, S rho / (2 (1 - rho)), which is exact.
+    that is taken; it is rho where the length of a service does not depend on the load. With one place, and theta = rho,
+    it is the formula of Pollaczek and Khinchine, S rho / (2 (1 - rho)), which is exact.
 
     Source: Sakasegawa 1977, with half the wait of exponential services (Allen and Cunneen).
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
+from ..common.table import hung
 from ..models.model import Model
 from ..plans.plan import Plan
 from ..runs.training_run import Run
@@ -47,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     text = _text(derivation, form, options)
     if regimes is not None:
-        text += f"\n{regimes}\n"
+        width = columns(file=options.output is not None)
+        text += "\n".join(["", *(part for line in str(regimes).splitlines() for part in hung(line, width)), ""])
     _deliver(text, options.output)
     return 0
 

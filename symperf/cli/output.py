@@ -28,6 +28,8 @@ PIPE, NARROWEST = 120, 40
 _ASKED: ContextVar[int | None] = ContextVar("asked", default=None)
 CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Styles, and single characters that a terminal does not print."""
+BLANKS = re.compile(r" +$", re.MULTILINE)
+"""Blanks that end a line."""
 
 
 def write_json(data: dict[str, Any]) -> None:
@@ -83,7 +85,8 @@ def console() -> Iterator[Console]:
     )
     yield made
     styled = made.color_system is not None
-    write(CONTROL.sub(lambda found: found[0] if styled and found[1] else _escape(found[0]), text.getvalue()))
+    shown = CONTROL.sub(lambda found: found[0] if styled and found[1] else _escape(found[0]), text.getvalue())
+    write(BLANKS.sub("", shown))
 
 
 def _escape(text: str) -> str:

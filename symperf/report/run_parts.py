@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..common.table import Table, fold
+from ..common.table import Table, show_lines
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -96,8 +96,4 @@ def show_overheads(run: BaseRun, console: Console) -> None:
 
 def show_warnings(texts: Iterable[str], console: Console) -> None:
     """Warnings, a line each."""
-    from rich.text import Text as _Text
-
-    for text in texts:
-        for line in fold(f"warning: {text}", console.width, hang="  "):
-            console.print(_Text(line, "yellow"))
+    show_lines(console, (f"warning: {text}" for text in texts), "yellow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..common.table import Table
+from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
 from .run_parts import does_not_fit, facts, show_warnings, title
@@ -145,7 +145,7 @@ def show(serving: Serving, console: Console) -> None:
         _show_pools(serving, console)
         _show_speculation(serving, console)
         console.print("\nmeaning", style="bold")
-        console.print(as_text(), soft_wrap=True)
+        show_lines(console, as_text().splitlines())
     show_warnings(warnings(serving), console)
 
 
