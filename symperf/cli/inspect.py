@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from rich.text import Text
 
-    table = Table(("", "", ""), left=(0, 2))
+    table = Table(("", "", ""), left=(0, 2), wraps=(2,))
     for row in _rows(found, f"{options.batch} x {options.sequence} tokens"):
         table.add_row(*row)
     with console() as out:

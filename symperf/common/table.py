@@ -18,6 +18,8 @@ FIGURE = re.compile(r"(?<![\w.])([\d.,]*\d) ([%A-Za-z$/]+)")
 """A number and its unit, which stay on one line."""
 NAME = re.compile(r" *\S.*? {2,}")
 """What a line begins with that names what it says."""
+MARKS = "/_-,;"
+"""Characters of a long word after which it may go on in the next line."""
 LEAST = 30
 """Columns that a column whose cells go on in the next line keeps beside others, or half of the line."""
 SHORT = 6
@@ -104,12 +106,13 @@ def pack(pieces: Iterable[str], width: int, indent: str, hang: str | None = None
 
 
 def _room(text: str, width: int) -> int:
-    """How many characters of a text fit some columns; at least one."""
-    taken = 0
+    """How many characters of a text fit some columns, at least one; of a path or a name those up to a mark in it."""
+    taken = last = 0
     for place, each in enumerate(text):
         taken += columns(each)
         if taken > width:
-            return max(place, 1)
+            return last if last > place / 2 else max(place, 1)
+        last = place + 1 if each in MARKS else last
     return len(text)
 
 
@@ -124,9 +127,9 @@ def show_lines(out: Console, lines: Iterable[str], style: str = "") -> None:
 
 def show_tables(out: Console, tables: Sequence[Table]) -> None:
     """Print tables of the same columns below each other, an empty line between two; all are as wide."""
-    natural = [max(each) for each in zip(*(table.natural() for table in tables), strict=True)]
+    sizes = [list(map(max, zip(*each, strict=True))) for each in zip(*(table.sizes() for table in tables), strict=True)]
     for place, table in enumerate(tables):
-        out.print(*[""] * bool(place), *table.styled(out.width, natural), sep="\n")
+        out.print(*[""] * bool(place), *table.styled(out.width, sizes), sep="\n")
 
 
 @dataclass
@@ -160,40 +163,34 @@ class Table:
         self._notes[len(self.rows)] = notes
         self.rows.append((*cells, *[""] * (len(self.heads) - len(cells))))
 
-    def natural(self) -> list[int]:
-        """The width of each column where nothing limits it."""
-        grid = [tuple(self.heads), *self.rows]
+    def sizes(self) -> list[list[int]]:
+        """The widths of the columns where nothing limits them, and where each word of a head has a line of its own."""
         return [
-            max(columns(line) for cell in column for line in cell.split("\n")) for column in zip(*grid, strict=True)
+            [max(map(columns, "\n".join(column).split("\n"))) for column in zip(heads, *self.rows, strict=True)]
+            for heads in (self.heads, [head.replace(" ", "\n") for head in self.heads])
         ]
 
-    def lines(self, width: int, natural: Sequence[int] | None = None) -> list[tuple[str, bool]]:
+    def lines(self, width: int, sizes: Sequence[Sequence[int]] | None = None) -> list[tuple[str, bool]]:
         """The lines, and whether each is bold.
 
         Args:
             width: of each at most.
-            natural: of the columns, of several tables that are below each other; those of this one if not given.
+            sizes: widths of the columns, the best first; those of this table if not given.
         """
-        natural = self.natural() if natural is None else natural
-        every = list(range(len(natural)))
-        long = [place for place in every if self._has(self.wraps, place)]
-        widths = self._fitted(natural, long, width)
-        beside = every if widths else [place for place in every if place not in long]
-        widths = widths or [natural[place] for place in beside]
-        fits = sum(widths) + len(GAP) * (len(widths) - 1) <= width
+        sizes = self.sizes() if sizes is None else sizes
+        long = [place for place in range(len(self.heads)) if self._has(self.wraps, place)]
+        beside, gap = self._arranged(sizes, long, width)
 
         def shown(cells: Sequence[str]) -> list[str]:
-            if not fits:
-                return self._block(cells, width)
-            return self._aligned(cells, dict(zip(beside, widths, strict=True)))
+            return self._aligned(cells, beside, gap) if beside else self._block(cells, width)
 
         found = []
-        if any(self.heads) and self.rows:
-            heads = shown(tuple(self.heads)) if fits else fold(self.heads[0], width)
+        if any(self.heads) and self.rows and (beside or self._has(self.left, 0)):
+            heads = shown(self.heads) if beside else fold(self.heads[0], width)
             found = [(line, True) for line in heads]
         for number, row in enumerate(self.rows):
             found += [(line, number in self._bold) for line in shown(row)]
-            below = [self._said(row, place) for place in long if place not in beside or not fits]
+            below = [self._said(row, place) for place in long if place not in beside]
             for note in (*below, *self._notes[number]):
                 found += [(line, False) for line in fold(note, width, INDENT)] if note else []
         return found
@@ -202,11 +199,11 @@ class Table:
         """The lines for rich."""
         yield from self.styled(options.max_width)
 
-    def styled(self, width: int, natural: Sequence[int] | None = None) -> list[Text]:
+    def styled(self, width: int, sizes: Sequence[Sequence[int]] | None = None) -> list[Text]:
         """The same lines for rich."""
         from rich.text import Text as _Text
 
-        lines = self.lines(width, natural)
+        lines = self.lines(width, sizes)
         return [_Text(line, "bold" if bold else "", no_wrap=True, overflow="ignore") for line, bold in lines]
 
     def _has(self, named: Iterable[str | int], place: int) -> bool:
@@ -216,18 +213,29 @@ class Table:
         """A cell behind its head, on one line; nothing if it is empty."""
         return f"{self.heads[place]} {cells[place]}".strip().replace("\n", "; ") if cells[place] else ""
 
-    def _fitted(self, natural: Sequence[int], long: Sequence[int], width: int) -> list[int] | None:
-        """The widths of the columns, the widest of the long ones narrowed first; None where too little is left."""
-        found = list(natural)
-        room = width - len(GAP) * (len(found) - 1)
+    def _arranged(self, sizes: Sequence[Sequence[int]], long: Sequence[int], width: int) -> tuple[dict[int, int], str]:
+        """The widths of the columns that stand beside each other (all, all but the long ones, or none), and the gap."""
+        choices = [(widths, gap) for gap in (GAP, " ") for widths in sizes]
+        for widths, gap in choices:
+            if all_beside := self._fitted(widths, long, width - len(gap) * (len(widths) - 1)):
+                return dict(enumerate(all_beside)), gap
+        for widths, gap in choices if long else ():
+            short = {place: size for place, size in enumerate(widths) if place not in long}
+            if sum(short.values()) + len(gap) * (len(short) - 1) <= width:
+                return short, gap
+        return {}, GAP
+
+    def _fitted(self, widths: Sequence[int], long: Sequence[int], room: int) -> list[int] | None:
+        """The widths of all columns, the widest of the long ones narrowed first; None where too little is left."""
+        found = list(widths)
         while sum(found) > room:
             widest = max(long, key=lambda place: found[place], default=None)
-            if widest is None or found[widest] <= min(LEAST, width / 2):
+            if widest is None or found[widest] <= min(LEAST, room / 2):
                 return None
             found[widest] -= 1
         return found
 
-    def _aligned(self, cells: Sequence[str], widths: dict[int, int]) -> list[str]:
+    def _aligned(self, cells: Sequence[str], widths: dict[int, int], gap: str) -> list[str]:
         """Some of a row's cells as lines of columns."""
         parts = {
             place: [
@@ -244,7 +252,7 @@ class Table:
                 text = lines[number] if number < len(lines) else ""
                 blanks = " " * (widths[place] - columns(text))
                 texts.append(text + blanks if self._has(self.left, place) else blanks + text)
-            found.append(GAP.join(texts).rstrip())
+            found.append(gap.join(texts).rstrip() if len(texts) > 1 else texts[0].strip())
         return found
 
     def _block(self, cells: Sequence[str], width: int) -> list[str]:
@@ -254,6 +262,7 @@ class Table:
         said = [each for each in said if each]
         if not named:
             return pack(said, width, "", INDENT)
-        if columns(cells[0]) < SHORT:
-            return pack(said, width, f"{cells[0]:{SHORT}}", INDENT)
+        start = f"{cells[0]:{SHORT - len(GAP)}}{GAP}"
+        if columns(cells[0]) < SHORT or columns(start + ", ".join(said)) <= width:
+            return pack(said, width, start, INDENT)
         return fold(cells[0], width, hang=INDENT) + (pack(said, width, INDENT) if said else [])

@@ -23,6 +23,8 @@ SHOWN_CONDITIONS = 8
 TIME_IS = ("A part of the time of the run.", "The time of the run.")
 INDENT = 11
 """Of what goes on below a line: its share and its sign stand before."""
+BESIDE = 64
+"""Columns after which a line has no note at its right."""
 SIGNS = {"max": "≥", "min": "≤"}
 
 
@@ -47,30 +49,37 @@ def _lines(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
         title += f"   {derivation.of}{f' of {derivation.term}' if derivation.term else ''}"
     if derivation.free:
         title += f"   in {', '.join(derivation.free)}"
-    found = broken(title, width, 4)
+    rows = []
     for k, line in enumerate(derivation.kept):
         sign = "=" if k == 0 else "+"
         body = f"{100 * line.share:5.1f} %  {sign} {line_box(line, notation).text}"
-        found += _beside(body, _what(line.resource, label(line.terms)), width)
+        rows.append(([body], _what(line.resource, label(line.terms))))
     if derivation.dropped:
         count = len(derivation.dropped)
         body = f"{100 * derivation.dropped_share:5.1f} %  + {si(derivation.dropped_value, derivation.unit)}"
-        found += _beside(body, f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g} %", width)
-    return found
+        rows.append(([body], f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g} %"))
+    return [*broken(title, width, 4), *_beside(rows, width)]
 
 
 def _what(resource: str | None, where: str) -> str:
     return ", ".join(part for part in (resource, where) if part)
 
 
-def _beside(body: str, note: str, width: int) -> list[str]:
-    """A line with a note at its right, or below it where both do not fit; a wide body goes on below itself."""
-    at = min(width - 30, 64) if width >= 70 else 0
-    taken = columns(body)
-    if note and taken + 2 + columns(note) <= width:
-        fits = taken + 2 <= at and at + columns(note) <= width
-        return [body + " " * (at - taken if fits else 2) + note]
-    return [*broken(body, width, INDENT), *(fold(note, width, " " * INDENT) if note else [])]
+def _beside(rows: list[tuple[list[str], str]], width: int) -> list[str]:
+    """Bodies of one line or more with a note at the right of the first, or below the last where it does not fit.
+
+    All notes at the right begin at one column, and a wide body goes on below itself.
+    """
+    sizes = [columns(body) + 2 for (body, *_), note in rows if note]
+    at = max((size for size in sizes if size <= min(width - 30, BESIDE)), default=0)
+    found = []
+    for bodies, note in rows:
+        first, *more = bodies
+        beside = note and columns(first) + 2 <= at and at + columns(note) <= width
+        found += [first + " " * (at - columns(first)) + note] if beside else broken(first, width, INDENT)
+        found += [line for body in more for line in broken(body, width, INDENT)]
+        found += fold(note, width, " " * INDENT) if note and not beside else []
+    return found
 
 
 def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
@@ -96,36 +105,33 @@ def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     if not shown:
         return []
     cut = any(side.more for each in shown[:SHOWN_CONDITIONS] for side in (each.active, *each.others))
-    title = f"Holds while (the nearest to a change first{f'; …: parts below {LEADING:.0%} of a side' if cut else ''})"
-    found = ["", *fold(title, width, hang="  ")]
-    for condition in shown[:SHOWN_CONDITIONS]:
-        found += _condition(condition, notation, width)
+    left_out = f"; …: parts below {100 * LEADING:.3g} % of a side" if cut else ""
+    found = ["", *fold(f"Holds while (the nearest to a change first{left_out})", width, hang="  ")]
+    found += _beside([_condition(condition, notation) for condition in shown[:SHOWN_CONDITIONS]], width)
     more = len(shown) - SHOWN_CONDITIONS
     return [*found, f"  and {more} more"] if more > 0 else found
 
 
-def _condition(condition: Condition, notation: Unicode, width: int) -> list[str]:
+def _condition(condition: Condition, notation: Unicode) -> tuple[list[str], str]:
+    """The lines of a condition, and where it holds and how nearly."""
     where = label(condition.terms)
     active = branch_text(condition.active, notation)
     if condition.kind == "present":
-        return _beside(f"  {active} {'> 1' if condition.holds else '= 1'}", where, width)
+        return [f"  {active} {'> 1' if condition.holds else '= 1'}"], where
     sign = SIGNS.get(condition.kind, "≤")
     names = [active, *(branch_text(other, notation) for other in condition.others)]
     margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
     resources = [branch.resource for branch in (condition.active, *condition.others)]
     if len(names) == 2 and None not in resources and resources[0] != resources[1]:
         where = f"{resources[0]} {sign} {resources[1]}, {where}"
-    return _beside(f"  {f' {sign} '.join(names[:2])}", f"{where}{margin}", width) + [
-        row for other in names[2:] for row in broken(f"    and {sign} {other}", width, INDENT)
-    ]
+    return [f"  {f' {sign} '.join(names[:2])}", *(f"    and {sign} {other}" for other in names[2:])], f"{where}{margin}"
 
 
 def _whole(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     """The whole closed form; its symbols are marked as written."""
     steps = definitions(derivation)
-    for _, form in steps:
-        for symbol in form.free_symbols:
-            notation.box(symbol)
+    for symbol in {symbol for _, form in steps for symbol in form.free_symbols} & notation.glyphs.keys():
+        notation.box(symbol)
     rows = unicode_rows(steps, derivation.paths, derivation.of, derivation.term, width - 2)
     return ["", "Whole closed form", *(line for row in rows for line in broken(f"  {row}", width, INDENT))]
 

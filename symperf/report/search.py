@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from ..common.table import Table
+from ..common.table import Table, show_lines
 from ..plan_search.explain import alternatives
 from ..plan_search.space import LEFT_OUT
 from ..plans.plan import FIELDS, Plan
@@ -103,12 +103,10 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
         console.print("\nthe best plan with another value of one field", style="bold")
         console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
-    for name, n in answer.rejected.items():
-        console.print(f"  {n:>15,}  {name.replace('_', ' ')}")
+    show_lines(console, (f"  {n:>15,}  {name.replace('_', ' ')}" for name, n in answer.rejected.items()))
     if answer.pruned:
-        console.print(f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed")
-    for name, why in LEFT_OUT.items():
-        console.print(f"  left out: {name}, {why}")
+        show_lines(console, [f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed"])
+    show_lines(console, (f"  left out: {name}, {why}" for name, why in LEFT_OUT.items()))
 
 
 def counts(answer: Answer, took: float) -> str:
