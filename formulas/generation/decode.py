@@ -26,7 +26,7 @@ from ..sources import AINSLIE, BELTAGY, DAO2, FLASH_DECODING, KWON
 
 
 @formula(
-    glyph="Q_{kv}",
+    glyph="Q_{read}",
     dimension=BYTE,
     source=AINSLIE,
     increasing="context head_dim key_value_heads kv_bytes micro_batch",
@@ -47,7 +47,7 @@ def cache_read_bytes(micro_batch: Any, context: Any, key_value_heads: Any, head_
 
 
 @formula(
-    glyph="b_k",
+    glyph="b_{spl}",
     dimension=ONE,
     source=FLASH_DECODING,
     increasing="compute_units micro_batch",
@@ -129,7 +129,7 @@ def decode_attention_time(context: Any, work_flops: Any, own_bytes: Any, key_tim
     decreasing="attention_efficiency attention_rate graph_removal memory_bandwidth memory_efficiency",
 )
 def generation_attention_time(steps: Any, first_context: Any, work_flops: Any, own_bytes: Any, key_time: Any) -> Any:
-    """Sum of `decode_attention_time` over n_s steps with contexts l_1, l_1 + 1, ..., exact across a change of bound.
+    """Sum of `decode_attention_time` over n_s steps with contexts l_0, l_0 + 1, ..., exact across a change of bound.
 
     Assumes: as `decode_attention_time`.
 
@@ -156,7 +156,7 @@ def windowed_generation_time(
 ) -> Any:
     """Sum over n_s steps of a layer that attends to the last w_a keys: contexts grow up to the window, then stay.
 
-    The first max(w_a + 1 - l_1, 0) steps grow, as in `generation_attention_time`; the rest take as long as w_a keys do.
+    The first max(w_a + 1 - l_0, 0) steps grow, as in `generation_attention_time`; the rest take as long as w_a keys do.
 
     Assumes: as `decode_attention_time`; what has left the window is not read.
 

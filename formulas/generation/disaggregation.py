@@ -40,7 +40,7 @@ def prefill_pool_load(service_time: Any, wait_slack: Any) -> Any:
     curvature="affine",
 )
 def decode_pool_load(decoding: Any, decode_steps: Any, decode_time: Any) -> Any:
-    """Load at which an instance that only decodes holds n sequences: n / (N_s tau_d(n)).
+    """Load at which an instance that only decodes holds b_d sequences: b_d / (N_dec tau_d(b_d)).
 
     Assumes: a steady state.
 

@@ -22,11 +22,11 @@ from ..sources import FUHRMANN, SAKASEGAWA, SARATHI
     decreasing="servers spare_load",
 )
 def queue_wait(service_time: Any, servers: Any, occupancy: Any, load: Any, spare_load: Any) -> Any:
-    """Mean wait for one of c_s places: S / (2 c_s) u^(sqrt(2 (c_s + 1)) - 1) / (1 - rho), rho = Lambda / capacity.
+    """Mean wait for one of c places: S / (2 c) theta^(sqrt(2 (c + 1)) - 1) / (1 - rho), rho = Lambda / capacity.
 
-    Assumes: Poisson arrivals, services of one length S, first come first served. u is the part of the places that is
-    taken; it is rho where the length of a service does not depend on the load. With one place, and u = rho, it is
-    the formula of Pollaczek and Khinchine, S rho / (2 (1 - rho)), which is exact.
+    Assumes: Poisson arrivals, services of one length S, first come first served. theta is the part of the places
+    that is taken; it is rho where the length of a service does not depend on the load. With one place, and theta = rho,
+    it is the formula of Pollaczek and Khinchine, S rho / (2 (1 - rho)), which is exact.
 
     Source: Sakasegawa 1977, with half the wait of exponential services (Allen and Cunneen).
 
@@ -45,14 +45,14 @@ def queue_wait(service_time: Any, servers: Any, occupancy: Any, load: Any, spare
     increasing="last_spare_load spare_load",
 )
 def spare_of_queue(occupancy: Any, spare_load: Any, last_spare_load: Any) -> Any:
-    """Spare load that a queue for prefill has in effect: 1 / ((1 - u^2) / Lambda_s + u^2 / Lambda_s').
+    """Spare load that a queue for prefill has in effect: 1 / ((1 - theta^2) / Lambda_s + theta^2 / Lambda_s').
 
     Prompts that wait are prefilled while sequences pile up, which slows them: in a light load as many as in the mean,
     in a long queue as many as at the capacity.
 
     Assumes: an interpolation between the two limits, exact in both; in between it is tested against simulation only.
 
-    Source: derivation of the limits: u -> 0 leaves the mean of the load, u -> 1 that of the capacity.
+    Source: derivation of the limits: theta -> 0 leaves the mean of the load, theta -> 1 that of the capacity.
 
     >>> from sympy import Rational
     >>> spare_of_queue(0, 2, 1), spare_of_queue(1, 2, 1), spare_of_queue(Rational(1, 2), 4, 1)
@@ -87,7 +87,7 @@ def boundary_wait(decode_share: Any, decode_time: Any, mixed_share: Any, mixed_t
 
 
 @formula(
-    glyph="T_1",
+    glyph="T_{ttft}",
     dimension=SECOND,
     source=FUHRMANN,
     increasing="boundary_time cache_time prefill_time queue_time",
@@ -114,7 +114,7 @@ def mean_first_token_time(boundary_time: Any, queue_time: Any, cache_time: Any, 
     increasing="first_token_time generate iteration_time",
 )
 def request_time(first_token_time: Any, generate: Any, iteration_time: Any) -> Any:
-    """Mean time of a request: T_1 + (G - 1) tau, tau the time per output token.
+    """Mean time of a request: T_ttft + (G - 1) tau, tau the time per output token.
 
     Assumes: every later token takes tau in the mean.
 
@@ -160,7 +160,7 @@ def wait_spread(queue_time: Any, service_time: Any, load: Any, spare_load: Any, 
     curvature="convex",
 )
 def first_token_bound(first_token_time: Any, wait_deviation: Any, tail: Any) -> Any:
-    """A time that the first token exceeds with probability epsilon at most: T_1 + sigma_W / sqrt(epsilon).
+    """A time that the first token exceeds with probability epsilon at most: T_ttft + sigma_W / sqrt(epsilon).
 
     Assumes: nothing but mean and deviation of the wait.
 

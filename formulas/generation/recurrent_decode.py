@@ -133,9 +133,9 @@ def delta_step_bytes(
     curvature="affine",
 )
 def selective_step_flops(tokens: Any, width: Any, ssm_state_size: Any) -> Any:
-    """FLOPs of a step of a state-space layer: 6 T omega n_s, four of the update and two of the product with C.
+    """FLOPs of a step of a state-space layer: 6 T h' n_s, four of the update and two of the product with C.
 
-    Assumes: omega channels (a_s d_s in Mamba-2); exponentials are left out.
+    Assumes: h' channels (a_s d_s in Mamba-2); exponentials are left out.
 
     Source: Gu and Dao 2023 algorithm 2, as `state_update_flops` and `state_output_flops`.
 
@@ -184,7 +184,7 @@ def convolution_step_bytes(
 ) -> Any:
     """Bytes of a step of a causal convolution: inputs in and results out, the window in and out, and the taps.
 
-    The equation: 2 b n_q omega w_x + 2 b omega k_c w_x + omega k_c w_w.
+    The equation: 2 b n_q h' w_x + 2 b h' k_c w_x + h' k_c w_w.
 
     Assumes: one fused kernel with its activation; the window is shifted, so that all of it is written.
 

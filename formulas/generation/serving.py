@@ -35,7 +35,7 @@ from .decode import cache_read_bytes, chunk_attention_bytes
     decreasing="chunk",
 )
 def prompt_chunks(prompt: Any, chunk: Any) -> Any:
-    """Equal chunks into which a prompt is cut, so that none exceeds C tokens: ceil(s_p / C).
+    """Equal chunks into which a prompt is cut, so that none exceeds s_c tokens: ceil(s_p / s_c).
 
     Assumes: prompts of one length.
 
@@ -55,11 +55,11 @@ def prompt_chunks(prompt: Any, chunk: Any) -> Any:
     decreasing="prompt",
 )
 def prompts_of_a_chunk(prompt: Any, chunk: Any) -> Any:
-    """Whole prompts that an iteration may prefill: max(1, floor(C / s_p)).
+    """Whole prompts that an iteration may prefill: max(1, floor(s_c / s_p)).
 
     Assumes: a prompt that does not fit into what is left of a chunk waits for the next one.
 
-    Source: Agrawal et al. 2024 section 4.2; floor(C / s) = ceil((C + 1) / s) - 1 of whole numbers.
+    Source: Agrawal et al. 2024 section 4.2; floor(s_c / s) = ceil((s_c + 1) / s) - 1 of whole numbers.
 
     >>> prompts_of_a_chunk(4096, 1000), prompts_of_a_chunk(200, 1000)
     (1, 5)
@@ -113,14 +113,14 @@ def chunked_attention_time(
 
 
 @formula(
-    glyph="N_d",
+    glyph="N_{seq}",
     dimension=ONE,
     source=LITTLE,
     increasing="decode_steps iteration_time load",
     curvature="affine",
 )
 def decoding_sequences(load: Any, decode_steps: Any, iteration_time: Any) -> Any:
-    """Mean number of sequences that decode at a moment: Lambda N_s tau.
+    """Mean number of sequences that decode at a moment: Lambda N_dec tau.
 
     Assumes: a steady state.
 
@@ -134,7 +134,7 @@ def decoding_sequences(load: Any, decode_steps: Any, iteration_time: Any) -> Any
 
 
 @formula(
-    glyph=r"\phi_p",
+    glyph=r"\phi_{mix}",
     dimension=ONE,
     source=SARATHI,
     increasing="arrivals chunks",
@@ -191,7 +191,7 @@ def saturated_chunk_tokens(decoding: Any, prompt: Any, decode_steps: Any, chunks
     curvature="convex",
 )
 def mean_iteration_time(decode_time: Any, chunk_extra_time: Any, chunk_share: Any) -> Any:
-    """Mean time of an iteration: tau_d + phi_p tau_c.
+    """Mean time of an iteration: tau_d + phi_mix tau_c.
 
     Assumes: which iterations prefill does not depend on how many sequences decode.
 
@@ -231,7 +231,7 @@ def loaded_iteration_time(alone_time: Any, load: Any, spare_load: Any) -> Any:
 
 
 @formula(
-    glyph=r"\Lambda_s",
+    glyph=r"\Lambda_{max}",
     dimension=PER_SECOND,
     source=KELLY,
     decreasing="request_work",
@@ -272,19 +272,19 @@ def chunk_capacity(mixed_time: Any, chunks: Any, chunk_prompts: Any, pp: Any) ->
 
 
 @formula(
-    glyph="n_s",
+    glyph="n_{oth}",
     dimension=ONE,
     source=LITTLE,
     increasing="apart decode_steps iteration_time load prefill_time",
     curvature="convex",
 )
 def others_seen(load: Any, decode_steps: Any, iteration_time: Any, prefill_time: Any, apart: Any) -> Any:
-    """Other sequences that one sees in the mean while it decodes: Lambda (N_s tau o^2 + 2 S_p o).
+    """Other sequences that one sees in the mean while it decodes: Lambda (N_dec tau o^2 + 2 S_p o).
 
     Two requests whose prompts follow each other start to decode K iterations apart, and so do all that arrive while
     the first is prefilled, which takes the time S_p; others start further apart, one arrival for each 1 / Lambda
-    of decoding. With o = 1 - K / N_s, the part of its steps that two neighbours share, the sum of what both overlap
-    is Lambda N_s (N_s tau o^2 + 2 S_p o) steps.
+    of decoding. With o = 1 - K / N_dec, the part of its steps that two neighbours share, the sum of what both overlap
+    is Lambda N_dec (N_dec tau o^2 + 2 S_p o) steps.
 
     Assumes: pairs of requests, independent of one another; fewer at high loads, where prompts leave prefill evenly.
 
@@ -306,7 +306,7 @@ def others_seen(load: Any, decode_steps: Any, iteration_time: Any, prefill_time:
     curvature="convex",
 )
 def arrivals_seen(load: Any, iteration_time: Any, prefill_time: Any, boundary_time: Any, decode_steps: Any) -> Any:
-    """Prompts prefilled for each iteration that a request decodes in: Lambda (tau + (S_p / 2 + W_b) / N_s).
+    """Prompts prefilled for each iteration that a request decodes in: Lambda (tau + (S_p / 2 + W_b) / N_dec).
 
     What arrives during its steps is prefilled during them; what arrived while it was prefilled itself comes on top,
     and what is not done at its end goes off.

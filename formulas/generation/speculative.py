@@ -11,7 +11,7 @@ from ..sources import LEVIATHAN
 
 
 @formula(
-    glyph="E_d",
+    glyph="n_{acc}",
     dimension=ONE,
     source=LEVIATHAN,
     increasing="acceptance draft_length",

@@ -165,7 +165,7 @@ def split_generation_time(
     parts_bytes: Any,
     combine_time: Any,
 ) -> Any:
-    """Sum of `split_attention_time` over n_s steps with contexts l_1, l_1 + 1, ..., exact across every change.
+    """Sum of `split_attention_time` over n_s steps with contexts l_0, l_0 + 1, ..., exact across every change.
 
     Assumes: as `split_attention_time`. Whole contexts lose ground as they grow: n_k >= 1 multiplies their slope.
 

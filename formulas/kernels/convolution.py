@@ -39,7 +39,7 @@ def convolution_parameters(width: Any, conv_kernel: Any) -> Any:
     curvature="affine",
 )
 def convolution_flops(tokens: Any, width: Any, conv_kernel: Any) -> Any:
-    """FLOPs of a depthwise convolution: 2 T omega k_c for T results a channel.
+    """FLOPs of a depthwise convolution: 2 T h' k_c for T results a channel.
 
     Assumes: taps that meet padding are counted.
 
@@ -62,7 +62,7 @@ def convolution_flops(tokens: Any, width: Any, conv_kernel: Any) -> Any:
 def convolution_bytes(tokens: Any, width: Any, conv_kernel: Any, activation_bytes: Any, weight_bytes: Any) -> Any:
     """Bytes of a causal convolution, forward: channels in and out once, and the taps.
 
-    The equation: 2 T omega w_x + omega k_c w_w.
+    The equation: 2 T h' w_x + h' k_c w_w.
 
     Assumes: one fused kernel with its activation; earlier tokens come from cache or registers.
 
@@ -83,7 +83,7 @@ def convolution_bytes(tokens: Any, width: Any, conv_kernel: Any, activation_byte
     curvature="affine",
 )
 def convolution_state_bytes(micro_batch: Any, width: Any, conv_kernel: Any, activation_bytes: Any) -> Any:
-    """Bytes that generation keeps of a convolution: the last k_c inputs of every channel, b omega k_c w.
+    """Bytes that generation keeps of a convolution: the last k_c inputs of every channel, b h' k_c w.
 
     Assumes: a full window is kept; k_c - 1 would do.
 

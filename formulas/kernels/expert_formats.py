@@ -17,7 +17,7 @@ from ..sources import DEEPEP, DEEPSEEK3, MEGABLOCKS
 
 
 @formula(
-    glyph=r"\nu",
+    glyph=r"\delta_{cvt}",
     dimension=ONE,
     source=DEEPSEEK3,
     increasing="activation_bytes",
@@ -37,7 +37,7 @@ def is_converted(element_bytes: Any) -> Any:
 
 
 @formula(
-    glyph="Q_{cv}",
+    glyph="Q_{cvt}",
     dimension=BYTE,
     source=DEEPEP,
     increasing="activation_bytes element_bytes elements",

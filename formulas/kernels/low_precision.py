@@ -88,7 +88,7 @@ def weight_copies_memory(parameters: Any) -> Any:
 
 
 @formula(
-    glyph="A_{p}",
+    glyph="A_{in,p}",
     dimension=BYTE,
     source=FP8,
     increasing="product_input_bytes tokens width",

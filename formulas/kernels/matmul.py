@@ -193,12 +193,12 @@ def smooth_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     curvature="convex",
 )
 def power_limited_time(product_time: Any, start_time: Any, rows: Any, columns: Any, inner: Any, groups: Any) -> Any:
-    """Time of a product under a power limit, max(T, T_0 + 2 m n k g / (F eta_P)): power is one more resource.
+    """Time of a product under a power limit, max(T_clk, T_0 + 2 m n k g / (F eta_P)): power is one more resource.
 
     Assumes: the load lasts, so that the clock has settled; all of the power that is not static goes to the FLOPs, whose
-    energy does not depend on the shape; the start of the kernel, T_0, is part of T and needs little. A product whose
-    tiles leave units idle is no slower for the limit until the others reach it. Short bursts after a pause run at a
-    higher clock.
+    energy does not depend on the shape; the start of the kernel, T_0, is part of T_clk and needs little. A product
+    whose tiles leave units idle is no slower for the limit until the others reach it. Short bursts after a pause run at
+    a higher clock.
 
     Source: Choi et al. 2013, the power cap of the roofline: W e_F / (P - P_s), here as a share of the peak. Measured on
     an H200: eight products of 8192 rows run at 0.67 to 0.70 of the peak at 700 W (`benchmarks/calibration/h200.py`).

@@ -141,7 +141,7 @@ def corner(work_time: Any, transfer_time: Any) -> Any:
 
 
 @formula(
-    glyph=r"T_{\wedge}",
+    glyph="T_{ridge}",
     dimension=SECOND,
     source=WILLIAMS,
     increasing="transfer_time work_time",
@@ -149,9 +149,9 @@ def corner(work_time: Any, transfer_time: Any) -> Any:
     curvature="convex",
 )
 def ridge_time(work_time: Any, transfer_time: Any) -> Any:
-    """Time of work and traffic that hide each other but near the ridge: max(T_w, T_c, (T_w + T_c) / (2 eta)), in s.
+    """Time of work and traffic that hide each other but near the ridge: max(T_comp, T_c, (T_comp + T_c) / (2 eta)).
 
-    At the ridge, T_w = T_c, the kernel takes 1/eta of either: eta = 1 hides all of the shorter, eta = 1/2 none of it.
+    At the ridge, T_comp = T_c, the kernel takes 1/eta of either: eta = 1 hides all of the shorter, eta = 1/2 none.
     Where one is longer than the other by more than 1 / (2 eta - 1), it hides the other wholly.
 
     Assumes: the ridge efficiency is that of a kernel with many tiles; 1/2 <= eta <= 1.
@@ -201,12 +201,12 @@ def stream_time(traffic_bytes: Any, work_flops: Any) -> Any:
     decreasing="overlap",
 )
 def overlapped_time(work_time: Any, transfer_time: Any, overlap: Any) -> Any:
-    """Time of work with a transfer beside it, of which a part may hide: max(T_c, T_w + (1 - phi) T_c).
+    """Time of work with a transfer beside it, of which a part may hide: max(T_c, T_comp + (1 - phi) T_c).
 
     Assumes: a transfer that runs beside the work does not slow it.
 
-    Source: the critical path of two concurrent activities, (1 - phi) T_c + max(phi T_c, T_w), with the first term
-    taken into the maximum: its two ways are phi T_c + (1 - phi) T_c = T_c and T_w + (1 - phi) T_c. So written it
+    Source: the critical path of two concurrent activities, (1 - phi) T_c + max(phi T_c, T_comp), with the first term
+    taken into the maximum: its two ways are phi T_c + (1 - phi) T_c = T_c and T_comp + (1 - phi) T_c. So written it
     provably falls with phi; as a subtraction of hidden time it would not even be monotone in bandwidth. Overlap after
     Ardalani et al. 2022 section 4.
 

@@ -36,9 +36,9 @@ from .ssm import ssd_flops
 def chunked_scan_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
     """Time of a chunked scan, forward: its products at the flash kernel's part of the matrix peak, or its traffic.
 
-    The equation: max(W / (F eta_a), Q / (B_m eta_m)) + K lambda.
+    The equation: max(W / (F eta_a), Q / (B_m eta_m)) + N_ker lambda.
 
-    Assumes: K kernels, one after the other, whose products reach as much of the peak as a fused attention kernel's,
+    Assumes: N_ker kernels, one after the other, whose products reach as much of the peak as a fused attention kernel's,
     which they resemble.
 
     Source: Dao and Gu 2024 section 6 and listing 1.
@@ -62,10 +62,10 @@ def chunked_scan_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
 def chunked_scan_backward_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
     """Time of a chunked scan's backward pass, from its own work and traffic.
 
-    The equation: max(W / (F eta_a'), Q / (B_m eta_m)) + K lambda.
+    The equation: max(W / (F eta_a'), Q / (B_m eta_m)) + N_ker lambda.
 
-    Assumes: K kernels, those that compute again what was not kept among them; their products reach as much of the peak
-    as the backward kernel of attention.
+    Assumes: N_ker kernels, those that compute again what was not kept among them; their products reach as much of the
+    peak as the backward kernel of attention.
 
     Source: Dao and Gu 2024 section 6; as forward.
 
@@ -198,7 +198,7 @@ def convolution_backward_bytes(
 ) -> Any:
     """Bytes of a causal convolution's backward pass: input and gradient in, input gradient out; gradients of taps.
 
-    The equation: 3 T omega w_x + 2 omega k_c w_g.
+    The equation: 3 T h' w_x + 2 h' k_c w_g.
 
     Assumes: one fused kernel with the gradient of its activation, which is computed again; taps' gradients are added
     to what is there.

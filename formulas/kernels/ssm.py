@@ -180,9 +180,9 @@ def ssd_bytes(
     curvature="affine",
 )
 def state_output_flops(tokens: Any, width: Any, ssm_state_size: Any) -> Any:
-    """FLOPs of reading a state at every token: 2 T omega n_s, the product with C.
+    """FLOPs of reading a state at every token: 2 T h' n_s, the product with C.
 
-    Assumes: omega channels (a_s d_s in Mamba-2); the update of the state is elementwise.
+    Assumes: h' channels (a_s d_s in Mamba-2); the update of the state is elementwise.
 
     Source: Gu and Dao 2023 algorithm 2, y = C h.
 
@@ -201,7 +201,7 @@ def state_output_flops(tokens: Any, width: Any, ssm_state_size: Any) -> Any:
     curvature="affine",
 )
 def state_update_flops(tokens: Any, width: Any, ssm_state_size: Any) -> Any:
-    """FLOPs of a step of the recurrence at every token, elementwise: 4 T omega n_s.
+    """FLOPs of a step of the recurrence at every token, elementwise: 4 T h' n_s.
 
     Assumes: decay times state, input times B, their sum, and the decay's own product with the time step; exponentials
     are left out.
@@ -248,9 +248,9 @@ def selective_scan_bytes(tokens: Any, ssm_inner_size: Any, ssm_state_size: Any, 
     curvature="affine",
 )
 def recurrent_state_bytes(micro_batch: Any, width: Any, ssm_state_size: Any, state_bytes: Any) -> Any:
-    """Bytes of the recurrent state of a layer: b omega n_s w_st, whatever the length of the sequence.
+    """Bytes of the recurrent state of a layer: b h' n_s w_st, whatever the length of the sequence.
 
-    Assumes: omega channels with a state of n_s each.
+    Assumes: h' channels with a state of n_s each.
 
     Source: Gu and Dao 2023 section 3.1.
 

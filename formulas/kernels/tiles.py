@@ -96,7 +96,7 @@ def matmul_l2_bytes(
 
 
 @formula(
-    glyph="N_w",
+    glyph="N_{wav}",
     dimension=ONE,
     source=NVIDIA_GEMM,
     increasing="columns groups rows",

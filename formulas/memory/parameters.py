@@ -123,9 +123,9 @@ def norm_parameters(width: Any) -> Any:
     curvature="convex",
 )
 def embedding_parameters(vocab_size: Any, position_rows: Any, hidden_size: Any) -> Any:
-    """Parameters of the token table and the learned position table: (V + P) h.
+    """Parameters of the token table and the learned position table: (V + P_pos) h.
 
-    Assumes: P = 0 without learned positions; an untied head is a `linear_parameters` of its own.
+    Assumes: P_pos = 0 without learned positions; an untied head is a `linear_parameters` of its own.
 
     Source: Radford et al. 2019 section 2.3 (GPT-2).
 

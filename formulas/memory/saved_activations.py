@@ -43,7 +43,7 @@ def input_kept_bytes(tokens: Any, width: Any) -> Any:
     curvature="affine",
 )
 def wide_input_kept_bytes(tokens: Any, width: Any, stream_bytes: Any) -> Any:
-    """Bytes kept of an input from a wide residual stream, T omega w_res.
+    """Bytes kept of an input from a wide residual stream, T h' w_res.
 
     Assumes: as `input_kept_bytes`; the stream has w_res bytes an element.
 

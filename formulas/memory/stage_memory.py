@@ -20,7 +20,7 @@ from ..sources import KORTHIKANTI, NARAYANAN
     decreasing="stage_number",
 )
 def one_f_one_b_stage_in_flight(micro_batches: Any, stages: Any, stage_number: Any) -> Any:
-    """Micro-batches whose activations stage i holds under 1F1B: p - i + 1, or m if fewer.
+    """Micro-batches whose activations stage i holds under 1F1B: p - i + 1, or m_b if fewer.
 
     Assumes: 1 <= i <= p; `one_f_one_b_in_flight` is that of the first stage.
 
@@ -40,7 +40,7 @@ def one_f_one_b_stage_in_flight(micro_batches: Any, stages: Any, stage_number: A
     decreasing="stage_number",
 )
 def interleaved_stage_in_flight(micro_batches: Any, stages: Any, vpp: Any, stage_number: Any) -> Any:
-    """Micro-batches whose activations device i holds when interleaved: p + (p - 1 - 2 (i - 1)) / v, or m if fewer.
+    """Micro-batches whose activations device i holds when interleaved: p + (p - 1 - 2 (i - 1)) / v, or m_b if fewer.
 
     Assumes: in units of one micro-batch over all the device's layers; `interleaved_in_flight` is the first device's.
 

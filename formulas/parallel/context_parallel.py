@@ -146,9 +146,9 @@ def ring_attention_backward_time(
 ) -> Any:
     """Time of the backward pass of ring attention: keys, values and their gradients go round, these also home.
 
-    With w = kappa T_a: max(w, T_c) + (c-2) max(w, T_c + T_rs) + max(w, T_rs) + T_rs; one part: w.
+    With w = kappa T_a: max(w, T_c) + (c-2) max(w, T_c + T_sca) + max(w, T_sca) + T_sca; one part: w.
 
-    Assumes: as `ring_attention_time`; T_a is that of the backward pass, T_rs the time to pass on a part's gradients,
+    Assumes: as `ring_attention_time`; T_a is that of the backward pass, T_sca the time to pass on a part's gradients,
     which leave when what a device adds is added.
 
     Source: Liu et al. 2023 section 3; derivation: the steps of `sharded_backward_time` without a first gather.
@@ -244,7 +244,7 @@ def ring_attention_least_tokens(
 
 
 @formula(
-    glyph="n_q",
+    glyph="n_{qry}",
     dimension=BYTE,
     source=ULYSSES,
     increasing="element_bytes head_dim heads tokens",

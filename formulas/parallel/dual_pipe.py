@@ -38,15 +38,15 @@ def dual_pipe_time(
     micro_batches: Any,
     stages: Any,
 ) -> Any:
-    """Time of DualPipe for m micro-batches, half from either end, as its middle devices see it.
+    """Time of DualPipe for m_b micro-batches, half from either end, as its middle devices see it.
 
-    (m - p/2 - 2) T_fb + max((p/2 + 2)(T_i + T_g), (p + 1) T_i + 3 T_g) + max(3p/2 T_f, p T_f + (p/2 - 1) T_i).
+    (m_b - p/2 - 2) T_fb + max((p/2 + 2)(T_i + T_g), (p + 1) T_i + 3 T_g) + max(3p/2 T_f, p T_f + (p/2 - 1) T_i).
 
-    Assumes: p and m even, m >= 2p (`dual_pipe_holds`); equal stages; transfers are part of the passes; max(T_f,
+    Assumes: p and m_b even, m_b >= 2p (`dual_pipe_holds`); equal stages; transfers are part of the passes; max(T_f,
     T_i + T_g) <= T_fb <= T_f + T_i + T_g.
 
     Source: derivation from the eight steps of the DeepSeek-V3 report, section 3.2.1 and figure 5. A middle device runs
-    m - p - 1 pairs, p + 1 passes of each kind alone, and is idle for (p/2 - 1)(T_fb + T_f - T_g - min(T_i, T_g)),
+    m_b - p - 1 pairs, p + 1 passes of each kind alone, and is idle for (p/2 - 1)(T_fb + T_f - T_g - min(T_i, T_g)),
     which at T_f = T_i is the (p/2 - 1)(F&B + B - 3W) of their table 2.
 
     >>> dual_pipe_time(1, 1, 1, 3, 8, 4), dual_pipe_time(1, 1, 1, 2, 16, 8)

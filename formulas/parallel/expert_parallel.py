@@ -98,14 +98,14 @@ def expert_traffic_bytes(message_bytes: Any, ep: Any) -> Any:
 
 
 @formula(
-    glyph="M'",
+    glyph="n'_{dom}",
     dimension=ONE,
     source=DEEPSEEK3,
     increasing="node_limit num_experts_per_token outer_ranks",
     curvature="concave",
 )
 def domains_per_token(num_experts_per_token: Any, node_limit: Any, outer_ranks: Any) -> Any:
-    """Scale-up domains to which a copy of a token goes: min(k_e, M, q_o).
+    """Scale-up domains to which a copy of a token goes: min(k_e, n_dom, q_o).
 
     Assumes: a token crosses once to each domain and is handed on inside; as many domains as the limit allows.
 
@@ -134,7 +134,7 @@ def node_limited_bytes(
     node_limit: Any,
     outer_ranks: Any,
 ) -> Any:
-    """Bytes of a dispatch that may pass between domains, of the device with most: chi_e T min(k_e, M, q_o) h w.
+    """Bytes of a dispatch that may pass between domains, of the device with most: chi_e T min(k_e, n_dom, q_o) h w.
 
     Assumes: as `domains_per_token`; of these (q_o-1)/q_o leave the device's domain.
 

@@ -14,14 +14,14 @@ from ..sources import BOUCHERON, PYTORCH_GRAPHS
 
 
 @formula(
-    glyph="T_{host}",
+    glyph="T_{launch}",
     dimension=SECOND,
     source=PYTORCH_GRAPHS,
     increasing="host_latency kernels",
     curvature="affine",
 )
 def host_launch_time(kernels: Any) -> Any:
-    """Time that the host needs to launch K kernels one after the other: K lambda_h.
+    """Time that the host needs to launch N_ker kernels one after the other: N_ker lambda_h.
 
     The host runs ahead of the device; where the device is done sooner, it waits for the host, so that a pass takes the
     longer of the two.

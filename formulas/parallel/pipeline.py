@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @formula(
-    glyph="m",
+    glyph="m_b",
     dimension=ONE,
     source=NARAYANAN,
     increasing="batch",
@@ -66,7 +66,7 @@ def uneven_stages_exact(times: Sequence[float]) -> bool:
     increasing="backward_time forward_time micro_batches stages",
 )
 def gpipe_time(forward_time: Any, backward_time: Any, micro_batches: Any, stages: Any) -> Any:
-    """Time of GPipe, all forward passes and then all backward passes: (m + p - 1)(T_f + T_b).
+    """Time of GPipe, all forward passes and then all backward passes: (m_b + p - 1)(T_f + T_b).
 
     Assumes: equal stages; transfers are part of T_f and T_b.
 
@@ -86,7 +86,7 @@ def gpipe_time(forward_time: Any, backward_time: Any, micro_batches: Any, stages
     increasing="backward_time forward_time micro_batches stages",
 )
 def one_f_one_b_time(forward_time: Any, backward_time: Any, micro_batches: Any, stages: Any) -> Any:
-    """Time of 1F1B (PipeDream-flush), one forward and one backward in turn: (m + p - 1)(T_f + T_b).
+    """Time of 1F1B (PipeDream-flush), one forward and one backward in turn: (m_b + p - 1)(T_f + T_b).
 
     Assumes: equal stages; transfers are part of T_f and T_b. It keeps fewer activations than GPipe, in equal time.
 
@@ -107,9 +107,9 @@ def one_f_one_b_time(forward_time: Any, backward_time: Any, micro_batches: Any, 
     decreasing="vpp",
 )
 def interleaved_time(forward_time: Any, backward_time: Any, micro_batches: Any, stages: Any, vpp: Any) -> Any:
-    """Time of interleaved 1F1B with v virtual stages per device: (m + (p - 1) / v)(T_f + T_b).
+    """Time of interleaved 1F1B with v virtual stages per device: (m_b + (p - 1) / v)(T_f + T_b).
 
-    Assumes: equal virtual stages; p divides m (`interleaved_holds`); transfers are part of T_f and T_b.
+    Assumes: equal virtual stages; p divides m_b (`interleaved_holds`); transfers are part of T_f and T_b.
 
     Source: Narayanan et al. 2021 section 2.2.2.
 
@@ -121,7 +121,7 @@ def interleaved_time(forward_time: Any, backward_time: Any, micro_batches: Any, 
 
 
 @formula(
-    glyph=r"\epsilon",
+    glyph=r"\epsilon_p",
     dimension=ONE,
     source=NARAYANAN,
     increasing="stages",
@@ -129,7 +129,7 @@ def interleaved_time(forward_time: Any, backward_time: Any, micro_batches: Any, 
     curvature="concave",
 )
 def bubble_fraction(micro_batches: Any, stages: Any, vpp: Any) -> Any:
-    """Idle time of a pipeline over its ideal time: (p - 1) / (v m).
+    """Idle time of a pipeline over its ideal time: (p - 1) / (v m_b).
 
     Assumes: as `interleaved_time`; v = 1 for GPipe and 1F1B.
 
@@ -152,12 +152,12 @@ def bubble_fraction(micro_batches: Any, stages: Any, vpp: Any) -> Any:
 def end_stages_time(first_time: Any, last_time: Any, micro_batches: Any, stages: Any) -> Any:
     """Time that the extra work of the end stages (embedding, head) adds to a step.
 
-    (m - 1) max(T_1, T_p, [p = 1](T_1 + T_p)) + T_1 + T_p: the slower end sets the pace of every later micro-batch, and
-    the first one passes both. On one stage both ends run for every micro-batch.
+    (m_b - 1) max(T_1, T_p, [p = 1](T_1 + T_p)) + T_1 + T_p: the slower end sets the pace of every later micro-batch,
+    and the first one passes both. On one stage both ends run for every micro-batch.
 
     Assumes: the stages are equal but for these two times, which come on top.
 
-    Source: critical path of a pipeline with stage times t_i: sum of t_i + (m - 1) max t_i; what exceeds equal stages.
+    Source: critical path of a pipeline with stage times t_i: sum of t_i + (m_b - 1) max t_i; what exceeds equal stages.
 
     >>> from sympy import symbols
     >>> end_stages_time(*symbols("e h m"), 1), end_stages_time(*symbols("e h m"), 2)
@@ -176,13 +176,13 @@ def end_stages_time(first_time: Any, last_time: Any, micro_batches: Any, stages:
 def uneven_stages_time(fill_time: Any, bottleneck_time: Any, micro_batches: Any) -> Any:
     """Time of unequal stages: one micro-batch through all of them, each other one at the pace of the slowest.
 
-    The equation: T_fill + (m - 1) T_max.
+    The equation: T_fill + (m_b - 1) T_max.
 
     Assumes: transfers are part of the stages' times. Exact for GPipe if one stage is slowest both ways, and for 1F1B
     if the last stage is as slow as any (`uneven_stages_exact`); otherwise 1F1B is at most as slow, as stages before the
     slowest one run their first passes, and those after it their last ones, while it works.
 
-    Source: critical path: the slowest stage works on m micro-batches, the first of which passes the others before,
+    Source: critical path: the slowest stage works on m_b micro-batches, the first of which passes the others before,
     the last after it. Equal stages give `gpipe_time` and `one_f_one_b_time`.
 
     >>> from sympy import symbols
@@ -244,7 +244,7 @@ def uneven_layers_time(
 ) -> Any:
     """Time of L equal layers on p stages that need not divide them, with the end stages' extra times.
 
-    L T_l + T_1 + T_p + (m - 1)(T_l ceil(L / p) + max(T_1, T_p, [p = 1](T_1 + T_p))).
+    L T_l + T_1 + T_p + (m_b - 1)(T_l ceil(L / p) + max(T_1, T_p, [p = 1](T_1 + T_p))).
 
     Assumes: as `uneven_stages_time`; the fullest stages are at the ends or their extra times are 0, otherwise an
     upper bound.
@@ -267,7 +267,7 @@ def uneven_layers_time(
     curvature="affine",
 )
 def gpipe_in_flight(micro_batches: Any) -> Any:
-    """Micro-batches whose activations a stage holds under GPipe: all m.
+    """Micro-batches whose activations a stage holds under GPipe: all m_b.
 
     Assumes: no recomputation across micro-batches; all forward passes come first.
 
@@ -288,7 +288,7 @@ def gpipe_in_flight(micro_batches: Any) -> Any:
     curvature="concave",
 )
 def one_f_one_b_in_flight(micro_batches: Any, stages: Any) -> Any:
-    """Micro-batches whose activations the first stage holds under 1F1B: p, or m if fewer.
+    """Micro-batches whose activations the first stage holds under 1F1B: p, or m_b if fewer.
 
     Assumes: the first stage, which holds the most.
 
@@ -309,7 +309,7 @@ def one_f_one_b_in_flight(micro_batches: Any, stages: Any) -> Any:
     decreasing="vpp",
 )
 def interleaved_in_flight(micro_batches: Any, stages: Any, vpp: Any) -> Any:
-    """Micro-batches whose activations the first stage holds when interleaved: p (1 + (p - 1) / (p v)), or m if fewer.
+    """Micro-batches whose activations the first stage holds when interleaved: p (1 + (p - 1) / (p v)), or m_b if fewer.
 
     Assumes: the first stage, which holds the most; in units of one micro-batch over all the device's layers.
 

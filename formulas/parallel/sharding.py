@@ -48,7 +48,7 @@ def replicated_state_memory(parameters: Any) -> Any:
     curvature="convex",
 )
 def zero_1_memory(parameters: Any, shards: Any) -> Any:
-    """Bytes of the state under ZeRO-1, the optimizer's sharded: N (w_w + w_g + w_o / d_z).
+    """Bytes of the state under ZeRO-1, the optimizer's sharded: N (w_w + w_g + w_o / q_z).
 
     Assumes: even shards.
 
@@ -69,7 +69,7 @@ def zero_1_memory(parameters: Any, shards: Any) -> Any:
     curvature="convex",
 )
 def zero_2_memory(parameters: Any, shards: Any) -> Any:
-    """Bytes of the state under ZeRO-2, gradients sharded too: N (w_w + (w_g + w_o) / d_z).
+    """Bytes of the state under ZeRO-2, gradients sharded too: N (w_w + (w_g + w_o) / q_z).
 
     Assumes: even shards; gradients are reduced to their shard as they come, buckets aside.
 
@@ -90,7 +90,7 @@ def zero_2_memory(parameters: Any, shards: Any) -> Any:
     curvature="convex",
 )
 def zero_3_memory(parameters: Any, shards: Any) -> Any:
-    """Bytes of the state under ZeRO-3 and FSDP, all sharded: N (w_w + w_g + w_o) / d_z.
+    """Bytes of the state under ZeRO-3 and FSDP, all sharded: N (w_w + w_g + w_o) / q_z.
 
     Assumes: even shards; without the units that are gathered (`gathered_units_memory`).
 
@@ -134,7 +134,7 @@ def gathered_units_memory(unit_parameters: Any, gathered_units: Any) -> Any:
     increasing="gradient_bytes parameters shards weight_bytes",
 )
 def zero_2_traffic_bytes(parameters: Any, shards: Any) -> Any:
-    """Bytes that a device sends in a step under ZeRO-1 and ZeRO-2: (d_z-1)/d_z N (w_w + w_g).
+    """Bytes that a device sends in a step under ZeRO-1 and ZeRO-2: (q_z-1)/q_z N (w_w + w_g).
 
     Assumes: one reduce-scatter of gradients and one all-gather of updated weights, as many bytes as an all-reduce
     where both formats are equal. ZeRO-2 reduces for every micro-batch if it accumulates into shards.
@@ -154,7 +154,7 @@ def zero_2_traffic_bytes(parameters: Any, shards: Any) -> Any:
     increasing="gradient_bytes parameters shards weight_bytes",
 )
 def zero_3_traffic_bytes(parameters: Any, shards: Any) -> Any:
-    """Bytes that a device sends for a micro-batch under ZeRO-3 and FSDP: (d_z-1)/d_z N (2 w_w + w_g).
+    """Bytes that a device sends for a micro-batch under ZeRO-3 and FSDP: (q_z-1)/q_z N (2 w_w + w_g).
 
     Assumes: weights are gathered in the forward and again in the backward pass, gradients reduced once.
 
@@ -240,7 +240,9 @@ def hybrid_gather_time(message_bytes: Any, inner_ranks: Any) -> Any:
     increasing="gather_time units work_time",
 )
 def sharded_forward_time(work_time: Any, gather_time: Any, units: Any) -> Any:
-    """Time of a forward pass over U units, each gathered while the one before works: T_ag + (U-1) max(T_w, T_ag) + T_w.
+    """Time of a forward pass over U units, each gathered while the one before works.
+
+    The equation: T_gat + (U - 1) max(T_comp, T_gat) + T_comp.
 
     Assumes: equal units; one is fetched ahead; a gather does not slow the work beside it.
 
@@ -265,7 +267,8 @@ def sharded_forward_time(work_time: Any, gather_time: Any, units: Any) -> Any:
 def sharded_backward_time(work_time: Any, gather_time: Any, scatter_time: Any, units: Any) -> Any:
     """Time of a backward pass over U units: while one works, the next is gathered and gradients before it are reduced.
 
-    T_ag + max(T_w, T_ag) + (U-2) max(T_w, T_ag + T_rs) + max(T_w, T_rs) + T_rs; one unit: T_ag + T_w + T_rs.
+    T_gat + max(T_comp, T_gat) + (U-2) max(T_comp, T_gat + T_sca) + max(T_comp, T_sca) + T_sca; one unit:
+    T_gat + T_comp + T_sca.
 
     Assumes: equal units; one is fetched ahead; gathers and reductions take turns on one stream, in this order; neither
     slows the work beside it.

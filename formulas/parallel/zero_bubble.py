@@ -49,12 +49,12 @@ def zero_bubble_time(
 ) -> Any:
     """Time of the best zero-bubble schedule that holds no more than M micro-batches on a device, without a barrier.
 
-    With x = max(m - M, 0): the longest of the device's own work m (T_f + T_i + T_g), of the way to its first backward
-    pass, (p + x) T_f + (m + p - 1) T_i + m T_g, and of the way through the last stage,
-    (m + p - 1)(T_f + T_i) + (1 + x) T_g.
+    With x = max(m_b - M, 0): the longest of the device's own work m_b (T_f + T_i + T_g), of the way to its first
+    backward pass, (p + x) T_f + (m_b + p - 1) T_i + m_b T_g, and of the way through the last stage,
+    (m_b + p - 1)(T_f + T_i) + (1 + x) T_g.
 
-    Assumes: equal stages; transfers are part of T_f and T_i; m >= M >= p (`zero_bubble_holds`). No schedule is faster;
-    ZB-H1 reaches it at M = p and ZB-H2 at M = 2p - 1, whatever the three times.
+    Assumes: equal stages; transfers are part of T_f and T_i; m_b >= M >= p (`zero_bubble_holds`). No schedule is
+    faster; ZB-H1 reaches it at M = p and ZB-H2 at M = 2p - 1, whatever the three times.
 
     Source: derivation, after Qi et al. 2024 section 2. The first stage gets its first backward pass p T_f + (p - 1)
     T_i after its start and has until then at most M forward passes to run. The last stage starts (p - 1) T_f later,
@@ -92,7 +92,7 @@ def zero_bubble_flush_time(
 ) -> Any:
     """Time of a zero-bubble schedule whose devices wait for each other at the end: also the last stage's own time.
 
-    The equation: max(T_zb, m (T_f + T_i + T_g) + (p - 1) T_f).
+    The equation: max(T_zb, m_b (T_f + T_i + T_g) + (p - 1) T_f).
 
     Assumes: as `zero_bubble_time`; a barrier, as of a global gradient norm, ends the step.
 
@@ -119,9 +119,9 @@ def zero_bubble_flush_time(
 def zero_bubble_h1_time(
     forward_time: Any, input_gradient_time: Any, weight_gradient_time: Any, micro_batches: Any, stages: Any
 ) -> Any:
-    """Time of ZB-H1 with its barrier: 1F1B's memory, m (T_f + T_i + T_g) + (p - 1) max(T_f, T_i, T_f + T_i - T_g).
+    """Time of ZB-H1 with its barrier: 1F1B's memory, m_b (T_f + T_i + T_g) + (p - 1) max(T_f, T_i, T_f + T_i - T_g).
 
-    Assumes: equal stages; m >= p; on stage i the weight gradients run i micro-batches late.
+    Assumes: equal stages; m_b >= p; on stage i the weight gradients run i micro-batches late.
 
     Source: Qi et al. 2024 section 2.1; `zero_bubble_flush_time` at M = p.
 
@@ -143,9 +143,9 @@ def zero_bubble_h1_time(
 def zero_bubble_h2_time(
     forward_time: Any, input_gradient_time: Any, weight_gradient_time: Any, micro_batches: Any, stages: Any
 ) -> Any:
-    """Time of ZB-H2 without a barrier: m (T_f + T_i + T_g) + (p - 1) max(0, T_i - T_f, T_f + T_i - 2 T_g).
+    """Time of ZB-H2 without a barrier: m_b (T_f + T_i + T_g) + (p - 1) max(0, T_i - T_f, T_f + T_i - 2 T_g).
 
-    Assumes: equal stages; m >= 2p - 1; the optimizer's step is validated afterwards, so that a device's next step
+    Assumes: equal stages; m_b >= 2p - 1; the optimizer's step is validated afterwards, so that a device's next step
     follows at once.
 
     Source: Qi et al. 2024 section 2.2; `zero_bubble_time` at M = 2p - 1.
@@ -266,7 +266,7 @@ def zero_bubble_h2_idle_time(
     increasing="micro_batches stages",
 )
 def zero_bubble_h2_in_flight(micro_batches: Any, stages: Any) -> Any:
-    """Micro-batches whose activations every device holds under ZB-H2: 2p - 1, or m if fewer.
+    """Micro-batches whose activations every device holds under ZB-H2: 2p - 1, or m_b if fewer.
 
     Assumes: activations are held until the weight gradients are done. ZB-H1 and ZB-1p hold what 1F1B holds
     (`one_f_one_b_in_flight`), but on every device.
@@ -288,7 +288,7 @@ def zero_bubble_h2_in_flight(micro_batches: Any, stages: Any) -> Any:
     curvature="concave",
 )
 def zero_bubble_2p_in_flight(micro_batches: Any, stages: Any) -> Any:
-    """Micro-batches whose activations a device may hold under ZB-2p: 2p, or m if fewer.
+    """Micro-batches whose activations a device may hold under ZB-2p: 2p, or m_b if fewer.
 
     Assumes: the search uses all of its limit.
 

@@ -17,7 +17,7 @@ from ..sources import PATTERSON
     curvature="affine",
 )
 def operational_carbon(device_energy: Any, facility_overhead: Any, grid_intensity: Any) -> Any:
-    """Carbon dioxide of running, E pi g.
+    """Carbon dioxide of running, E_tot pi g_c.
 
     Assumes: the grid's mean intensity; nothing of what building the machine emitted.
 

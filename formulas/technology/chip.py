@@ -62,7 +62,7 @@ class floor_div(Atom):  # noqa: N801
     decreasing="unit_area",
 )
 def units_of_area(area_budget: Any, unit_area: Any) -> Any:
-    """Whole units on an area, floor(A / a).
+    """Whole units on an area, floor(A_bud / A_1).
 
     Assumes: units tile the area; wiring between them is in their area.
 
@@ -83,7 +83,7 @@ def units_of_area(area_budget: Any, unit_area: Any) -> Any:
     curvature="affine",
 )
 def clocked_rate(cores: Any, cycle_flops: Any, frequency: Any) -> Any:
-    """Peak rate of units that work in step, N_c c_f f.
+    """Peak rate of units that work in step, N_c c_f f_clk.
 
     Assumes: every unit computes in every cycle.
 
@@ -97,7 +97,7 @@ def clocked_rate(cores: Any, cycle_flops: Any, frequency: Any) -> Any:
 
 
 @formula(
-    glyph="e",
+    glyph="e_W",
     dimension=JOULE / FLOP,
     source=DEEPFLOW,
     increasing="nominal_power",
@@ -126,11 +126,11 @@ def nominal_flop_energy(nominal_power: Any, cycle_flops: Any, nominal_frequency:
     decreasing="bank_bytes cell_area port_area sharers",
 )
 def sram_banks(area_budget: Any, cell_share: Any, bank_bytes: Any, cell_area: Any, sharers: Any, port_area: Any) -> Any:
-    """Banks of an on-chip memory, floor(A / (b a_b / eta_a + n a_p)).
+    """Banks of an on-chip memory, floor(A_bud / (b a_b / eta_a + n a_p)).
 
     Assumes: a part eta_a of the arrays is cells; every bank has a port for each of n groups of cores.
 
-    Source: Ardalani et al. 2022; solved for the banks: N (b a_b / eta_a + n a_p) = A.
+    Source: Ardalani et al. 2022; solved for the banks: N (b a_b / eta_a + n a_p) = A_bud.
 
     >>> from sympy import symbols
     >>> sram_banks(*symbols("A eta b a n a_p"))
@@ -168,11 +168,11 @@ def banked_bytes(banks: Any, bank_bytes: Any) -> Any:
     decreasing="static_density stored_bytes",
 )
 def moving_power(power_budget: Any, static_density: Any, stored_bytes: Any) -> Any:
-    """What leaking leaves of a memory's power, P (1 - min(1, p_s C / P)).
+    """What leaking leaves of a memory's power, P_bud (1 - min(1, p_s C / P_bud)).
 
     Assumes: a memory that would leak more than its budget moves nothing.
 
-    Source: Ardalani et al. 2022, P - P_static; so written it provably rises with P.
+    Source: Ardalani et al. 2022, P_bud - P_static; so written it provably rises with P_bud.
 
     >>> from sympy import symbols
     >>> moving_power(*symbols("P p C"))
@@ -190,7 +190,7 @@ def moving_power(power_budget: Any, static_density: Any, stored_bytes: Any) -> A
     curvature="affine",
 )
 def powered_bandwidth(power_budget: Any, byte_energy: Any) -> Any:
-    """Bandwidth that a power moves, P / e_b.
+    """Bandwidth that a power moves, P_bud / e_b.
 
     Assumes: a byte costs the same whatever the bandwidth.
 
@@ -212,9 +212,9 @@ def powered_bandwidth(power_budget: Any, byte_energy: Any) -> Any:
     curvature="concave",
 )
 def sram_bandwidth(power_budget: Any, byte_energy: Any, cycle_bytes: Any, frequency: Any) -> Any:
-    """Bandwidth of an on-chip memory, min(P / e_b, c_b f): what its power moves, and what its wires carry.
+    """Bandwidth of an on-chip memory, min(P_bud / e_b, c_b f_clk): what its power moves, and what its wires carry.
 
-    Assumes: the wires run at the cores' clock; P is what leaking leaves.
+    Assumes: the wires run at the cores' clock; P_bud is what leaking leaves.
 
     Source: Ardalani et al. 2022 for the power; the width times the clock is how vendors state it.
 

@@ -254,14 +254,14 @@ def owned_second_cost(price: Any, lifetime: Any, power: Any, facility_overhead: 
 
 
 @formula(
-    glyph="C",
+    glyph="C_{use}",
     dimension=DOLLAR,
     source=BARROSO,
     increasing="busy_time devices second_price",
     curvature="affine",
 )
 def use_cost(devices: Any, busy_time: Any, second_price: Any) -> Any:
-    """Cost of devices for a time, D T c_s.
+    """Cost of devices for a time, D T c_sec.
 
     Assumes: all are paid for while any works.
 
@@ -283,7 +283,7 @@ def use_cost(devices: Any, busy_time: Any, second_price: Any) -> Any:
     curvature="affine",
 )
 def token_cost(devices: Any, busy_time: Any, second_price: Any, produced_tokens: Any) -> Any:
-    """Cost of a token, D T c_s / N_t.
+    """Cost of a token, D T c_sec / N_t.
 
     Assumes: all tokens share the cost alike.
 
@@ -304,7 +304,7 @@ def token_cost(devices: Any, busy_time: Any, second_price: Any, produced_tokens:
     curvature="affine",
 )
 def training_run_cost(devices: Any, busy_time: Any, second_price: Any, run_steps: Any) -> Any:
-    """Cost of a training run, N_r steps of D T c_s each.
+    """Cost of a training run, N_r steps of D T c_sec each.
 
     Assumes: no restarts, evaluations or idle hours.
 

@@ -18,9 +18,9 @@ from ..sources import BARROSO, ENERGY_ROOFLINE, PUE
     curvature="affine",
 )
 def work_energy(work_flops: Any, flop_energy: Any) -> Any:
-    """Energy of FLOPs, W e.
+    """Energy of FLOPs, W e_W.
 
-    Assumes: a FLOP costs the same wherever it stands; its operands' registers are in e.
+    Assumes: a FLOP costs the same wherever it stands; its operands' registers are in e_W.
 
     Source: Choi et al. 2013, W e_flop.
 
@@ -82,7 +82,7 @@ def static_energy(static_power: Any, devices: Any, busy_time: Any) -> Any:
     curvature="affine",
 )
 def mean_power(device_energy: Any, devices: Any, busy_time: Any) -> Any:
-    """Mean power of a device, E / (D T).
+    """Mean power of a device, E_tot / (D T).
 
     Assumes: all devices draw alike.
 
@@ -126,7 +126,7 @@ def capped_time(busy_time: Any, dynamic_energy: Any, devices: Any, power_cap: An
     curvature="affine",
 )
 def facility_energy(device_energy: Any, facility_overhead: Any) -> Any:
-    """Energy of the data centre for that of its computers, pi E.
+    """Energy of the data centre for that of its computers, pi E_tot.
 
     Assumes: cooling and distribution grow with the load.
 
@@ -148,7 +148,7 @@ def facility_energy(device_energy: Any, facility_overhead: Any) -> Any:
     curvature="affine",
 )
 def token_energy(device_energy: Any, produced_tokens: Any) -> Any:
-    """Energy of a token, E / N_t.
+    """Energy of a token, E_tot / N_t.
 
     Assumes: all tokens share the energy alike.
 

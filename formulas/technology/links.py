@@ -19,7 +19,7 @@ from .chip import floor_div, powered_bandwidth
     decreasing="controller_area stack_area",
 )
 def memory_stacks(package_space: Any, stack_area: Any, area_budget: Any, controller_area: Any) -> Any:
-    """Memory stacks of a package, min(floor(A_p / a_s), floor(A / a_m)): what lies beside the die and has a controller.
+    """Memory stacks of a package, min(floor(A_p / A_stk), floor(A_bud / a_m)): those beside the die with a controller.
 
     Assumes: stacks lie beside the die; each needs a controller on it.
 
@@ -33,7 +33,7 @@ def memory_stacks(package_space: Any, stack_area: Any, area_budget: Any, control
 
 
 @formula(
-    glyph="n_e",
+    glyph="n_{edg}",
     dimension=ONE,
     source=DEEPFLOW,
     increasing="edge_length edge_share link_density",
@@ -59,7 +59,7 @@ def edge_links(edge_length: Any, edge_share: Any, link_density: Any) -> Any:
     increasing="edge_length edge_share link_density stack_links stacks",
 )
 def memory_links(edge_length: Any, edge_share: Any, link_density: Any, stacks: Any, stack_links: Any) -> Any:
-    """Data links to memory, min(edge links, N_s n_s).
+    """Data links to memory, min(edge links, N_s n_stk).
 
     Assumes: a stack whose links do not all fit is used in part.
 
@@ -80,7 +80,7 @@ def memory_links(edge_length: Any, edge_share: Any, link_density: Any, stacks: A
     decreasing="link_area",
 )
 def network_links(edge_length: Any, edge_share: Any, link_density: Any, area_budget: Any, link_area: Any) -> Any:
-    """Links of a network, min(edge links, floor(A / a_l)).
+    """Links of a network, min(edge links, floor(A_bud / a_l)).
 
     Assumes: every link needs its circuits on the die.
 
@@ -94,18 +94,18 @@ def network_links(edge_length: Any, edge_share: Any, link_density: Any, area_bud
 
 
 @formula(
-    glyph=r"\beta_l",
+    glyph=r"\beta_{clk}",
     dimension=BANDWIDTH,
     source=DEEPFLOW,
     increasing="beat_bytes frequency links",
     curvature="affine",
 )
 def clocked_bandwidth(links: Any, beat_bytes: Any, frequency: Any) -> Any:
-    """Bandwidth of links, n_l b_l f, with an eighth of a byte a beat.
+    """Bandwidth of links, n_lnk b_l f_clk, with an eighth of a byte a beat.
 
     Assumes: a link carries a bit in every cycle.
 
-    Source: Ardalani et al. 2022: links f / 8.
+    Source: Ardalani et al. 2022: links f_clk / 8.
 
     >>> from sympy import symbols
     >>> clocked_bandwidth(*symbols("n b f"))
@@ -115,7 +115,7 @@ def clocked_bandwidth(links: Any, beat_bytes: Any, frequency: Any) -> Any:
 
 
 @formula(
-    glyph=r"\beta_{l}'",
+    glyph=r"\beta_{lnk}",
     dimension=BANDWIDTH,
     source=DEEPFLOW,
     increasing="beat_bytes limit_frequency links power_budget",
@@ -123,7 +123,7 @@ def clocked_bandwidth(links: Any, beat_bytes: Any, frequency: Any) -> Any:
     curvature="concave",
 )
 def linked_bandwidth(links: Any, beat_bytes: Any, limit_frequency: Any, power_budget: Any, byte_energy: Any) -> Any:
-    """Bandwidth of links at the rate of their standard, or at what their power moves: min(n_l b_l f_m, P / e_b).
+    """Bandwidth of links at the rate of their standard, or at what their power moves: min(n_lnk b_l f_m, P_bud / e_b).
 
     Assumes: the energy of a byte is fixed, as where a standard fixes the voltage.
 

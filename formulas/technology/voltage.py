@@ -54,7 +54,7 @@ class law_voltage(Atom):  # noqa: N801
         return exact[0] if exact else None
 
     def _tex(self, printer: Any) -> str:
-        return rf"v\left({printer._print(self.args[0])}\right)"
+        return rf"v_{{law}}\left({printer._print(self.args[0])}\right)"
 
 
 class law_speed(Atom):  # noqa: N801
@@ -86,11 +86,11 @@ class law_speed(Atom):  # noqa: N801
 
     def _tex(self, printer: Any) -> str:
         level, floor = map(printer._print, self.args)
-        return rf"s\left({level}, {floor}\right)"
+        return rf"s_{{law}}\left({level}, {floor}\right)"
 
 
 @formula(
-    glyph="k",
+    glyph="k_P",
     dimension=ONE,
     source=DEEPFLOW,
     increasing="nominal_overdrive power_budget",
@@ -98,11 +98,11 @@ class law_speed(Atom):  # noqa: N801
     curvature="convex",
 )
 def power_level(power_budget: Any, nominal_power: Any, nominal_overdrive: Any, threshold_voltage: Any) -> Any:
-    """A power budget in the units of the law, V_0 (V_0 - V_t)^2 P / (P_0 V_t^3), with V_0 = V_t + U_0.
+    """A power budget in the units of the law, V_0 (V_0 - V_t)^2 P_bud / (P_0 V_t^3), with V_0 = V_t + U_0.
 
     Assumes: P_0 is what all units draw at the nominal voltage V_0 and clock.
 
-    Source: Ardalani et al. 2022: V (V - V_t)^2 = (P / P_0) V_0 (V_0 - V_t)^2.
+    Source: Ardalani et al. 2022: V (V - V_t)^2 = (P_bud / P_0) V_0 (V_0 - V_t)^2.
 
     >>> from sympy import symbols
     >>> power_level(*symbols("P P_0 U V_t"))
@@ -113,7 +113,7 @@ def power_level(power_budget: Any, nominal_power: Any, nominal_overdrive: Any, t
 
 
 @formula(
-    glyph="V",
+    glyph="V_{op}",
     dimension=VOLT,
     source=CARDANO,
     increasing="margin_voltage nominal_overdrive power_budget",
@@ -142,7 +142,7 @@ def operating_voltage(
 
 
 @formula(
-    glyph="f",
+    glyph="f_{op}",
     dimension=ONE / SECOND,
     source=DEEPFLOW,
     increasing="nominal_frequency power_budget",
@@ -156,7 +156,7 @@ def operating_frequency(
     threshold_voltage: Any,
     margin_voltage: Any,
 ) -> Any:
-    """The clock that a power budget allows, f_0 (V_0 V_t / U_0^2) s(k, 1 + V_m / V_t) = f_0 (P / P_0) (V_0 / V)^2.
+    """The clock that a power budget allows, f_0 (V_0 V_t / U_0^2) s(k, 1 + V_m / V_t) = f_0 (P_bud / P_0) (V_0 / V)^2.
 
     Assumes: as `operating_voltage`; power is dynamic, f V^2 a unit.
 
@@ -180,7 +180,7 @@ def operating_frequency(
     curvature="concave",
 )
 def capped_frequency(frequency: Any, limit_frequency: Any) -> Any:
-    """The clock of a part that power or the design limits, min(f, f_m).
+    """The clock of a part that power or the design limits, min(f_clk, f_m).
 
     Assumes: nothing else limits it.
 

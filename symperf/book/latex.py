@@ -13,6 +13,8 @@ from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 LETTER, NARROW, SMALL = 0.62, 0.45, 0.72
 """Width of a letter and of a delimiter in em; what an index is smaller by."""
+SPACED = re.compile(r"\\(frac|left|log|max|min|sum)(?![A-Za-z])")
+"""Begins what TeX itself sets apart from a factor before it."""
 RUN = re.compile(r"(?<![\\A-Za-z0-9])(\d*[A-Za-z][A-Za-z0-9]*[A-Za-z0-9]|\d+[A-Za-z]+)")
 
 
@@ -44,6 +46,13 @@ def glyph_width(glyph: str) -> float:
     return width
 
 
+def _gap(before: str, after: str) -> str:
+    """What stands between two factors: a dot, or a thin space where TeX sets none: `bs` is no name."""
+    if before[-1].isdigit() and after[0].isdigit():
+        return r" \cdot "
+    return " " if SPACED.match(after) or before.startswith(r"\frac") or r"\right" in before[-8:] else r" \, "
+
+
 class Latex(Notation):
     """Writes LaTeX."""
 
@@ -66,8 +75,7 @@ class Latex(Notation):
     def product(self, boxes: list[Box]) -> Box:
         text = boxes[0].text
         for before, box in itertools.pairwise(boxes):
-            digits = before.text[-1].isdigit() and box.text[0].isdigit()
-            text += (r" \cdot " if digits else " ") + box.text
+            text += _gap(before.text, box.text) + box.text
         return Box(text, sum(box.width + 0.2 for box in boxes), PRODUCT)
 
     def fraction(self, over: Box, under: Box) -> Box:

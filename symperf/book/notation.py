@@ -22,7 +22,13 @@ INDEX = sympy.Symbol("\0index", nonnegative=True)
 """Of sums over a range."""
 SUM, PRODUCT, FUNCTION, WHOLE = range(4)
 """How tightly a text binds: a sum needs brackets in a product; a whole needs none anywhere."""
-TECHNOLOGY: Final = {"floor_div": "", "clustered_part": "", "triangular_part": "", "law_voltage": "v", "law_speed": "s"}
+TECHNOLOGY: Final = {
+    "floor_div": "",
+    "clustered_part": "",
+    "triangular_part": "",
+    "law_voltage": "v_{law}",
+    "law_speed": "s_{law}",
+}
 """Atoms of chips, and the letter of those that are written as a function."""
 
 
@@ -41,10 +47,14 @@ class Notation(ABC):
     Args:
         glyphs: the LaTeX glyph of each symbol.
         order: symbols in the order in which they come in a product; all others follow.
+
+    Attributes:
+        written: the glyph of every symbol that was boxed, in the order of the first boxes.
     """
 
     def __init__(self, glyphs: Mapping[Any, str], order: Sequence[Any] = ()) -> None:
         self.glyphs = {**glyphs, INDEX: "x"}
+        self.written: dict[Any, str] = {}
         places = list(dict.fromkeys([*order, *self.glyphs]))
         self._place = {symbol: place for place, symbol in enumerate(places)}
         self._memo: dict[Any, Box] = {}
@@ -67,7 +77,8 @@ class Notation(ABC):
 
     def _box(self, expr: Any) -> Box:
         if expr.is_Symbol:
-            return self.glyph(self.glyphs.get(expr, str(expr)))
+            self.written[expr] = self.glyphs.get(expr, str(expr))
+            return self.glyph(self.written[expr])
         if expr.is_Add:
             return self._sum(expr)
         operation = getattr(expr, "operation", None)

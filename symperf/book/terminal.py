@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..common.table import Table, fold, show_tables
 from .entry import pages
 from .equation import unicode_lines, unicode_notation
 from .references import reference
@@ -20,8 +21,6 @@ INDENT = 2
 
 def show(entry: BookEntry, out: Console) -> None:
     """Print all that the book says of a formula."""
-    from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     formula = entry.formula
@@ -30,49 +29,46 @@ def show(entry: BookEntry, out: Console) -> None:
     )
     mark = f"Reference only: {formula.reference_only}" if formula.reference_only else ""
     for paragraph in filter(None, (entry.sentence, *entry.details, mark)):
-        out.print(Padding(Text(_words(paragraph)), (0, 0, 0, INDENT)))
+        for line in fold(_words(paragraph), out.width, " " * INDENT):
+            out.print(line, soft_wrap=True)
     out.print()
     for line in unicode_lines(formula, out.width - INDENT):
         out.print(" " * INDENT + line, soft_wrap=True)
     out.print()
-    table = Table.grid(padding=(0, 2))
+    table = Table(("", "", "", ""), left=(0, 1, 2, 3), wraps=(3,))
     for row in entry.symbols:
-        table.add_row("", plain(row.glyph), row.name, row.meaning, row.unit)
-    out.print(table)
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column()
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("", "assumes", _words(formula.assumes))
-    facts.add_row("", "source", f"{_words(formula.derivation)} [{formula.source}]")
-    facts.add_row("", "", reference(formula.source).text)
+        table.add_row(plain(row.glyph), row.name, row.unit, row.meaning)
+    _print(table, out)
+    facts = Table(("", ""), left=(0, 1), wraps=(1,))
+    facts.add_row("assumes", _words(formula.assumes))
+    facts.add_row("source", f"{_words(formula.derivation)} [{formula.source}]")
+    facts.add_row("", reference(formula.source).text)
     for verb, text in claim_lines(entry.claims, unicode_notation(formula), str, "↑", "↓"):
-        facts.add_row("", f"{verb.lower()} with", text)
+        facts.add_row(f"{verb.lower()} with", text)
     if entry.undecided:
-        facts.add_row("", "not decided", ", ".join(plain(r.glyph) for r in entry.symbols if r.name in entry.undecided))
+        facts.add_row("not decided", ", ".join(plain(r.glyph) for r in entry.symbols if r.name in entry.undecided))
     if entry.curvature:
-        facts.add_row("", "curvature", entry.curvature)
+        facts.add_row("curvature", entry.curvature)
     out.print()
-    out.print(facts)
+    _print(facts, out)
+
+
+def _print(table: Table, out: Console) -> None:
+    from rich.text import Text
+
+    for line in table.styled(out.width - INDENT):
+        out.print(Text.assemble(" " * INDENT, line), soft_wrap=True)
 
 
 def show_all(out: Console) -> None:
     """Print every formula's name, glyph and sentence, by page."""
-    from rich.table import Table
-    from rich.text import Text
-
-    found = pages()
-    widest = max(len(formula.name) for page in found for formula in page.formulas)
-    for page in found:
-        table = Table.grid(padding=(0, 2))
-        table.add_column()
-        table.add_column(no_wrap=True, min_width=min(widest, out.width // 2))
-        table.add_column(no_wrap=True, min_width=10)
-        table.add_column()
+    tables = []
+    for page in pages():
+        table = Table((page.title, "", ""), left=(0, 1, 2), wraps=(2,))
         for formula in page.formulas:
-            table.add_row("", formula.name, plain(formula.glyph), _words(formula.sentence))
-        out.print(Text(page.title, "bold"))
-        out.print(table)
+            table.add_row(formula.name, plain(formula.glyph), _words(formula.sentence))
+        tables.append(table)
+    show_tables(out, tables)
 
 
 def _words(text: str) -> str:

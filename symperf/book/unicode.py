@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 
+from ..common.table import columns
 from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 WORDS = (
@@ -18,7 +20,11 @@ LETTERS = {
     for kind, name in (("SMALL", word.replace("lamda", "lambda")), ("CAPITAL", word.replace("lamda", "lambda").title()))
 }
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-UNDERLINE = "\N{COMBINING LOW LINE}"
+SIGNS = ("+", "−", "=", "≥", "≤", ">")
+COMMANDS = {**LETTERS, "mathrm": "", "ell": "ℓ"}
+"""LaTeX commands as text; any other is written as its name, so that no index is lost."""
+ACCENTS = {"underline": "\N{COMBINING LOW LINE}", "bar": "\N{COMBINING OVERLINE}"}
+"""Commands that mark the letter after them."""
 
 
 def plain(glyph: str) -> str:
@@ -26,16 +32,48 @@ def plain(glyph: str) -> str:
 
     >>> print(plain(r"T_{ar}^{ring}"), plain(r"\beta_u"), plain("a'_{kv}"), plain("n^{*}"))
     T_ar^ring β_u a′_kv n*
+    >>> print(plain(r"\underline{T}_{ar}"), plain(r"\bar m_e"), plain(r"\eta_{\wedge}"))
+    T̲_ar m̅_e η_wedge
     """
-    text = re.sub(r"\\underline\{(.)\}", rf"\1{UNDERLINE}", glyph)
-    text = re.sub(r"\\([A-Za-z]+)\s*", lambda match: LETTERS.get(match[1], "" if len(match[1]) > 3 else match[1]), text)
+    text = re.sub(r"\\(underline|bar)\s*\{?(\w)\}?", lambda match: match[2] + ACCENTS[match[1]], glyph)
+    text = re.sub(r"\\([A-Za-z]+)\s*", lambda match: COMMANDS.get(match[1], match[1]), text)
     text = re.sub(r"\^\{?([*'])\}?", r"\1", text)
     return text.replace("{", "").replace("}", "").replace("'", "′")
 
 
-def columns(text: str) -> int:
-    """Columns that a text takes on a terminal."""
-    return sum(1 for character in text if not unicodedata.combining(character))
+def broken(text: str, width: int, indent: int) -> list[str]:
+    """An equation as lines of at most `width` columns, broken where it is read best: before a sign outside of brackets.
+
+    Args:
+        text: on one line.
+        width: columns of a line.
+        indent: of all lines but the first.
+
+    >>> broken("T = a b / (c + d) + e / f", 20, 2)
+    ['T = a b / (c + d)', '  + e / f']
+    """
+    found = []
+    while columns(text) > width:
+        place = _break(text, width, indent if found else 0)
+        found.append(text[:place].rstrip())
+        text = " " * indent + text[place:].lstrip()
+    return [*found, text]
+
+
+def _break(text: str, width: int, begin: int) -> int:
+    """Where a line ends: at a blank outside of most brackets, before a sign if there is one, as far right as can be."""
+    best, found, depth, taken = (math.inf, 0, 0), width, 0, 0
+    for place, each in enumerate(text):
+        taken += columns(each)
+        if each == " " and place > begin and text[:place].strip() and taken <= width + 1:
+            after = text[place + 1 : place + 2]
+            kind = 0 if after in SIGNS else 1 if after == "/" else 2
+            early = taken < begin + (width - begin) / 3
+            best, found = min((best, found), ((3 * depth + kind + 9 * early, -place, 0), place))
+        if taken > width:
+            return place if best[0] == math.inf else found
+        depth += (each in "([⌈") - (each in ")]⌉")
+    return len(text)
 
 
 def _make_box(text: str, level: int) -> Box:

@@ -21,11 +21,12 @@ def main(arguments: list[str] | None = None) -> int:
     """
     from ..analysis import Unreachable
     from ..common.errors import InputError
-    from .output import discard_output, write_error
+    from .output import ask_width, discard_output, write_error
     from .parser import parse
 
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
+        ask_width(options.width)
         return int(options.run(options))
     except SystemExit:  # from argparse, which has answered -h or --version
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..common.table import show_lines
 from ..models.model import Model
 from ..runs.training_run import Run
 from ..technology.allocation import allocate
@@ -42,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
         write_json(answer.as_json())
         return 0
     with console() as out:
-        for line in lines(answer):
-            out.print(line)
+        show_lines(out, lines(answer))
     return 0
 
 

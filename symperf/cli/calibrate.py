@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
+from ..common.table import Table
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import spell
 from .output import check_file, console, write_file, write_json
@@ -67,13 +68,9 @@ def _there(path: Path) -> bool:
 
 
 def _show(printed: Any, found: Calibration, out: Path) -> None:
-    from rich.table import Table
-
     fitted = sum(not symbol.why_held for symbol in found.symbols)
     printed.print(f"{out}: {found.base} with {fitted} values fitted to {found.used} rows of {found.file}\n")
-    symbols = Table(box=None, pad_edge=False, header_style="")
-    for column in ("symbol", "before", "fitted", "error", "rows ask for", "rows"):
-        symbols.add_column(column, justify="left" if column == "symbol" else "right")
+    symbols = Table(("symbol", "before", "fitted", "error", "rows ask for", "rows"), left=("symbol",))
     for symbol in found.symbols:
         if not symbol.why_held:
             symbols.add_row(*_cells(symbol))
@@ -86,9 +83,8 @@ def _show(printed: Any, found: Calibration, out: Path) -> None:
             direction = " ".join(f"{part:+.2f} ln({name})" for name, part in parts.items())
             printed.print(f"not determined by the rows: {direction}; {held} keeps its value")
     printed.print("")
-    kinds = Table(box=None, pad_edge=False, header_style="")
-    for column in ("predicted / measured", "rows", "before", "mean |error|", "median", "bias", "worst", "on line"):
-        kinds.add_column(column, justify="left" if column.startswith("predicted") else "right")
+    first = "predicted / measured"
+    kinds = Table((first, "rows", "before", "mean |error|", "median", "bias", "worst", "on line"), left=(first,))
     for kind in found.residuals:
         absolute = (kind.before, kind.mean_absolute, kind.median_absolute)
         signed = (f"{kind.mean:+.1%}", f"{kind.worst:+.1%}")

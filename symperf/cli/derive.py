@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
-from .output import write, write_file, write_json
+from ..common.table import hung
+from .output import columns, write, write_file, write_json
 from .question import build_run
 
 if TYPE_CHECKING:
@@ -45,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     text = _text(derivation, form, options)
     if regimes is not None:
-        text += f"\n{regimes}\n"
+        width = columns(file=options.output is not None)
+        text += "\n".join(["", *(part for line in str(regimes).splitlines() for part in hung(line, width)), ""])
     _deliver(text, options.output)
     return 0
 
@@ -78,9 +78,7 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
     if form == "unicode":
         from ..derive.output import as_text as as_text
 
-        terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
-        width = max(shutil.get_terminal_size().columns, 40) if terminal else 100
-        return as_text(derivation, width, whole=options.whole) + "\n"
+        return as_text(derivation, columns(file=options.output is not None), whole=options.whole) + "\n"
     made = {
         "latex": derivation.latex,
         "fragment": derivation.fragment,

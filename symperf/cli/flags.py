@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import quote
 from ..common.numbers import numeral
 from ..plans.plan_fields import FIELDS
+from .output import NARROWEST
 
 if TYPE_CHECKING:
     from ..plans.fields import Field
     from .parser import Parser
+
+
+WIDEST = 10_000
+"""Columns that anyone asks for."""
 
 
 def model(parser: Parser) -> None:
@@ -76,6 +81,14 @@ def whole(text: str) -> int:
     """A whole number."""
     if (found := numeral(text, int)) is None:
         raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number")
+    return found
+
+
+def width(text: str) -> int:
+    """Columns of text."""
+    found = numeral(text, int)
+    if found is None or not NARROWEST <= found <= WIDEST:
+        raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number from {NARROWEST} to {WIDEST}")
     return found
 
 

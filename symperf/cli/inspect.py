@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from ..models.model import Model
 from ..report.scaled import quantity
 from ..runs.inspection import inspect
@@ -35,13 +36,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_json(found)
         return 0
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
+    table = Table(("", "", ""), left=(0, 2), wraps=(2,))
     for row in _rows(found, f"{options.batch} x {options.sequence} tokens"):
         table.add_row(*row)
     with console() as out:

@@ -8,8 +8,10 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+PIPE, NARROWEST = 120, 40
+"""Columns of text in a pipe, and those that it takes at least."""
+_ASKED: ContextVar[int | None] = ContextVar("asked", default=None)
 CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Styles, and single characters that a terminal does not print."""
+BLANKS = re.compile(r" +$", re.MULTILINE)
+"""Blanks that end a line."""
 
 
 def write_json(data: dict[str, Any]) -> None:
@@ -38,9 +45,28 @@ def write_json(data: dict[str, Any]) -> None:
     write(text + "\n")
 
 
+def ask_width(width: int | None) -> None:
+    """Say how many columns text may take from here on; None: what the terminal has."""
+    _ASKED.set(width)
+
+
+def columns(*, file: bool = False) -> int:
+    """Columns that text may take: as asked for, by COLUMNS, of the terminal, or 120 in a pipe or a file.
+
+    Args:
+        file: whether it is for a file, of which the terminal says nothing.
+    """
+    if (asked := _ASKED.get()) is not None:
+        return asked
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    if file or not (terminal or os.environ.get("COLUMNS", "").isdigit()):
+        return PIPE
+    return max(shutil.get_terminal_size((PIPE, 24)).columns, NARROWEST)
+
+
 @contextlib.contextmanager
 def console() -> Iterator[Console]:
-    """A console that fits the terminal, 120 columns where there is none; its text is written when all of it is there.
+    """A console of `columns()`; its text is written when all of it is there.
 
     Names from files are printed as they are: no markup and no emoji codes in them are read, and what would steer the
     terminal or turn the direction of writing is an escape.
@@ -52,14 +78,15 @@ def console() -> Iterator[Console]:
     made = _Console(
         file=text,
         force_terminal=terminal or None,
-        width=None if terminal else 120,
+        width=columns(),
         highlight=False,
         markup=False,
         emoji=False,
     )
     yield made
     styled = made.color_system is not None
-    write(CONTROL.sub(lambda found: found[0] if styled and found[1] else _escape(found[0]), text.getvalue()))
+    shown = CONTROL.sub(lambda found: found[0] if styled and found[1] else _escape(found[0]), text.getvalue())
+    write(BLANKS.sub("", shown))
 
 
 def _escape(text: str) -> str:

@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..common.errors import InputError, nearest, quote
+from . import flags
 from .output import write
 from .verbs import derives, looks, measures, questions, runs, searches, sweeps, technologies, validates
 
@@ -101,6 +102,9 @@ def build() -> tuple[Parser, dict[str, Parser]]:
         sub: Parser = added.add_parser(name, help=text, description=text, epilog=f"Example: {example}")
         sub.set_defaults(run=_lazily(module))
         sub.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+        sub.add_argument(
+            "--width", type=flags.width, metavar="N", help="columns of text (default: the terminal's, 120 in a pipe)"
+        )
         verbs[name] = sub
         return sub
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..common.numbers import plain_value
+from ..common.table import show_lines
 from ..plans.plan import Plan
 from .output import console, write_json
 
@@ -86,5 +87,4 @@ def print_run(answer: FullRun, report: ModuleType, options: argparse.Namespace) 
     with console() as out:
         report.show(answer, out)
         spending.show(answer, options, out)
-        for line in interval.lines(answer) if options.interval else ():
-            out.print(line, highlight=False)
+        show_lines(out, interval.lines(answer) if options.interval else ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest
+from ..common.table import show_lines
 from ..technology import Technology
 from ..technology.cost import NODE, PACKAGE, WAFER
 from ..technology.quantities import BASE, BUDGET
@@ -129,11 +130,8 @@ def show(chip: Chip, cost: ChipCost | None, out: Console) -> None:
     """The figures of a chip, a line each."""
     technology = chip.technology
     networks = [network.title for network in (technology.scale_up, technology.scale_out) if network is not None]
-    out.print(
-        f"{technology.title}: {technology.node}, {technology.memory.title}, {', '.join(networks) or 'no network'}"
-    )
-    for name, unit, text in COLUMNS:
-        if name in chip.figures:
-            out.print(f"  {name:22}{chip.figures[name] / unit:12.5g} {text}".rstrip())
+    title = f"{technology.title}: {technology.node}, {technology.memory.title}, {', '.join(networks) or 'no network'}"
+    figures = [(name, chip.figures[name] / unit, text) for name, unit, text in COLUMNS if name in chip.figures]
+    show_lines(out, [title, *(f"  {name:22}{value:12.5g} {text}".rstrip() for name, value, text in figures)])
     if cost is not None:
-        out.print(str(cost))
+        show_lines(out, str(cost).splitlines())

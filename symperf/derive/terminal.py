@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
+from ..book.unicode import broken
+from ..common.table import Table, columns, fold, pack
 from ..formulas.language.symbols import SYMBOLS
-from .conditions import readable
+from .conditions import LEADING, readable
+from .forms import TIMES
 from .rows import unicode_rows
 from .whole import definitions
 from .writing import branch_text, label, line_box, quantity_glyph, si, unicode_notation, unit_of
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from .derivation import Derivation
 
 SHOWN_CONDITIONS = 8
+TIME_IS = ("A part of the time of the run.", "The time of the run.")
+INDENT = 11
+"""Of what goes on below a line: its share and its sign stand before."""
+BESIDE = 64
+"""Columns after which a line has no note at its right."""
 SIGNS = {"max": "≥", "min": "≤"}
 
 
@@ -29,10 +36,9 @@ def text(derivation: Derivation, width: int = 100, *, whole: bool = False) -> st
         lines += ["", *_lines(derivation.time, notation, width)]
     lines += _notes(derivation, notation, width)
     lines += _regime(derivation, notation, width)
-    lines += _symbols(derivation, notation, width)
     if whole:
-        rows = unicode_rows(definitions(derivation), derivation.paths, derivation.of, derivation.term, width)
-        lines += ["", "Whole closed form", *(f"  {row}" for row in rows)]
+        lines += _whole(derivation, notation, width)
+    lines += _symbols(derivation, notation, width)
     return "\n".join(lines)
 
 
@@ -43,56 +49,54 @@ def _lines(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
         title += f"   {derivation.of}{f' of {derivation.term}' if derivation.term else ''}"
     if derivation.free:
         title += f"   in {', '.join(derivation.free)}"
-    found = textwrap.wrap(title, width) or [title]
+    rows = []
     for k, line in enumerate(derivation.kept):
         sign = "=" if k == 0 else "+"
         body = f"{100 * line.share:5.1f} %  {sign} {line_box(line, notation).text}"
-        found += _beside(body, _what(line.resource, label(line.terms)), width)
+        rows.append(([body], _what(line.resource, label(line.terms))))
     if derivation.dropped:
         count = len(derivation.dropped)
         body = f"{100 * derivation.dropped_share:5.1f} %  + {si(derivation.dropped_value, derivation.unit)}"
-        found += _beside(body, f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g} %", width)
-    return found
+        rows.append(([body], f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g} %"))
+    return [*broken(title, width, 4), *_beside(rows, width)]
 
 
 def _what(resource: str | None, where: str) -> str:
     return ", ".join(part for part in (resource, where) if part)
 
 
-def _beside(body: str, note: str, width: int) -> list[str]:
-    """A line with a note at its right, or below it where both do not fit; a wide body goes on below itself."""
-    at = min(width - 30, 64) if width >= 70 else 0
-    if not note:
-        return _wrap(body, width, 11)
-    if len(body) + 2 <= at and at + len(note) <= width:
-        return [f"{body:{at}}{note}"]
-    if len(body) + 2 + len(note) <= width:
-        return [f"{body}  {note}"]
-    return [*_wrap(body, width, 11), *_wrap(f"{'':11}{note}", width, 11)]
+def _beside(rows: list[tuple[list[str], str]], width: int) -> list[str]:
+    """Bodies of one line or more with a note at the right of the first, or below the last where it does not fit.
 
-
-def _wrap(body: str, width: int, indent: int) -> list[str]:
-    if len(body) <= width:
-        return [body]
-    return textwrap.wrap(
-        body, width, subsequent_indent=" " * indent, break_long_words=True, drop_whitespace=True, break_on_hyphens=False
-    )
+    All notes at the right begin at one column, and a wide body goes on below itself.
+    """
+    sizes = [columns(body) + 2 for (body, *_), note in rows if note]
+    at = max((size for size in sizes if size <= min(width - 30, BESIDE)), default=0)
+    found = []
+    for bodies, note in rows:
+        first, *more = bodies
+        beside = note and columns(first) + 2 <= at and at + columns(note) <= width
+        found += [first + " " * (at - columns(first)) + note] if beside else broken(first, width, INDENT)
+        found += [line for body in more for line in broken(body, width, INDENT)]
+        found += fold(note, width, " " * INDENT) if note and not beside else []
+    return found
 
 
 def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     found = []
     relations = [f"{notation.box(s).text} = {notation.box(e).text}" for s, e in derivation.relations.items()]
     if relations:
-        found.append(f"Put in, exact for this model: {', '.join(relations)}")
+        found += pack(relations, width, "Put in, exact for this model: ", "  ")
     shown = derivation.kept + (derivation.time.kept if derivation.time is not None else ())
     if any(abs(line.rounding - 1) > 1e-9 for line in shown):
-        found.append("A factor before a coefficient: what rounding up adds (tiles, waves, shares that do not divide)")
+        note = "A factor before a coefficient: what rounding up adds (tiles, waves, shares that do not divide)"
+        found += fold(note, width, hang="  ")
     if derivation.folded and not derivation.free:
         bound = derivation.run.bound
         used = [n for n in derivation.folded if n in derivation.run.compiled.program.inputs]
         numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n][0], unit_of(n))}" for n in used]
-        found.append(f"In the coefficients: {', '.join(numbers)}")
-    return ["", *(row for note in found for row in _wrap(note, width, 2))] if found else []
+        found += pack(numbers, width, "In the coefficients: ", "  ")
+    return ["", *found] if found else []
 
 
 def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
@@ -100,43 +104,54 @@ def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     shown = readable(conditions)
     if not shown:
         return []
-    found = ["", "Holds while (the nearest to a change first)"]
-    for condition in shown[:SHOWN_CONDITIONS]:
-        found += _condition(condition, notation, width)
+    cut = any(side.more for each in shown[:SHOWN_CONDITIONS] for side in (each.active, *each.others))
+    left_out = f"; …: parts below {100 * LEADING:.3g} % of a side" if cut else ""
+    found = ["", *fold(f"Holds while (the nearest to a change first{left_out})", width, hang="  ")]
+    found += _beside([_condition(condition, notation) for condition in shown[:SHOWN_CONDITIONS]], width)
     more = len(shown) - SHOWN_CONDITIONS
     return [*found, f"  and {more} more"] if more > 0 else found
 
 
-def _condition(condition: Condition, notation: Unicode, width: int) -> list[str]:
+def _condition(condition: Condition, notation: Unicode) -> tuple[list[str], str]:
+    """The lines of a condition, and where it holds and how nearly."""
     where = label(condition.terms)
     active = branch_text(condition.active, notation)
     if condition.kind == "present":
-        return _beside(f"  {active} {'> 1' if condition.holds else '= 1'}", where, width)
+        return [f"  {active} {'> 1' if condition.holds else '= 1'}"], where
     sign = SIGNS.get(condition.kind, "≤")
     names = [active, *(branch_text(other, notation) for other in condition.others)]
     margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
     resources = [branch.resource for branch in (condition.active, *condition.others)]
     if len(names) == 2 and None not in resources and resources[0] != resources[1]:
         where = f"{resources[0]} {sign} {resources[1]}, {where}"
-    return _beside(f"  {f' {sign} '.join(names[:2])}", f"{where}{margin}", width) + [
-        row for other in names[2:] for row in _wrap(f"    and {sign} {other}", width, 8)
-    ]
+    return [f"  {f' {sign} '.join(names[:2])}", *(f"    and {sign} {other}" for other in names[2:])], f"{where}{margin}"
+
+
+def _whole(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
+    """The whole closed form; its symbols are marked as written."""
+    steps = definitions(derivation)
+    for symbol in {symbol for _, form in steps for symbol in form.free_symbols} & notation.glyphs.keys():
+        notation.box(symbol)
+    rows = unicode_rows(steps, derivation.paths, derivation.of, derivation.term, width - 2)
+    return ["", "Whole closed form", *(line for row in rows for line in broken(f"  {row}", width, INDENT))]
 
 
 def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    shown = derivation.kept + (derivation.time.kept if derivation.time is not None else ())
-    used = {symbol.name for line in shown for symbol in line.monomial.free_symbols}
-    rows = []
+    """A row for every symbol that is written anywhere above: glyph, name, value, sentence."""
+    table = Table(("", "", "", ""), left=range(4), wraps=(3,))
+    written = set(notation.written)
+    for symbol, term in TIMES.items():
+        if symbol in written:
+            run = derivation.run
+            table.add_row(
+                notation.box(symbol).text, symbol.name, si(run.value(symbol.name), "s"), TIME_IS[term is None]
+            )
+    if written - TIMES.keys() - {entry.symbol for entry in SYMBOLS.values()}:
+        table.add_row("τ[path]", "", "", "A term of the whole closed form by its path, each time that it runs.")
     for name, entry in SYMBOLS.items():
-        if name in used and name in derivation.run.bound:
+        if entry.symbol in written:
             value = si(derivation.run.bound[name][0], unit_of(name))
             value = f"{value} (free)" if name in derivation.free else value
-            rows.append((notation.box(entry.symbol).text, name, value, entry.sentence))
-    if not rows:
-        return []
-    sizes = [max(len(row[k]) for row in rows) for k in range(3)]
-    found = ["", "Symbols"]
-    for glyph, name, value, sentence in rows:
-        start = f"  {glyph:{sizes[0]}}  {name:{sizes[1]}}  {value:{sizes[2]}}"
-        found.append(f"{start}  {sentence}" if len(start) + 2 + len(sentence) <= width else start.rstrip()[:width])
-    return found
+            table.add_row(notation.box(entry.symbol).text, name, value, entry.sentence)
+    lines = [line for line, _ in table.lines(width - 2)]
+    return ["", "Symbols", *(f"  {line}" for line in lines)] if lines else []

@@ -241,6 +241,8 @@ def label(terms: Iterable[str]) -> str:
 
     >>> label(["layer/mlp/up/forward", "layer/mlp/down/forward"]), label(["layer/mlp/up", "head/logits"])
     ('layer/mlp', 'layer, head')
+    >>> label(["layer/a", "head/b", "embedding/c", "optimizer", "pipeline/send"])
+    'layer, head, embedding and 2 more'
     """
     paths = [path.split("/") for path in terms if path]
     if not paths:
@@ -253,4 +255,5 @@ def label(terms: Iterable[str]) -> str:
     if shared:
         return "/".join(shared)
     tops = list(dict.fromkeys(path[0] for path in paths))
-    return ", ".join([*tops[:3], *(["…"] if len(tops) > 3 else [])])
+    more = f" and {len(tops) - 3} more" if len(tops) > 4 else ""
+    return ", ".join(tops[: 3 if more else 4]) + more

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from .run_parts import (
     by_class,
     does_not_fit,
+    facts,
     memory_of,
-    plain_table,
     shares_of,
     show_overheads,
     show_warnings,
@@ -21,7 +22,6 @@ from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..runs.inference_run import InferenceRun
 
@@ -78,26 +78,22 @@ def _shortage(run: InferenceRun) -> str:
 
 def show(run: InferenceRun, console: Console) -> None:
     """Print the answers, the memory, the operations of each phase and the shares."""
-    from rich.table import Table
-    from rich.text import Text
-
     console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_row("prefill", Text(seconds(run.value("prefill")), "bold"), f"MFU {percent(run.value('prefill_mfu'))}")
+    times = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
+    times.add_row("prefill", seconds(run.value("prefill")), f"MFU {percent(run.value('prefill_mfu'))}", bold=True)
     if run.generates:
         steps = run.work.generate - 1
         decode = f"{steps} steps of {seconds(run.value('time_per_token'))}, MBU {percent(run.value('decode_mbu'))}"
-        facts.add_row("decode", Text(seconds(run.value("decode")), "bold"), decode)
-    facts.add_row("total", Text(seconds(run.value("time")), "bold"), quantity(run.value("tokens_per_s"), "token/s"))
-    console.print(facts)
+        times.add_row("decode", seconds(run.value("decode")), decode, bold=True)
+    times.add_row("total", seconds(run.value("time")), quantity(run.value("tokens_per_s"), "token/s"), bold=True)
+    console.print(times)
     whole, parts = memory_of(run, memory_classes(run))
     held = run.fitting_sequences() * run.plan.dp
-    for line in (
-        f"memory         {whole}; {held} sequences would fit",
-        f"               {parts}",
-        f"time is due to {shares_of(run)}",
-    ):
-        console.print(line, highlight=False)
+    table = facts()
+    table.add_row("memory", f"{whole}; {held} sequences would fit")
+    table.add_row("", parts)
+    table.add_row("time is due to", shares_of(run))
+    console.print(table)
     for phase in ("prefill", "decode")[: 2 if run.generates else 1]:
         console.print(f"\n{phase}", style="bold")
         console.print(operations(run, phase))
@@ -108,7 +104,7 @@ def show(run: InferenceRun, console: Console) -> None:
 def operations(run: InferenceRun, phase: str) -> Table:
     """One row an operation: shape, executions, time of one and of all, share of the phase, bound."""
     heads = ("operation", "m", "n", "k", "count", "each", "time", "share", "bound")
-    table = plain_table(heads, left=("operation", "bound"))
+    table = Table(heads, left=("operation", "bound"))
     total = run.value(phase)
     for op in run.operations():
         if op.phase != phase or not op.time_s:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table, show_lines
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from ..evaluation.base_run import BaseRun
@@ -76,30 +76,24 @@ def shares_of(run: BaseRun) -> str:
     return ", ".join(f"{name} {percent(share)}" for name, share in run.shares().items())
 
 
-def plain_table(heads: Iterable[str], left: Iterable[str] = ()) -> Table:
-    """A table without lines, whose columns are ranged right but for some."""
-    from rich.table import Table as _Table
-
-    table = _Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads:
-        table.add_column(head, justify="left" if head in left else "right", no_wrap=True)
-    return table
+def facts() -> Table:
+    """A table of facts: what each is called, and what is said of it."""
+    return Table(("", ""), left=(0, 1), wraps=(1,))
 
 
 def show_overheads(run: BaseRun, console: Console) -> None:
-    """The efficiencies and overheads between the theory and the prediction, a line each: name, value, source."""
+    """The efficiencies and overheads between the theory and the prediction: name, value, source."""
     console.print("\nefficiencies and overheads", style="bold")
+    table = Table(("", "", ""), left=(0, 2), wraps=(2,))
     for name, (value, source) in run.overheads().items():
         if name.endswith("_latency"):
             text = seconds(value)
         else:
             text = quantity(value, "B") if name.endswith("_bytes") else f"{value:.4g}"
-        console.print(f"{name:22}{text:>8}  {source}", no_wrap=True, overflow="ellipsis")
+        table.add_row(name, text, source)
+    console.print(table)
 
 
 def show_warnings(texts: Iterable[str], console: Console) -> None:
     """Warnings, a line each."""
-    from rich.text import Text as _Text
-
-    for text in texts:
-        console.print(_Text(f"warning: {text}", "yellow"))
+    show_lines(console, (f"warning: {text}" for text in texts), "yellow")

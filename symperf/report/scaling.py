@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from ..plan_search.scaling import training
 from ..plans.plan import FIELDS, Plan
-from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..plan_search.scaling import Scaling, ScalingPoint, Training
 
@@ -69,8 +68,8 @@ def show(scaling: Scaling, console: Console, tokens: float | None) -> None:
 def table(scaling: Scaling, tokens: float | None) -> Table:
     """One row for each number of devices; empty where no plan fits."""
     heads = ["devices", "batch", "time", "token/s", "MFU", "memory", "speedup", "efficiency"]
-    made = plain_table([*heads, *(["days", "device hours", "dollars"] if tokens is not None else [])])
-    made.add_column("plan", justify="left")
+    heads += ["days", "device hours", "dollars"] if tokens is not None else []
+    made = Table([*heads, "plan"], left=("plan",), wraps=("plan",))
     for point in scaling.points:
         made.add_row(str(point.devices), str(point.batch), *_cells(scaling, point, tokens))
     return made

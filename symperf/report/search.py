@@ -6,15 +6,14 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table, show_lines
 from ..plan_search.explain import alternatives
 from ..plan_search.space import LEFT_OUT
 from ..plans.plan import FIELDS, Plan
-from .run_parts import plain_table
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..plan_search.explain import Alternative
     from ..plan_search.search import Answer
@@ -104,12 +103,10 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
         console.print("\nthe best plan with another value of one field", style="bold")
         console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
-    for name, n in answer.rejected.items():
-        console.print(f"  {n:>15,}  {name.replace('_', ' ')}")
+    show_lines(console, (f"  {n:>15,}  {name.replace('_', ' ')}" for name, n in answer.rejected.items()))
     if answer.pruned:
-        console.print(f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed")
-    for name, why in LEFT_OUT.items():
-        console.print(f"  left out: {name}, {why}")
+        show_lines(console, [f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed"])
+    show_lines(console, (f"  left out: {name}, {why}" for name, why in LEFT_OUT.items()))
 
 
 def counts(answer: Answer, took: float) -> str:
@@ -126,7 +123,7 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
     heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
-    table = plain_table(heads, left=("recompute", "schedule", "attention"))
+    table = Table(heads, left=("recompute", "schedule", "attention"))
     for record in records:
         cells = [
             seconds(record["time_s"]),
@@ -158,12 +155,8 @@ def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = Fal
 
     By joules, how many more it takes.
     """
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    first = "more J" if joules else "slower"
-    for head in (first, "with", "in place of", *([] if joules else ["as fast with"])):
-        table.add_column(head, justify="right" if head == first else "left", no_wrap=head == first)
+    words = ("with", "in place of", *([] if joules else ["as fast with"]))
+    table = Table(("more J" if joules else "slower", *words), left=words, wraps=words)
     seen: list[dict[str, Any]] = []
     for each in near:
         if each.fields in seen:  # the same plan is the best with another value of several fields

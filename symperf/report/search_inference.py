@@ -7,15 +7,14 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from ..plan_search.inference.search import sort_counts
-from .run_parts import plain_table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
-    from rich.table import Table
 
     from ..plan_search.inference.load import Survey
     from ..plan_search.inference.records import PlanRecord
@@ -145,7 +144,7 @@ def plans(answer: InferenceAnswer) -> Table:
         columns["token/$"] = lambda r: f"{r.measures['tokens_per_dollar']:.4g}"
     if pools:
         columns["plan"] = _plan
-    table = plain_table(columns, left=("limit", "plan"))
+    table = Table(list(columns), left=("limit", "plan"), wraps=("plan",))
     for record in records:
         table.add_row(*(cell(record) for cell in columns.values()))
     return table
@@ -175,11 +174,8 @@ def _plan(record: PlanRecord) -> str:
 
 def _nearest(answer: InferenceAnswer, near: list[tuple[str, PlanRecord]]) -> Table:
     """One row an alternative: how far behind it is, and what it has in place of what."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("slower" if answer.by == "latency" else "serves less", "with", "in place of"):
-        table.add_column(head, justify="left" if "with" in head or "place" in head else "right")
+    words = ("with", "in place of")
+    table = Table(("slower" if answer.by == "latency" else "serves less", *words), left=words, wraps=words)
     best, seen = answer.winner.fields, list[dict[str, Any]]()
     for _, each in near:
         if each.fields in seen:  # the same plan is the best with another value of several fields

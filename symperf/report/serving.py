@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from .run_parts import does_not_fit, plain_table, show_warnings, title
+from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..serve.serving import Serving
 
@@ -130,71 +130,69 @@ def show(serving: Serving, console: Console) -> None:
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
         held = serving.limit(serving.draft_length) * serving.plan.dp
-        console.print(f"requests       {asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
-        console.print(f"memory         {held} sequences fit")
+        table = facts()
+        table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        table.add_row("memory", f"{held} sequences fit")
         most = steady.capacity.load * serving.plan.dp
-        console.print(f"capacity       {most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
-        console.print(f"alone          {_times(serving.point(0.0))}")
-        _show_largest(serving, console)
+        table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
+        table.add_row("alone", _times(serving.point(0.0)))
+        _add_largest(serving, table)
         if serving.answer is not None:
-            _show_answer(serving, serving.answer, console)
+            _add_answer(serving, serving.answer, table)
+        console.print(table)
         console.print("\nthroughput and latency", style="bold")
         console.print(curve(serving))
         _show_pools(serving, console)
         _show_speculation(serving, console)
         console.print("\nmeaning", style="bold")
-        console.print(as_text(), soft_wrap=True)
+        show_lines(console, as_text().splitlines())
     show_warnings(warnings(serving), console)
 
 
-def _show_largest(serving: Serving, console: Console) -> None:
+def _add_largest(serving: Serving, table: Table) -> None:
     largest = serving.largest
     if largest is None or largest.load is None:
         return
     load = largest.load * serving.plan.dp
     if largest.state is None:
-        console.print(f"largest load   below {load:.5g} requests/s, the capacity: no target limits it")
+        table.add_row("largest load", f"below {load:.5g} requests/s, the capacity: no target limits it")
     else:
-        console.print(f"largest load   {load:.5g} requests/s, limited by {LIMITS[largest.limit]}", style="bold")
+        table.add_row("largest load", f"{load:.5g} requests/s, limited by {LIMITS[largest.limit]}", bold=True)
 
 
-def _show_answer(serving: Serving, point: LoadPoint, console: Console) -> None:
+def _add_answer(serving: Serving, point: LoadPoint, table: Table) -> None:
+    name = f"at {point.load:.5g} req/s"
     if point.saturated:
-        console.print(f"at {point.load:.5g} req/s   saturated: utilisation {percent(point.utilisation)}", style="bold")
+        table.add_row(name, f"saturated: utilisation {percent(point.utilisation)}", bold=True)
         return
     devices = serving.plan.devices
     output, all_tokens = point.output_tokens_per_s or 0.0, point.tokens_per_s or 0.0
     bounds = [f"{name} {seconds(value)}" for name, value in (point.ttft_bound_s or {}).items() if value is not None]
     lines = [
+        f"utilisation {percent(point.utilisation)}, {_times(point)}, e2e {_seconds(point.e2e_s)}",
         (
-            f"at {point.load:.5g} req/s   utilisation {percent(point.utilisation)}, {_times(point)}, "
-            f"e2e {_seconds(point.e2e_s)}"
-        ),
-        (
-            f"               output {quantity(output, 'token/s')} ({quantity(output / devices, 'token/s')} a device), "
+            f"output {quantity(output, 'token/s')} ({quantity(output / devices, 'token/s')} a device), "
             f"all {quantity(all_tokens, 'token/s')}"
         ),
         (
-            f"               concurrency {point.concurrency:.4g}, kv use {percent(point.kv_use or 0.0)}; wait "
+            f"concurrency {point.concurrency:.4g}, kv use {percent(point.kv_use or 0.0)}; wait "
             f"{_seconds(point.boundary_wait_s)} boundary, {_seconds(point.queue_wait_s)} queue, "
             f"{_seconds(point.cache_wait_s)} cache; prefill {_seconds(point.prefill_s)}"
         ),
     ]
     if bounds:
-        lines.append(f"               bounds of TTFT: {', '.join(bounds)}")
+        lines.append(f"bounds of TTFT: {', '.join(bounds)}")
     shares = serving.shares(point)
     if shares:
         parts = ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share)
-        lines.append(f"               an iteration is due to {parts}")
-    for line in lines:
-        console.print(line)
+        lines.append(f"an iteration is due to {parts}")
+    for place, line in enumerate(lines):
+        table.add_row("" if place else name, line)
 
 
 def curve(serving: Serving) -> Table:
     """A row a load."""
-    table = plain_table(
-        ("requests/s", "utilisation", "TTFT", "TPOT", "e2e", "output token/s", "a device", "concurrency")
-    )
+    table = Table(("requests/s", "utilisation", "TTFT", "TPOT", "e2e", "output token/s", "a device", "concurrency"))
     for point in serving.curve:
         table.add_row(
             f"{point.load:.4g}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..common.table import show_lines
 from ..spending.prices import grid_of
 from .scaled import percent, quantity
 
@@ -25,11 +26,9 @@ def show(run: Spending, options: argparse.Namespace, console: Console) -> None:
     if options.grid is not None:
         grid_of(run.system, options.grid)
     if options.energy:
-        for line in energy_lines(run):
-            console.print(line)
+        show_lines(console, energy_lines(run))
     if options.cost:
-        for line in cost_lines(run, options.grid):
-            console.print(line)
+        show_lines(console, cost_lines(run, options.grid))
 
 
 def energy_lines(run: Spending) -> list[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .run_parts import by_class, plain_table
+from ..common.table import Table
+from .run_parts import by_class
 from .scaled import gibibytes
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..runs.training_run import Run
 
 LISTED_STAGES = 4096
@@ -33,7 +32,7 @@ def stages_json(run: Run) -> list[dict[str, Any]]:
 
 def stages_table(run: Run) -> Table:
     """One row a stage; neighbours that hold the same share one."""
-    table = plain_table(("stage", "layers", "in flight", *CLASSES, "total"))
+    table = Table(("stage", "layers", "in flight", *CLASSES, "total"))
     rows = run.stage_memory()
     start = 0
     for position, row in enumerate(rows):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from .run_parts import (
     by_class,
     does_not_fit,
+    facts,
     memory_of,
-    plain_table,
     shares_of,
     show_overheads,
     show_warnings,
@@ -21,7 +22,6 @@ from .stages import CLASSES, LISTED_STAGES, stages_json, stages_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..evaluation.base_run import Row
     from ..runs.training_run import Run
@@ -97,23 +97,20 @@ def levers(run: Run) -> list[tuple[str, float]]:
 
 def show(run: Run, console: Console) -> None:
     """Print the answers, the memory, the breakdown and the shares."""
-    from rich.table import Table
-    from rich.text import Text
-
     console.print(title(run.model.name, run.plan.devices, run.system))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_row("step time", Text(seconds(run.value("time")), "bold"))
-    facts.add_row("throughput", f"{quantity(run.value('tokens_per_s'), 'token/s')}")
+    table = facts()
+    table.add_row("step time", seconds(run.value("time")), bold=True)
+    table.add_row("throughput", f"{quantity(run.value('tokens_per_s'), 'token/s')}")
     per_device = quantity(run.value("flops_per_s_per_device"), "FLOP/s")
-    facts.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
+    table.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
     whole, parts = memory_of(run, memory_classes(run))
-    facts.add_row("memory", whole)
-    facts.add_row("", parts)
-    facts.add_row("time is due to", shares_of(run))
+    table.add_row("memory", whole)
+    table.add_row("", parts)
+    table.add_row("time is due to", shares_of(run))
     if run.structure.offload:
         host = ", ".join(f"{name} {gibibytes(size)}" for name, size in run.host_memory().items())
-        facts.add_row("host memory", host)
-    console.print(facts)
+        table.add_row("host memory", host)
+    console.print(table)
     console.print(breakdown(run))
     if 1 < run.plan.pp <= LISTED_STAGES:
         console.print("\nmemory by stage", style="bold")
@@ -124,7 +121,7 @@ def show(run: Run, console: Console) -> None:
 
 def breakdown(run: Run) -> Table:
     """One row an operation: its time, what data-sheet rates without overheads would leave of it, share and bound."""
-    table = plain_table(("term", "time", "at peak", "share", "bound", "work", "bytes"), left=("term", "bound"))
+    table = Table(("term", "time", "at peak", "share", "bound", "work", "bytes"), left=("term", "bound"))
     for row in merge_rows(run.table()):
         work = quantity(row.flops, "FLOP") if row.flops else ""
         moved = quantity(row.bytes, "B") if row.bytes else ""

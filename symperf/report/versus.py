@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from .run_parts import plain_table
+from ..common.table import Table
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from ..plan_search.versus import TermDifference, Versus
 
@@ -83,7 +82,7 @@ def _verdict(found: Versus) -> str:
 
 
 def _table(terms: tuple[TermDifference, ...], write: Any, whole: float) -> Table:
-    table = plain_table(("difference", "this plan", "best plan", "term"), left=("term",))
+    table = Table(("difference", "this plan", "best plan", "term"), left=("term",))
     worth = [term for term in terms if abs(term.difference) > LEAST * whole]
     for term in worth[:SHOWN]:
         table.add_row(_sign(term.difference, write), write(term.plan), write(term.winner), term.name)
@@ -92,7 +91,7 @@ def _table(terms: tuple[TermDifference, ...], write: Any, whole: float) -> Table
         sums = [sum(getattr(term, name) for term in rest) for name in ("difference", "plan", "winner")]
         table.add_row(_sign(sums[0], write), write(sums[1]), write(sums[2]), f"{len(rest)} others")
     sums = [sum(getattr(term, name) for term in terms) for name in ("difference", "plan", "winner")]
-    table.add_row(_sign(sums[0], write), write(sums[1]), write(sums[2]), "all", style="bold")
+    table.add_row(_sign(sums[0], write), write(sums[1]), write(sums[2]), "all", bold=True)
     return table
 
 

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..common.table import Table
 from .score import coverage, summaries, widening
 
 if TYPE_CHECKING:
@@ -95,27 +96,23 @@ def reasons(report: Report) -> list[tuple[str, str, int]]:
 
 def show(console: Console, report: Report, count: int) -> None:
     """Print the errors of every family, the worst rows and what is left out."""
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=total(report), title_justify="left")
-    for head in HEADS:
-        table.add_column(head, justify="left" if head == "family" else "right")
+    console.print(Text(total(report), "italic"))
+    table = Table(HEADS, left=("family",))
     for found in summaries(report):
         table.add_row(*cells(found))
     console.print(table)
     if count and report.scored:
-        table = Table(title="Worst rows", title_justify="left")
-        for head in ("error", "measured", "predicted", "quantity"):
-            table.add_column(head, justify="right", no_wrap=True)
-        table.add_column("case")
+        console.print(Text("\nWorst rows", "italic"))
+        words = ("quantity", "case")
+        table = Table(("error", "measured", "predicted", *words), left=words, wraps=("case",))
         for row in worst(report, count):
             table.add_row(f"{row.error:+.1%}", f"{row.measured:.4g}", f"{row.predicted:.4g}", row.quantity, row.case)
         console.print(table)
     if report.left_out:
-        table = Table(title="Left out", title_justify="left")
-        for head in ("family", "rows"):
-            table.add_column(head, justify="right" if head == "rows" else "left")
-        table.add_column("reason")
+        console.print(Text("\nLeft out", "italic"))
+        table = Table(("family", "rows", "reason"), left=("family", "reason"), wraps=("reason",))
         for source, reason, number in reasons(report):
             table.add_row(source, str(number), reason)
         console.print(table)

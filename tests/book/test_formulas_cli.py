@@ -71,7 +71,7 @@ def test_a_formula_on_the_terminal(call: Any) -> None:
     out = output(call, "formulas", "ring_all_reduce_time")
     lines = [line.rstrip() for line in out.splitlines()]
     assert lines[0] == "ring_all_reduce_time  T_ar^ring in s"
-    assert "  T_ar^ring(n_b, q, β_l, α, ν) = 2 (n_b + ν) (q − 1) / (q β_l) + 2 α (q − 1)" in lines
+    assert "  T_ar^ring(n_b, q, β_l, α, ν_b) = 2 (n_b + ν_b) (q − 1) / (q β_l) + 2 α (q − 1)" in lines
     assert "  rises with  q: q − 1 ↑, (q − 1) / q ↑." in lines
     assert any(line.startswith("  Reference only: the literature's form") for line in lines)
     assert "  falls with  β_l: by reciprocals." in lines

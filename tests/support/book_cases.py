@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from symperf.book.layout import DefinitionLine
 
 Value = Any
-CALLED = {"v": "law_voltage", "s": "law_speed"}
+CALLED = {"v_{law}": "law_voltage", "s_{law}": "law_speed"}
 """Functions that equations call by a letter."""
 
 

@@ -28,6 +28,6 @@ test_price = add("formal", "test_price", "C_t", "Price of the test of a package.
 bond_yield = add("formal", "bond_yield", "y_b", "Part of the bonds that hold.", domain=FRACTION)
 package_yield = add("formal", "package_yield", "Y_b", "Part of the packages that work, above 0.", domain=POSITIVE)
 bonds = add("formal", "bonds", "N_y", "Dies and stacks that are bonded to a package.")
-second_price = add("formal", "second_price", "c_s", "Price of a device for a second.", DOLLAR / SECOND, ZERO_UP)
+second_price = add("formal", "second_price", "c_{sec}", "Price of a device for a second.", DOLLAR / SECOND, ZERO_UP)
 busy_time = add("formal", "busy_time", "T_d", "Time that devices are taken.", SECOND, POSITIVE)
 run_steps = add("formal", "run_steps", "N_r", "Steps of a training run.")

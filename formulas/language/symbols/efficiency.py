@@ -11,7 +11,7 @@ matrix_efficiency = add(
 ridge_efficiency = add(
     "efficiency",
     "ridge_efficiency",
-    r"\eta_{\wedge}",
+    r"\eta_{ridge}",
     "Part of its peaks that a product attains at the ridge, where work and traffic take equally long; 1/2 is in turn.",
     domain=POSITIVE,
 )
@@ -37,7 +37,11 @@ attention_efficiency = add(
     domain=POSITIVE,
 )
 attention_backward_efficiency = add(
-    "efficiency", "attention_backward_efficiency", r"\eta_{a'}", "The same, backward.", domain=POSITIVE
+    "efficiency",
+    "attention_backward_efficiency",
+    r"\eta_{ab}",
+    "Part of the matrix peak that a fused attention kernel sustains, backward.",
+    domain=POSITIVE,
 )
 vector_efficiency = add(
     "efficiency", "vector_efficiency", r"\eta_v", "Sustained part of the vector peak.", domain=POSITIVE
@@ -86,7 +90,14 @@ scale_up_half_bytes = add(
     BYTE,
     ZERO_UP,
 )
-scale_out_half_bytes = add("efficiency", "scale_out_half_bytes", r"\nu_o", "The same for scale-out.", BYTE, ZERO_UP)
+scale_out_half_bytes = add(
+    "efficiency",
+    "scale_out_half_bytes",
+    r"\nu_o",
+    "Message size at which a scale-out collective reaches half its bandwidth.",
+    BYTE,
+    ZERO_UP,
+)
 collective_latency = add(
     "efficiency",
     "collective_latency",
@@ -99,7 +110,7 @@ collective_latency = add(
 peer_latency = add(
     "efficiency",
     "peer_latency",
-    r"\lambda_p",
+    r"\lambda_{peer}",
     "Time that a software's own all-reduce takes beside its bytes: the start of its kernel and a barrier of its ranks.",
     SECOND,
     ZERO_UP,
@@ -108,20 +119,22 @@ peer_latency = add(
 peer_efficiency = add(
     "efficiency",
     "peer_efficiency",
-    r"\eta_p",
-    "Part of the scale-up bandwidth at which such a kernel reads the memory of other devices.",
+    r"\eta_{peer}",
+    "Part of the scale-up bandwidth at which a software's own all-reduce reads the memory of other devices.",
     domain=POSITIVE,
 )
 own_limit_bytes = add(
     "efficiency",
     "own_limit_bytes",
-    "n_p",
+    "n_{own}",
     "Largest message that software sums by a kernel of its own.",
     BYTE,
     POSITIVE,
 )
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
-tile_wide = add("efficiency", "tile_wide", "T_w", "Its short side, and the side of the square tile.")
+tile_wide = add(
+    "efficiency", "tile_wide", "T_w", "Short side of the largest tile of a product, and the side of the square one."
+)
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")
 workspace_bytes = add(
     "efficiency",

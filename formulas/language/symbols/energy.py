@@ -42,11 +42,11 @@ facility_overhead = add(
     domain=POSITIVE,
 )
 grid_intensity = add(
-    "device", "grid_intensity", "g", "Carbon dioxide of a joule of electricity.", KILOGRAM / JOULE, ZERO_UP
+    "device", "grid_intensity", "g_c", "Carbon dioxide of a joule of electricity.", KILOGRAM / JOULE, ZERO_UP
 )
 
-flop_energy = add("formal", "flop_energy", "e", "Energy of a FLOP.", JOULE / FLOP, POSITIVE)
+flop_energy = add("formal", "flop_energy", "e_W", "Energy of a FLOP.", JOULE / FLOP, POSITIVE)
 dynamic_energy = add("formal", "dynamic_energy", "E_d", "Energy of operations and bytes.", JOULE, ZERO_UP)
-device_energy = add("formal", "device_energy", "E", "Energy that devices take.", JOULE, ZERO_UP)
+device_energy = add("formal", "device_energy", "E_{tot}", "Energy that devices take.", JOULE, ZERO_UP)
 produced_tokens = add("formal", "produced_tokens", "N_t", "Tokens that are trained on or generated.", ONE, POSITIVE)
 power_cap = add("formal", "power_cap", "P_c", "Power beyond the static power that may be drawn.", POWER, POSITIVE)

@@ -21,7 +21,7 @@ rate = add("formal", "rate", "R", "Attainable rate.", RATE, POSITIVE, "compute")
 bandwidth = add("formal", "bandwidth", "R_b", "Attainable bandwidth.", BANDWIDTH, POSITIVE, "memory")
 elements = add("formal", "elements", "N_x", "Elements of an activation on one device.", domain=POSITIVE)
 tokens = add("formal", "tokens", "T", "Tokens of a micro-batch on one device.", domain=POSITIVE)
-width = add("formal", "width", r"\omega", "Features of a token on one device.", domain=POSITIVE)
+width = add("formal", "width", "h'", "Features of a token on one device.", domain=POSITIVE)
 heads = add("formal", "heads", "a'", "Query heads on one device.", domain=POSITIVE)
 key_value_heads = add("formal", "key_value_heads", "a'_{kv}", "Key-value heads on one device.", domain=POSITIVE)
 context = add("formal", "context", "l", "Keys that a query may see.", domain=POSITIVE)
@@ -45,8 +45,8 @@ link_bandwidth = add(
     "network",
 )
 link_latency = add("formal", "link_latency", r"\alpha", "Latency of a hop.", SECOND, ZERO_UP, "network")
-half_bytes = add("formal", "half_bytes", r"\nu", "Message size at half the attainable bandwidth.", BYTE, ZERO_UP)
-micro_batches = add("formal", "micro_batches", "m", "Micro-batches of a step, per replica.")
+half_bytes = add("formal", "half_bytes", r"\nu_b", "Message size at half the attainable bandwidth.", BYTE, ZERO_UP)
+micro_batches = add("formal", "micro_batches", "m_b", "Micro-batches of a step, per replica.")
 stages = add("formal", "stages", "p'", "Stages of a pipeline.")
 forward_time = add("formal", "forward_time", "T_f", "Forward time of one micro-batch on one device.", SECOND, POSITIVE)
 backward_time = add(
@@ -84,13 +84,15 @@ bottleneck_time = add(
 )
 layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
 first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)
-middle_layers = add("formal", "middle_layers", r"L_{\circ}", "Layers of each stage between the ends.", domain=ZERO_UP)
+middle_layers = add("formal", "middle_layers", "L_{mid}", "Layers of each stage between the ends.", domain=ZERO_UP)
 last_layers = add("formal", "last_layers", "L_p", "Layers of the last stage.", domain=ZERO_UP)
 first_time = add("formal", "first_time", "T_1", "Extra time of the first stage per micro-batch.", SECOND, ZERO_UP)
 last_time = add("formal", "last_time", "T_p", "Extra time of the last stage per micro-batch.", SECOND, ZERO_UP)
-work_time = add("formal", "work_time", "T_w", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
+work_time = add("formal", "work_time", "T_{comp}", "Time of computation that can hide a transfer.", SECOND, ZERO_UP)
 transfer_time = add("formal", "transfer_time", "T_c", "Time of a transfer.", SECOND, ZERO_UP)
-product_time = add("formal", "product_time", "T", "Time of a product at the clock of a short load.", SECOND, ZERO_UP)
+product_time = add(
+    "formal", "product_time", "T_{clk}", "Time of a product at the clock of a short load.", SECOND, ZERO_UP
+)
 start_time = add("formal", "start_time", "T_0", "Time that a kernel costs beside its work.", SECOND, ZERO_UP)
 overlap = add("formal", "overlap", r"\phi", "Part of the transfer that may run beside the work.", domain=FRACTION)
 step_time = add("formal", "step_time", "T_s", "Time of a training step.", SECOND, POSITIVE)
@@ -103,7 +105,7 @@ stream_bytes = add(
     BYTE,
     POSITIVE,
 )
-kernels = add("formal", "kernels", "K", "Kernels launched one after the other.")
+kernels = add("formal", "kernels", "N_{ker}", "Kernels launched one after the other.")
 devices = add("formal", "devices", r"D", "Devices in use.")
 layer_bytes = add(
     "formal", "layer_bytes", "A_l", "Activation bytes kept by a layer for one micro-batch.", BYTE, ZERO_UP
@@ -132,12 +134,12 @@ unit_parameters = add(
 )
 units = add("formal", "units", "U", "Units that are gathered one after another.")
 gathered_units = add("formal", "gathered_units", "U_g", "Units whose parameters a device holds at once.")
-shards = add("formal", "shards", "d_z", "Devices over which state is sharded.")
-gather_time = add("formal", "gather_time", "T_{ag}", "Time to gather one unit's parameters.", SECOND, ZERO_UP)
+shards = add("formal", "shards", "q_z", "Devices over which state is sharded.")
+gather_time = add("formal", "gather_time", "T_{gat}", "Time to gather one unit's parameters.", SECOND, ZERO_UP)
 scatter_time = add(
     "formal",
     "scatter_time",
-    "T_{rs}",
+    "T_{sca}",
     "Time to pass on one unit's gradients, or reduce and scatter them.",
     SECOND,
     ZERO_UP,

@@ -47,7 +47,11 @@ gap_latency = add(
     "launch",
 )
 graph_removal = add(
-    "efficiency", "graph_removal", r"\gamma", "Part of these gaps that recorded graphs remove.", domain=FRACTION
+    "efficiency",
+    "graph_removal",
+    r"\gamma",
+    "Part of the gaps between kernels that recorded graphs remove.",
+    domain=FRACTION,
 )
 step_latency = add(
     "efficiency",
@@ -63,7 +67,7 @@ sampling_kernels = add(
 )
 
 steps = add("formal", "steps", "n_g", "Decode steps of a generation.")
-first_context = add("formal", "first_context", "l_1", "Keys that the first decode step reads.")
+first_context = add("formal", "first_context", "l_0", "Keys that the first decode step reads.")
 new_tokens = add("formal", "new_tokens", "n_q", "Queries of each sequence in one pass.", domain=POSITIVE)
 context_splits = add("formal", "context_splits", "n_k", "Parts of a context that fill the device.")
 parts_bytes = add("formal", "parts_bytes", "Q_p", "Bytes of the partial results of split contexts.", BYTE, ZERO_UP)
@@ -81,7 +85,12 @@ key_time = add(
     "formal", "key_time", r"\tau_k", "Time that the bytes of one cached key take an attention kernel.", SECOND, ZERO_UP
 )
 whole_key_time = add(
-    "formal", "whole_key_time", r"\tau_{k1}", "The same with whole contexts on a part of the units.", SECOND, ZERO_UP
+    "formal",
+    "whole_key_time",
+    r"\tau_{k1}",
+    "Time that the bytes of one cached key take, with whole contexts on a part of the units.",
+    SECOND,
+    ZERO_UP,
 )
 own_bytes = add(
     "formal", "own_bytes", "Q_0", "Bytes of an attention kernel that do not depend on the context.", BYTE, ZERO_UP

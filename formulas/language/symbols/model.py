@@ -12,7 +12,9 @@ num_key_value_heads = add("model", "num_key_value_heads", "a_{kv}", "Key-value h
 head_dim = add("model", "head_dim", "d_h", "Width of one head.")
 intermediate_size = add("model", "intermediate_size", "f", "Inner width of the MLP.")
 vocab_size = add("model", "vocab_size", "V", "Rows of the token embedding.")
-position_rows = add("model", "position_rows", "P", "Rows of the learned position table, 0 without one.", domain=ZERO_UP)
+position_rows = add(
+    "model", "position_rows", "P_{pos}", "Rows of the learned position table, 0 without one.", domain=ZERO_UP
+)
 
 # Attention of other kinds
 

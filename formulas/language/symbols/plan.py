@@ -46,7 +46,7 @@ overlap_ep = add(
     "Part of the transfers between experts that may run beside the other work of a layer.",
     domain=FRACTION,
 )
-zero_shards = add("plan", "zero_shards", "d_h", "Replicas that share one copy of the state in hybrid sharding.")
-first_stage_layers = add("plan", "first_stage_layers", "l_1", "Layers of the first stage.")
-last_stage_layers = add("plan", "last_stage_layers", "l_p", "Layers of the last stage.")
-node_limit = add("plan", "node_limit", "M", "Scale-up domains that may hold the experts of one token.")
+zero_shards = add("plan", "zero_shards", "d_z", "Replicas that share one copy of the state in hybrid sharding.")
+first_stage_layers = add("plan", "first_stage_layers", "L_{first}", "Layers of the first stage.")
+last_stage_layers = add("plan", "last_stage_layers", "L_{last}", "Layers of the last stage.")
+node_limit = add("plan", "node_limit", "n_{dom}", "Scale-up domains that may hold the experts of one token.")

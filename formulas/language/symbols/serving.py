@@ -8,8 +8,8 @@ from .entry import FRACTION, POSITIVE, ZERO_UP, add
 PER_SECOND = ONE / SECOND
 
 load = add("work", "load", r"\Lambda", "Requests that arrive at a replica in a second.", PER_SECOND, POSITIVE)
-chunk = add("work", "chunk", "C", "Prompt tokens that an iteration may process.")
-decoding = add("work", "decoding", "n", "Sequences that an iteration decodes, of one group.", domain=POSITIVE)
+chunk = add("work", "chunk", "s_c", "Prompt tokens that an iteration may process.")
+decoding = add("work", "decoding", "b_d", "Sequences that an iteration decodes, of one group.", domain=POSITIVE)
 chunk_tokens = add("work", "chunk_tokens", "c_p", "Prompt tokens that an iteration processes.", domain=ZERO_UP)
 step_tokens = add("work", "step_tokens", "n_v", "Tokens of a sequence in a step: drafted ones to verify, and one more.")
 groups_in_flight = add(
@@ -20,7 +20,7 @@ acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted 
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
 
 chunk_prompts = add("formal", "chunk_prompts", "J", "Whole prompts that fit in a chunk; 1 where a prompt is cut.")
-decode_steps = add("formal", "decode_steps", "N_s", "Decode steps that a request takes.", domain=POSITIVE)
+decode_steps = add("formal", "decode_steps", "N_{dec}", "Decode steps that a request takes.", domain=POSITIVE)
 iteration_time = add("formal", "iteration_time", r"\tau", "Mean time of an iteration.", SECOND, POSITIVE)
 decode_time = add("formal", "decode_time", r"\tau_d", "Time of an iteration that only decodes.", SECOND, POSITIVE)
 mixed_time = add("formal", "mixed_time", r"\tau_m", "Time of an iteration that prefills too.", SECOND, POSITIVE)
@@ -33,9 +33,9 @@ request_work = add(
 )
 spare_load = add("formal", "spare_load", r"\Lambda_s", "Capacity less load.", PER_SECOND, POSITIVE)
 arrivals = add("formal", "arrivals", "x", "Mean number of prompts that arrive during an iteration.", domain=ZERO_UP)
-chunk_share = add("formal", "chunk_share", r"\phi_p", "Part of iterations that prefill too.", domain=FRACTION)
+chunk_share = add("formal", "chunk_share", r"\phi_{mix}", "Part of iterations that prefill too.", domain=FRACTION)
 service_time = add("formal", "service_time", "S", "Time of one service.", SECOND, POSITIVE)
-servers = add("formal", "servers", "c_s", "Requests in service at once, at most.")
+servers = add("formal", "servers", "c_{srv}", "Requests in service at once, at most.")
 decode_share = add("formal", "decode_share", "v_d", "Part of the time in iterations that only decode.", domain=FRACTION)
 mixed_share = add(
     "formal",
@@ -48,10 +48,10 @@ boundary_time = add("formal", "boundary_time", "W_b", "Mean wait for the next it
 queue_time = add("formal", "queue_time", "W_q", "Mean wait behind other prompts.", SECOND, ZERO_UP)
 cache_time = add("formal", "cache_time", "W_k", "Mean wait for memory of the cache.", SECOND, ZERO_UP)
 prefill_time = add("formal", "prefill_time", "S_p", "Time of all iterations of a prompt.", SECOND, POSITIVE)
-first_token_time = add("formal", "first_token_time", "T_1", "Mean time to the first token.", SECOND, POSITIVE)
+first_token_time = add("formal", "first_token_time", "T_{ttft}", "Mean time to the first token.", SECOND, POSITIVE)
 wait_deviation = add("formal", "wait_deviation", r"\sigma_W", "Standard deviation of a wait.", SECOND, ZERO_UP)
 tail = add("formal", "tail", r"\epsilon", "Probability of a longer wait.", domain=POSITIVE)
-wait_slack = add("formal", "wait_slack", "w_s", "Longest mean wait that a target leaves.", SECOND, POSITIVE)
+wait_slack = add("formal", "wait_slack", "W_{sl}", "Longest mean wait that a target leaves.", SECOND, POSITIVE)
 prefill_load = add(
     "formal", "prefill_load", r"\Lambda_p", "Requests in a second of an instance that prefills.", PER_SECOND, POSITIVE
 )
@@ -61,7 +61,7 @@ decode_load = add(
 cache_bytes = add("formal", "cache_bytes", "Q_s", "Bytes of a prompt's cache on one device.", BYTE, ZERO_UP)
 draft_time = add("formal", "draft_time", r"\tau_q", "Time to draft one token.", SECOND, ZERO_UP)
 verify_time = add("formal", "verify_time", r"\tau_v", "Time of the step that verifies.", SECOND, POSITIVE)
-occupancy = add("formal", "occupancy", "u", "Part of the places that is taken.", domain=FRACTION)
+occupancy = add("formal", "occupancy", r"\theta", "Part of the places that is taken.", domain=FRACTION)
 apart = add("formal", "apart", "o", "Part of its steps that a request shares with the next one.", domain=FRACTION)
 last_spare_load = add(
     "formal",

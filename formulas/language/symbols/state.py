@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dimension import BANDWIDTH, BYTE
 from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
-master_bytes = add("format", "master_bytes", "w_M", "Bytes of the master copy of a weight.", BYTE, ZERO_UP)
+master_bytes = add("format", "master_bytes", "w_{mw}", "Bytes of the master copy of a weight.", BYTE, ZERO_UP)
 moment_bytes = add(
     "format", "moment_bytes", r"w_\mu", "Bytes of an element of a moment that the optimizer keeps.", BYTE, POSITIVE
 )
@@ -49,7 +49,7 @@ amax_passes = add(
 )
 
 num_recomputed_layers = add(
-    "plan", "num_recomputed_layers", "l_r", "Layers of each stage that are recomputed; the others keep everything."
+    "plan", "num_recomputed_layers", "L_{rec}", "Layers of each stage that are recomputed; the others keep everything."
 )
 offloaded_activations = add(
     "plan", "offloaded_activations", r"\phi_{a}", "Part of the layers' activations kept by the host.", domain=FRACTION
@@ -104,7 +104,7 @@ fragmentation = add(
     domain=FRACTION,
 )
 context_bytes = add(
-    "efficiency", "context_bytes", "W_x", "Memory that the driver holds for its context on a device.", BYTE, ZERO_UP
+    "efficiency", "context_bytes", "W_{ctx}", "Memory that the driver holds for its context on a device.", BYTE, ZERO_UP
 )
 collective_buffer_bytes = add(
     "efficiency",
