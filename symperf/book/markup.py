@@ -1,7 +1,8 @@
-"""The three markups of the book: how each writes prose, mathematics and units."""
+"""The three markups of the book: how each writes prose, mathematics, links and units."""
 
 from __future__ import annotations
 
+import functools
 import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,16 +19,22 @@ class Markup:
     """One markup, as functions from text to text.
 
     Attributes:
-        prose: a docstring's words, whose names link to formulas if the second argument knows them.
-        name: a name in Python.
+        text: plain words.
+        strong: words that begin a paragraph.
+        emphasis: a word that is set apart.
+        code: a name in Python.
+        link: a target, and what is shown for it.
         unit: such as "B/s".
         inline: LaTeX mathematics inside a line.
         display: LaTeX mathematics on lines of its own, as the template takes it.
         bibtex: an entry.
     """
 
-    prose: Callable[[str, Callable[[str], str | None]], str]
-    name: Callable[[str], str]
+    text: Callable[[str], str]
+    strong: Callable[[str], str]
+    emphasis: Callable[[str], str]
+    code: Callable[[str], str]
+    link: Callable[[str, str], str]
     unit: Callable[[str], str]
     inline: Callable[[str], str]
     display: Callable[[str], str]
@@ -51,6 +58,7 @@ def anchor(name: str) -> str:
     return f"formula-{name}"
 
 
+@functools.lru_cache(maxsize=4096)
 def mathml(text: str, display: str = "inline") -> str:
     """LaTeX mathematics as a MathML element.
 
@@ -68,24 +76,33 @@ def _latex_unit(text: str) -> str:
 
 
 LATEX = Markup(
-    prose=prose.latex,
-    name=prose.latex_name,
+    text=prose.latex_text,
+    strong=lambda text: rf"\textbf{{{text}}}",
+    emphasis=lambda text: rf"\emph{{{prose.latex_text(text)}}}",
+    code=lambda name: rf"\texttt{{{prose.latex_name(name)}}}",
+    link=lambda target, shown: rf"\hyperlink{{{target.removeprefix('#')}}}{{{shown}}}",
     unit=_latex_unit,
-    inline=lambda text: rf"\({text}\)",
+    inline=lambda text: rf"\({prose.breakable(text)}\)",
     display=str,
     bibtex=str,
 )
 MARKDOWN = Markup(
-    prose=prose.markdown,
-    name=str,
+    text=prose.markdown_text,
+    strong=lambda text: f"**{text}**",
+    emphasis=lambda text: f"*{prose.markdown_text(text)}*",
+    code=lambda name: f"`{name}`",
+    link=lambda target, shown: f"[{shown}]({target})",
     unit=prose.markdown_text,
     inline=lambda text: f"${text}$",
     display=str,
     bibtex=str,
 )
 HTML = Markup(
-    prose=prose.hypertext,
-    name=html.escape,
+    text=html.escape,
+    strong=lambda text: f"<strong>{text}</strong>",
+    emphasis=lambda text: f"<em>{html.escape(text)}</em>",
+    code=lambda name: f"<code>{html.escape(name)}</code>",
+    link=lambda target, shown: f'<a href="{html.escape(target)}">{shown}</a>',
     unit=html.escape,
     inline=mathml,
     display=lambda text: mathml(text, "block"),
