@@ -248,7 +248,7 @@ class _Parser:
 
     def _beside(self, at: int, inside: bool) -> _Found | None:
         """A factor that stands beside the one before it."""
-        if self._kind(at) == "word" and not self._is_function(at) and not inside:
+        if self._kind(at) == "word" and not (inside or self._is_function(at) or self.letters.knows(self._text(at))):
             return None
         if self._kind(at) == "number" or (self._text(at) == "a" and self._is_article(at, first=False)):
             return None
@@ -324,7 +324,7 @@ class _Parser:
         if not inside:
             return None
         last = at
-        while self._kind(last + 1) == "word" and not self._is_function(last + 1):
+        while self._kind(last + 1) == "word" and not self._is_function(last + 1) and not self.letters.knows(self._text(last + 1)):
             last += 1
         return _Found(_words(" ".join(token.text for token in self.tokens[at : last + 1])), last + 1)
 

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..formulas.language.symbols import SYMBOLS, strip_units
+from ..formulas.registry import load
 from .latex import upright
 from .unicode import WORDS
 
@@ -33,11 +34,14 @@ class Letters:
 
     Args:
         formula: whose docstring it is; without one a letter is set as it is written.
+        by_name: whether every name of the vocabulary is a quantity, also those that are words, such as `batch`, and
+            every formula is its glyph.
     """
 
-    def __init__(self, formula: Formula | None = None) -> None:
-        self.names = _names(formula)
+    def __init__(self, formula: Formula | None = None, by_name: bool = False) -> None:
+        self.names, self.by_name = _names(formula), by_name
         doc = formula.doc if formula else ""
+        self._formulas = load() if by_name else {}
         self._glyphs = {ascii_glyph(SYMBOLS[name].glyph): SYMBOLS[name].glyph for name in self.names}
         self._meant = {text: glyph for text, glyph in self._glyphs.items() if not re.search(rf"{re.escape(text)}\b", doc)}
 
@@ -50,6 +54,8 @@ class Letters:
         """
         if written in SYMBOLS:
             return upright(SYMBOLS[written].glyph)
+        if written in self._formulas:
+            return upright(self._formulas[written].glyph)
         if NAMES.get(written) in self.names:
             return upright(SYMBOLS[NAMES[written]].glyph)
         if written in self._glyphs:
@@ -62,8 +68,8 @@ class Letters:
         return any(re.match(re.escape(written) + "(['_^]|$)", text) for text in self._glyphs)
 
     def knows(self, name: str) -> bool:
-        """Whether a name is one of the vocabulary that is meant as a quantity: of more than one word."""
-        return name in SYMBOLS and "_" in name
+        """Whether a name is one of the vocabulary that is meant as a quantity: of more than one word, if not all are."""
+        return name in self._formulas or (name in SYMBOLS and (self.by_name or "_" in name))
 
 
 def by_shape(written: str) -> str:

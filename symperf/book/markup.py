@@ -23,6 +23,7 @@ class Markup:
         strong: words that begin a paragraph.
         emphasis: a word that is set apart.
         code: a name in Python.
+        cite: the key of a source, and where it stands.
         link: a target, and what is shown for it.
         unit: such as "B/s".
         inline: LaTeX mathematics inside a line.
@@ -34,6 +35,7 @@ class Markup:
     strong: Callable[[str], str]
     emphasis: Callable[[str], str]
     code: Callable[[str], str]
+    cite: Callable[[str, str], str]
     link: Callable[[str, str], str]
     unit: Callable[[str], str]
     inline: Callable[[str], str]
@@ -41,6 +43,8 @@ class Markup:
     bibtex: Callable[[str], str]
 
 
+SHORT = 12
+"""Characters of a name that is never broken."""
 _FOR_MATHML = (
     (r"\begin{aligned}[t]", r"\begin{array}{l}"),
     (r"\begin{aligned}", r"\begin{array}{l}"),
@@ -51,11 +55,11 @@ _FOR_MATHML = (
     (r"\log_{2} ", r"\, \log_{2} \, "),
 )
 """What the converter sets better, or knows at all, when it is said in another way; rows begin with an ampersand."""
-
-
-def anchor(name: str) -> str:
-    """Where a formula stands in a document."""
-    return f"formula-{name}"
+_IN_MATHML = (
+    ("<mtable>", '<mtable displaystyle="true">'),
+    ("<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>'),
+)
+"""What browsers show better when it is said in another way."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -68,17 +72,27 @@ def mathml(text: str, display: str = "inline") -> str:
     converter = import_extra("latex2mathml.converter", "book", "formulas: --html")
     for latex, known in _FOR_MATHML:
         text = text.replace(latex, known)
-    return str(converter.convert(text, display=display)).replace("<mtable>", '<mtable displaystyle="true">')
+    found = str(converter.convert(text, display=display))
+    for written, better in _IN_MATHML:
+        found = found.replace(written, better)
+    return found
 
 
 def _latex_unit(text: str) -> str:
     return rf"\(\mathrm{{{text.replace('$', chr(92) + '$').replace('*', chr(92) + ', ')}}}\)" if text else ""
 
 
+def _html_code(name: str) -> str:
+    if len(name) <= SHORT:
+        return f'<code class="short">{html.escape(name)}</code>'
+    return f"<code>{html.escape(name).replace('_', '_<wbr/>')}</code>"
+
+
 LATEX = Markup(
     text=prose.latex_text,
     strong=lambda text: rf"\textbf{{{text}}}",
     emphasis=lambda text: rf"\emph{{{prose.latex_text(text)}}}",
+    cite=lambda key, _: rf"\cite{{{key}}}",
     code=lambda name: rf"\texttt{{{prose.latex_name(name)}}}",
     link=lambda target, shown: rf"\hyperlink{{{target.removeprefix('#')}}}{{{shown}}}",
     unit=_latex_unit,
@@ -90,6 +104,7 @@ MARKDOWN = Markup(
     text=prose.markdown_text,
     strong=lambda text: f"**{text}**",
     emphasis=lambda text: f"*{prose.markdown_text(text)}*",
+    cite=lambda key, target: f"[{key}]({target})",
     code=lambda name: f"`{name}`",
     link=lambda target, shown: f"[{shown}]({target})",
     unit=prose.markdown_text,
@@ -101,7 +116,8 @@ HTML = Markup(
     text=html.escape,
     strong=lambda text: f"<strong>{text}</strong>",
     emphasis=lambda text: f"<em>{html.escape(text)}</em>",
-    code=lambda name: f"<code>{html.escape(name)}</code>",
+    cite=lambda key, target: f'<a class="cite" href="{html.escape(target)}">[{key}]</a>',
+    code=_html_code,
     link=lambda target, shown: f'<a href="{html.escape(target)}">{shown}</a>',
     unit=html.escape,
     inline=mathml,
