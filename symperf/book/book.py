@@ -85,7 +85,9 @@ class Writer:
         Raises:
             ValueError: what stands between dollar signs is no expression.
         """
-        return "".join(self._aside(piece) if ASIDE.fullmatch(piece) else self.form.text(piece) for piece in ASIDE.split(text))
+        return "".join(
+            self._aside(piece) if ASIDE.fullmatch(piece) else self.form.text(piece) for piece in ASIDE.split(text)
+        )
 
     def _aside(self, piece: str) -> str:
         if piece.startswith("**"):

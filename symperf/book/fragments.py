@@ -107,9 +107,9 @@ def pieces(text: str, letters: Letters) -> list[Piece]:
     >>> from .letters import Letters
     >>> for piece in pieces("Time to send n bytes in s: (n + half) / BW.", Letters()):
     ...     print(piece.kind, piece.text)
-    text Time to send 
+    text Time to send
     math n
-    text  bytes in s: 
+    text  bytes in s:
     math (n + \mathrm{half}) / \mathrm{BW}
     text .
     """
@@ -319,12 +319,20 @@ class _Parser:
             return _Found(self.letters.latex(text), at + 1, True)
         if "&" in text:  # F&B, two passes beside each other
             return _Found(text.replace("&", r"\&"), at + 1, True)
+        applied = self._text(at + 1) == "(" and not self.tokens[at + 1].spaced
+        if applied and (inside or (at > 0 and self._kind(at - 1) == "operator")) and text.isalpha():
+            found = self._listed(at + 2, ")")
+            return found and _Found(rf"\mathrm{{{text}}}({found.latex})", found.after + 1, True, True)
         if text == "half" and (inside or self._kind(at + 1) in ("operator", "bracket")):
             return _Found(self.letters.latex(text), at + 1, True)
         if not inside:
             return None
         last = at
-        while self._kind(last + 1) == "word" and not self._is_function(last + 1) and not self.letters.knows(self._text(last + 1)):
+        while (
+            self._kind(last + 1) == "word"
+            and not self._is_function(last + 1)
+            and not self.letters.knows(self._text(last + 1))
+        ):
             last += 1
         return _Found(_words(" ".join(token.text for token in self.tokens[at : last + 1])), last + 1)
 

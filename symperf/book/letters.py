@@ -43,7 +43,9 @@ class Letters:
         doc = formula.doc if formula else ""
         self._formulas = load() if by_name else {}
         self._glyphs = {ascii_glyph(SYMBOLS[name].glyph): SYMBOLS[name].glyph for name in self.names}
-        self._meant = {text: glyph for text, glyph in self._glyphs.items() if not re.search(rf"{re.escape(text)}\b", doc)}
+        self._meant = {
+            text: glyph for text, glyph in self._glyphs.items() if not re.search(rf"{re.escape(text)}\b", doc)
+        }
 
     def latex(self, written: str) -> str:
         r"""A letter with its marks, or a name of the vocabulary, in LaTeX.

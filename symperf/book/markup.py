@@ -62,14 +62,20 @@ _IN_MATHML = (
 """What browsers show better when it is said in another way."""
 
 
-@functools.lru_cache(maxsize=4096)
 def mathml(text: str, display: str = "inline") -> str:
     """LaTeX mathematics as a MathML element.
 
     Raises:
         InputError: latex2mathml is not installed.
     """
-    converter = import_extra("latex2mathml.converter", "book", "formulas: --html")
+    import_extra("latex2mathml.converter", "book", "formulas: --html")
+    return _convert(text, display)
+
+
+@functools.lru_cache(maxsize=4096)
+def _convert(text: str, display: str) -> str:
+    from latex2mathml import converter
+
     for latex, known in _FOR_MATHML:
         text = text.replace(latex, known)
     found = str(converter.convert(text, display=display))

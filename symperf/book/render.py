@@ -126,7 +126,13 @@ def _search_index(writer: Writer) -> list[dict[str, str]]:
             name = page.name.rsplit(".", 1)[-1]
             more = " ".join(page.introduction)
             found.append(
-                {"title": page.title, "name": name, "more": more, "kind": "section", "place": writer.target("page", name)}
+                {
+                    "title": page.title,
+                    "name": name,
+                    "more": more,
+                    "kind": "section",
+                    "place": writer.target("page", name),
+                }
             )
             for formula in page.formulas:
                 one = writer.entries[formula.name]

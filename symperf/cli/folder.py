@@ -48,6 +48,8 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: s
             if before.exists() and not target.exists():
                 before.rename(target)
             shutil.rmtree(beside, ignore_errors=True)
+    except InputError:
+        raise
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise InputError(f"{shown}: {reason or error}") from None
@@ -71,7 +73,9 @@ def check_folder(target: Path, mark: str, told: str) -> None:
     if not found:
         return
     if mark not in found:
-        raise InputError(f"{told}: the folder holds {quote(found[0])} and is no such site, expected one that is, or nothing")
+        raise InputError(
+            f"{told}: the folder holds {quote(found[0])} and is no such site, expected one that is, or nothing"
+        )
     known = set(_listed(target / mark)) | {mark}
     if others := [name for name in found if name not in known]:
         raise InputError(f"{told}: the folder holds {quote(others[0])}, which is no part of the site")

@@ -4,15 +4,18 @@ function wordsOf(text) {
   return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 }
 
+function weighed(entry) {
+  entry.words ??= [[entry.title, 8], [entry.name, 8], [entry.more, 1]]
+    .flatMap(([text, weight]) => wordsOf(text).map((word) => [word, weight]));
+  return entry.words;
+}
+
 function score(entry, asked) {
   let total = 0;
   for (const word of asked) {
     let best = 0;
-    for (const [text, weight] of [[entry.title, 8], [entry.name, 8], [entry.more, 1]]) {
-      for (const found of wordsOf(text)) {
-        if (found === word) best = Math.max(best, 2 * weight);
-        else if (found.startsWith(word)) best = Math.max(best, weight);
-      }
+    for (const [found, weight] of weighed(entry)) {
+      if (found.startsWith(word)) best = Math.max(best, found === word ? 2 * weight : weight);
     }
     if (best === 0) return 0;
     total += best;
