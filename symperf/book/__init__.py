@@ -1,6 +1,6 @@
 """The formula book: every formula with its equation, symbols, assumptions, proofs and source.
 
-`tex`, `markdown` and `html` print the book, `pdf` compiles it, `show` gives one formula to a notebook, and
+`tex`, `markdown`, `html` and `site` print the book, `pdf` compiles it, `show` gives one formula to a notebook, and
 `used_formulas` tells which formulas a computation calls. Names are loaded when they are first used: what a run cites is
 told from the cache folder without SymPy.
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .pdflatex import pdf as pdf
     from .render import html as html
     from .render import markdown as markdown
+    from .render import site as site
     from .render import tex as tex
     from .used import used_formulas as used_formulas
 
@@ -26,6 +27,7 @@ _HOMES = {
     "markdown": "render",
     "pdf": "pdflatex",
     "show": "jupyter",
+    "site": "render",
     "tex": "render",
     "used_formulas": "used",
 }

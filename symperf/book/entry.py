@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, nearest, quote
 from ..formulas.language.symbols import SYMBOLS, strip_units
 from ..formulas.registry import load
+from .chapters import CHAPTERS, TITLES, Chapter, chapter_of
 from .proof import Claim, claims, undecided_symbols
 from .prose import paragraphs
+from .titles import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,64 +22,6 @@ if TYPE_CHECKING:
     from ..formulas.language.dimension import Dimension
     from ..formulas.language.formula import Formula
 
-TITLES = {
-    "roofline": "Roofline",
-    "matmul": "Matrix products",
-    "tiles": "Tiles of matrix products",
-    "thin_matmul": "Thin matrix products",
-    "low_precision": "Low precision",
-    "attention": "Attention",
-    "windows": "Windows of attention",
-    "latent_attention": "Latent attention",
-    "linear_attention": "Linear attention",
-    "ssm": "State-space models",
-    "scan": "Scans",
-    "convolution": "Convolution",
-    "moe": "Mixtures of experts",
-    "expert_formats": "Formats of what travels to experts",
-    "elementwise": "Element-wise kernels",
-    "embedding": "Embedding and loss",
-    "optimizers": "Optimizers",
-    "tiers": "Tiers of the network",
-    "send": "Send and receive",
-    "broadcast": "Broadcast",
-    "gather": "All-gather and reduce-scatter",
-    "all_reduce": "All-reduce",
-    "pipelined": "Pipelined collectives",
-    "all_to_all": "All-to-all",
-    "in_network": "Reductions in the network",
-    "switched": "All-reduce by switch or ring",
-    "one_shot_two_shot": "One-shot and two-shot all-reduce",
-    "call_overhead": "Overhead of calling a collective",
-    "sharding": "Sharded states",
-    "context_parallel": "Context parallelism",
-    "expert_parallel": "Expert parallelism",
-    "pipeline": "Pipelines",
-    "zero_bubble": "Zero-bubble pipelines",
-    "dual_pipe": "Bidirectional pipelines",
-    "overheads": "Launches by the host and stragglers",
-    "decode": "Decoding",
-    "decode_bounds": "Bounds of decoding",
-    "cache_reads": "Reads of the cache",
-    "split_decode": "Decoding with split contexts",
-    "recurrent_decode": "Decoding with recurrent layers",
-    "serving": "Continuous batching",
-    "queueing": "Queueing",
-    "speculative": "Speculative decoding",
-    "disaggregation": "Prefill and decode apart",
-    "parameters": "Parameters and FLOPs",
-    "model_state": "Model state",
-    "saved_activations": "Saved activations",
-    "stage_memory": "Memory by stage",
-    "offload": "Offload to the host",
-    "chip": "Chips",
-    "voltage": "Voltage and frequency",
-    "links": "Links and memory stacks",
-    "energy": "Energy",
-    "cost": "Cost",
-    "carbon": "Carbon",
-}
-"""Pages in reading order, with their titles; any other follows, under its own name."""
 CURVATURES = {
     "affine": "affine in logarithms (a monomial)",
     "convex": "convex in logarithms (a posynomial, or a maximum of such)",
@@ -101,6 +46,8 @@ class BookEntry:
 
     Attributes:
         formula: of the registry.
+        title: for people.
+        number: of its place in the book of all formulas, "3.12": chapter and place in it.
         sentence: what it gives.
         details: more paragraphs of its docstring.
         symbols: every symbol of its equation, its parameters first.
@@ -111,6 +58,8 @@ class BookEntry:
     """
 
     formula: Formula
+    title: str
+    number: str
     sentence: str
     details: tuple[str, ...]
     symbols: tuple[SymbolRow, ...]
@@ -130,6 +79,15 @@ class Page:
     formulas: tuple[Formula, ...]
 
 
+@dataclass(frozen=True)
+class Part:
+    """A chapter with those of its pages that are shown, and its number; the notation is the first."""
+
+    chapter: Chapter
+    number: int
+    pages: tuple[Page, ...]
+
+
 def entry(name: str) -> BookEntry:
     """The entry of a formula.
 
@@ -140,6 +98,8 @@ def entry(name: str) -> BookEntry:
     first, *details = paragraphs(formula.doc)
     return BookEntry(
         formula=formula,
+        title=title_of(formula),
+        number=numbers()[name],
         sentence=first,
         details=tuple(details),
         symbols=tuple(symbol_row(symbol) for symbol in _symbols(formula)),
@@ -192,6 +152,26 @@ def pages(names: Iterable[str] | None = None) -> list[Page]:
     ]
 
 
+def parts(names: Iterable[str] | None = None) -> list[Part]:
+    """The chapters with their pages, of all formulas or of some."""
+    found = pages(names)
+    grouped = [
+        Part(chapter, number, tuple(page for page in found if chapter_of(page.name) == chapter))
+        for number, chapter in enumerate(CHAPTERS, 2)
+    ]
+    return [part for part in grouped if part.pages]
+
+
+@functools.cache
+def numbers() -> dict[str, str]:
+    """The number of every formula in the book of all."""
+    return {
+        formula.name: f"{part.number}.{place}"
+        for part in parts()
+        for place, formula in enumerate((formula for page in part.pages for formula in page.formulas), 1)
+    }
+
+
 def title(page: str) -> str:
     """The title of a page.
 
@@ -216,6 +196,7 @@ def _introduction(module: str) -> list[str]:
     return paragraphs(inspect.getdoc(importlib.import_module(module)) or "")
 
 
-def _place(module: str) -> tuple[int, str]:
+def _place(module: str) -> tuple[int, int, str]:
     page = module.rsplit(".", 1)[-1]
-    return (list(TITLES).index(page) if page in TITLES else len(TITLES), module)
+    pages = list(TITLES)
+    return (CHAPTERS.index(chapter_of(module)), pages.index(page) if page in TITLES else len(pages), module)

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.language.symbols import strip_units
+from .chapters import chapter_of
 from .equation import latex_line, unicode_notation
 from .references import reference
+from .titles import title_of
 from .unicode import plain
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ def brief(formula: Formula) -> dict[str, Any]:
     """A formula's line of the list."""
     return {
         "name": formula.name,
+        "title": title_of(formula),
         "page": formula.page,
         "glyph": plain(formula.glyph),
         "latex_glyph": formula.glyph,
@@ -34,6 +37,8 @@ def full(entry: BookEntry) -> dict[str, Any]:
     found = reference(formula.source)
     return {
         **brief(formula),
+        "number": entry.number,
+        "chapter": chapter_of(formula.module).title,
         "details": list(entry.details),
         "equation": unicode_notation(formula).box(strip_units(formula.expression)).text,
         "latex": latex_line(formula),

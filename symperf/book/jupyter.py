@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .entry import find
 from .equation import latex_blocks, latex_line
-from .render import markdown
+from .render import entry_markdown
 
 if TYPE_CHECKING:
     from ..formulas.language.formula import Formula
@@ -26,8 +26,7 @@ class Shown:
         return "\n".join(f"$$\n{block}\n$$" for block in latex_blocks(self.formula))
 
     def _repr_markdown_(self) -> str:
-        text = markdown([self.formula.name])
-        return text[text.index(f"### `{self.formula.name}`") : text.index("\n## Symbols")]
+        return entry_markdown(self.formula.name)
 
     @property
     def latex(self) -> str:

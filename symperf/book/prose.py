@@ -1,4 +1,4 @@
-"""Docstrings' prose in the markups of the book: plain words, and names between backticks."""
+"""Docstrings' prose in the markups of the book: words, names between backticks, and the mathematics between them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import html
 import re
 from typing import TYPE_CHECKING
 
+from .fragments import expression, pieces
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .fragments import Piece
+    from .letters import Letters
+
 SECTION = re.compile(r"(Assumes|Source|Reference only|Args|Returns|Raises|Attributes|Yields):(\s|$)")
-CODE = re.compile(r"`([^`]+)`")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -47,13 +51,26 @@ def paragraphs(doc: str) -> list[str]:
     return found
 
 
-def latex(text: str, link: Callable[[str], str | None] = lambda _: None) -> str:  # noqa: ARG001
-    r"""Prose in LaTeX; long names may be broken after an underscore.
+def parts(text: str, letters: Letters) -> list[Piece]:
+    """A docstring's sentence in its pieces; a name between backticks that is a quantity of its formula is mathematics.
 
-    >>> print(latex("a_b is 50% of `c_d`"))
-    a\_b is 50\% of \texttt{c\_\allowbreak{}d}
+    >>> from ..formulas.registry import load
+    >>> from .letters import Letters
+    >>> [(piece.kind, piece.text) for piece in parts("`work_flops` at a rate", Letters(load()["work_time"]))]
+    [('math', 'W_f'), ('text', ' at a rate')]
     """
-    return _with_code(text, latex_text, lambda name: rf"\texttt{{{latex_name(name)}}}")
+    from .fragments import Piece
+
+    found = []
+    for piece in pieces(text, letters):
+        if piece.kind == "code" and piece.text in letters.names:
+            found.append(Piece("math", letters.latex(piece.text)))
+        elif piece.kind == "code" and not re.fullmatch(r"[\w.]+", piece.text):
+            latex = expression(piece.text, letters)
+            found.append(Piece("math", latex) if latex else piece)
+        else:
+            found.append(piece)
+    return found
 
 
 def latex_text(text: str) -> str:
@@ -77,18 +94,17 @@ def latex_name(name: str) -> str:
     return latex_text(name).replace(r"\_", r"\_\allowbreak{}")
 
 
-def markdown(text: str, link: Callable[[str], str | None] = lambda _: None) -> str:
-    r"""Prose in Markdown.
+def breakable(latex: str) -> str:
+    r"""Mathematics of a line of LaTeX that may be broken between its factors, outside of all braces.
 
-    >>> print(markdown("a_b [q > 1] is `c_d`", lambda name: "#" + name))
-    a\_b \[q &gt; 1\] is [`c_d`](#c_d)
+    >>> print(breakable(r"2\, m\, x^{a\, b}"))
+    2\,\allowbreak m\,\allowbreak x^{a\, b}
     """
-
-    def code(name: str) -> str:
-        target = link(name)
-        return f"[`{name}`]({target})" if target else f"`{name}`"
-
-    return _with_code(text, markdown_text, code)
+    depth, found = 0, []
+    for piece in re.split(r"(\\, |[{}])", latex):
+        depth += {"{": 1, "}": -1}.get(piece, 0)
+        found.append(r"\,\allowbreak " if piece == r"\, " and not depth else piece)
+    return "".join(found)
 
 
 def markdown_text(text: str) -> str:
@@ -96,20 +112,6 @@ def markdown_text(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|#$~])", r"\\\1", html.escape(text, quote=False))
 
 
-def hypertext(text: str, link: Callable[[str], str | None] = lambda _: None) -> str:
-    """Prose in HTML.
-
-    >>> print(hypertext("a < b, see `c_d`", lambda name: "#" + name))
-    a &lt; b, see <a href="#c_d"><code>c_d</code></a>
-    """
-
-    def code(name: str) -> str:
-        target, shown = link(name), f"<code>{html.escape(name)}</code>"
-        return f'<a href="{html.escape(target)}">{shown}</a>' if target else shown
-
-    return _with_code(text, html.escape, code)
-
-
-def _with_code(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
-    pieces = CODE.split(text)
-    return "".join(code(piece) if index % 2 else plain(piece) for index, piece in enumerate(pieces))
+def join(found: list[Piece], write: dict[str, Callable[[str], str]]) -> str:
+    """Pieces written, each by the function of its kind."""
+    return "".join(write[piece.kind](piece.text) for piece in found)

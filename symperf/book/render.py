@@ -1,34 +1,33 @@
-"""The book as LaTeX, Markdown and HTML."""
+"""The book as LaTeX, Markdown, one file of HTML, and the pages of a site."""
 
 from __future__ import annotations
 
+import functools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common.version import VERSION
 from . import markup
-from .entry import Page, entry, pages, vocabulary
-from .equation import PAGE, latex_blocks, latex_notation
-from .latex import upright
-from .markup import Markup, anchor
-from .references import reference
-from .steps import claim_lines
+from .book import Writer
+from .unicode import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .entry import BookEntry, SymbolRow
+    from .markup import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
+ANCHORS = {"formula": "formula-", "symbol": "symbol-", "source": "ref-", "chapter": "chapter-", "page": "page-"}
+"""What the anchors of things begin with, by their kind."""
 
 
 def tex(names: Iterable[str] | None = None) -> str:
-    """The book as a LaTeX document that needs no package but amsmath; of all formulas, or of some.
+    """The book as a LaTeX document that needs the packages amsmath and hyperref; of all formulas, or of some.
 
     Raises:
         InputError: an unknown formula, with the nearest.
     """
-    return _render("book.tex.j2", markup.LATEX, names, inline=False)
+    return _one("book.tex.j2", markup.LATEX, names)
 
 
 def markdown(names: Iterable[str] | None = None) -> str:
@@ -37,7 +36,7 @@ def markdown(names: Iterable[str] | None = None) -> str:
     Raises:
         InputError: an unknown formula, with the nearest.
     """
-    return _render("book.md.j2", markup.MARKDOWN, names, inline=False)
+    return _one("book.md.j2", markup.MARKDOWN, names)
 
 
 def html(names: Iterable[str] | None = None) -> str:
@@ -46,16 +45,135 @@ def html(names: Iterable[str] | None = None) -> str:
     Raises:
         InputError: an unknown formula, with the nearest, or latex2mathml is not installed.
     """
-    return _render("book.html.j2", markup.HTML, names, inline=True)
+    return _one("book.html.j2", markup.HTML, names)
 
 
-def _render(template: str, form: Markup, names: Iterable[str] | None, inline: bool) -> str:
+def entry_markdown(name: str) -> str:
+    """What the book says of one formula, in Markdown.
+
+    Raises:
+        InputError: an unknown formula, with the nearest.
+    """
+    writer = Writer(markup.MARKDOWN, [name], _inside)
+    module: Any = _environment().get_template("entry.md.j2").module
+    return str(module.show(writer.entry(writer.entries[name])))
+
+
+def site(names: Iterable[str] | None = None) -> dict[str, str]:
+    """The files of the book as a site that needs no network and no server: text by file name; of all formulas, or of some.
+
+    Raises:
+        InputError: an unknown formula, with the nearest, or latex2mathml is not installed.
+    """
+    writer = Writer(markup.HTML, names, functools.partial(_on_site, {}))
+    homes = {
+        **{name: f"{part.chapter.name}.html" for part in writer.parts for name in _names_of(part)},
+        **{part.chapter.name: f"{part.chapter.name}.html" for part in writer.parts},
+    }
+    writer.target = functools.partial(_on_site, homes)
+    book = writer.book()
+    pages = [
+        {"file": "index.html", "title": "Contents"},
+        {"file": "notation.html", "title": book["notation"]["title"]},
+        *(
+            {"file": f"{chapter['name']}.html", "title": chapter["title"], "chapter": chapter}
+            for chapter in book["chapters"]
+        ),
+        {"file": "symbols.html", "title": "Index of symbols"},
+        {"file": "sources.html", "title": "References"},
+    ]
+    template = _environment().get_template("site.html.j2")
+    found = {}
+    for place, page in enumerate(pages):
+        around = {"before": pages[place - 1] if place else None, "after": (pages[place + 1 :] or [None])[0]}
+        found[page["file"]] = template.render(**book, page=page | around, count=len(writer.formulas))
+    index = json.dumps(_search_index(writer), ensure_ascii=False, separators=(",", ":"))
+    found["index.js"] = f"const BOOK = {index};\n".replace("</", "<\\/")
+    for name in ("site.css", "search.js"):
+        found[name] = (TEMPLATES / name).read_text(encoding="utf-8")
+    return found
+
+
+def _one(template: str, form: Markup, names: Iterable[str] | None) -> str:
+    return _environment().get_template(template).render(**Writer(form, names, _inside).book())
+
+
+def _inside(kind: str, name: str) -> str:
+    """Where a thing stands in one file."""
+    return f"#{ANCHORS[kind]}{name}"
+
+
+def _on_site(homes: dict[str, str], kind: str, name: str) -> str:
+    """Where a thing stands on the site; a chapter is a file."""
+    if kind == "chapter":
+        return homes[name]
+    file = {"symbol": "notation.html", "source": "sources.html"}.get(kind) or homes.get(f"{kind} {name}", "index.html")
+    return f"{file}#{ANCHORS[kind]}{name}"
+
+
+def _names_of(part: Any) -> list[str]:
+    pages = [f"page {page.name.rsplit('.', 1)[-1]}" for page in part.pages]
+    return pages + [f"formula {formula.name}" for page in part.pages for formula in page.formulas]
+
+
+def _search_index(writer: Writer) -> list[dict[str, str]]:
+    """What the search box looks through: title, name, further words, kind and place of each thing."""
+    found = []
+    for part in writer.parts:
+        place = writer.target("chapter", part.chapter.name)
+        found.append({"title": part.chapter.title, "name": "", "more": "", "kind": "chapter", "place": place})
+        for page in part.pages:
+            name = page.name.rsplit(".", 1)[-1]
+            more = " ".join(page.introduction)
+            found.append(
+                {
+                    "title": page.title,
+                    "name": name,
+                    "more": more,
+                    "kind": "section",
+                    "place": writer.target("page", name),
+                }
+            )
+            for formula in page.formulas:
+                one = writer.entries[formula.name]
+                more = f"{plain(formula.glyph)} {one.sentence} {formula.source} {page.title}"
+                place = writer.target("formula", formula.name)
+                found.append(
+                    {"title": one.title, "name": formula.name, "more": more, "kind": one.number, "place": place}
+                )
+    for group in writer.notation()["groups"]:
+        for row in group["rows"]:
+            entry = writer.symbols[row["key"]]
+            found.append(
+                {
+                    "title": f"{plain(entry.glyph)}: {entry.meaning}",
+                    "name": entry.name,
+                    "more": group["title"],
+                    "kind": "symbol",
+                    "place": row["target"],
+                }
+            )
+    for source in writer.sources():
+        found.append(
+            {
+                "title": source.title,
+                "name": source.key,
+                "more": f"{source.authors} {source.year}",
+                "kind": "source",
+                "place": writer.target("source", source.key),
+            }
+        )
+    return found
+
+
+@functools.cache
+def _environment() -> Any:
     import jinja2
 
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # every value below is written by the markup, which escapes it
+        autoescape=False,  # every value is written by the markup, which escapes it
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -66,82 +184,3 @@ def _render(template: str, form: Markup, names: Iterable[str] | None, inline: bo
         comment_start_string="<#",
         comment_end_string="#>",
     )
-    found = pages(names)
-    formulas = [formula for page in found for formula in page.formulas]
-    writer = _Writer(form, {formula.name for formula in formulas}, inline)
-    keys = sorted({formula.source for formula in formulas})
-    return environment.get_template(template).render(
-        version=VERSION,
-        condition=form.inline("[q > 1]"),
-        pages=[writer.page(page) for page in found],
-        symbols=[writer.symbol(row) for row in vocabulary(formulas)],
-        references=[writer.reference(key) for key in keys],
-    )
-
-
-class _Writer:
-    """Writes what the templates take.
-
-    Args:
-        form: the markup.
-        known: names of the formulas of the book.
-        inline: whether glyphs are wrapped here; else the template does so.
-    """
-
-    def __init__(self, form: Markup, known: set[str], inline: bool) -> None:
-        self.form, self.known, self.inline = form, known, inline
-
-    def link(self, name: str) -> str | None:
-        return f"#{anchor(name)}" if name in self.known else None
-
-    def prose(self, text: str) -> str:
-        return self.form.prose(text, self.link)
-
-    def glyph(self, latex: str) -> str:
-        return self.form.inline(upright(latex)) if self.inline else upright(latex)
-
-    def page(self, page: Page) -> dict[str, Any]:
-        return {
-            "title": self.prose(page.title),
-            "anchor": f"page-{page.name.rsplit('.', 1)[-1]}",
-            "introduction": [self.prose(text) for text in page.introduction],
-            "entries": [self.entry(entry(formula.name)) for formula in page.formulas],
-        }
-
-    def entry(self, one: BookEntry) -> dict[str, Any]:
-        formula, form = one.formula, self.form
-        return {
-            "name": form.name(formula.name),
-            "anchor": anchor(formula.name),
-            "glyph": self.glyph(formula.glyph),
-            "unit": form.unit(one.unit),
-            "sentence": self.prose(one.sentence),
-            "details": [self.prose(text) for text in one.details],
-            "blocks": [form.display(block) for block in latex_blocks(formula)],
-            "symbols": [self.symbol(row) for row in one.symbols],
-            "assumes": self.prose(formula.assumes),
-            "derivation": self.prose(formula.derivation),
-            "source": formula.source,
-            "reference_only": self.prose(formula.reference_only),
-            "claims": [
-                {"verb": verb, "text": text}
-                for verb, text in claim_lines(
-                    one.claims, latex_notation(formula), form.inline, r"\uparrow", r"\downarrow", PAGE.line
-                )
-            ],
-            "undecided": ", ".join(form.inline(upright(row.glyph)) for row in one.symbols if row.name in one.undecided),
-            "curvature": self.prose(one.curvature),
-        }
-
-    def symbol(self, row: SymbolRow) -> dict[str, str]:
-        return {
-            "glyph": self.glyph(row.glyph),
-            "name": self.form.name(row.name),
-            "meaning": self.prose(row.meaning),
-            "unit": self.form.unit(row.unit),
-            "domain": self.prose(row.domain),
-        }
-
-    def reference(self, key: str) -> dict[str, str]:
-        found = reference(key)
-        return {"key": key, "text": self.prose(found.text), "bibtex": self.form.bibtex(found.bibtex)}

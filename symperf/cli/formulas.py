@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import argparse
 
 FILES = ("pdf", "tex", "md", "html")
+SITE_MARK = "symperf-site.json"
+"""A file of a site that says what belongs to it."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,6 +26,8 @@ def run(options: argparse.Namespace) -> int:
     kind = next((kind for kind in FILES if getattr(options, kind) is not None), None)
     if kind is not None:
         return _write_book(kind, Path(getattr(options, kind)), names, options.json)
+    if options.site is not None:
+        return _write_site(Path(options.site), names, options.json)
     if options.latex and not options.json:
         formulas = [formula for page in pages(names) for formula in page.formulas]
         write("".join(("" if names else f"% {f.name}\n") + latex_line(f) + "\n" for f in formulas))
@@ -58,4 +62,20 @@ def _write_book(kind: str, path: Path, names: list[str] | None, as_json: bool) -
     else:
         with console() as out:
             out.print(f"wrote {path}", soft_wrap=True)
+    return 0
+
+
+def _write_site(path: Path, names: list[str] | None, as_json: bool) -> int:
+    """Write the book as a folder of pages; an old site is replaced."""
+    from ..book import site
+    from .folder import write_folder
+
+    files = site(names)
+    write_folder(path, files, SITE_MARK, "formulas: --site: cannot write {}")
+    if as_json:
+        size = sum(len(text.encode()) for text in files.values())
+        write_json({"written": str(path), "files": len(files), "bytes": size})
+    else:
+        with console() as out:
+            out.print(f"wrote {path / 'index.html'}", soft_wrap=True)
     return 0

@@ -47,7 +47,7 @@ def test_the_list_has_every_formula_under_its_page(call: Any) -> None:
     assert out.startswith("Roofline\n")
     rows = data(call, "formulas")["formulas"]
     assert [row["name"] for row in rows] == [name for name in listed if name in FORMULAS]
-    assert {"name", "page", "glyph", "latex_glyph", "unit", "sentence", "source"} == set(rows[0])
+    assert {"name", "title", "page", "glyph", "latex_glyph", "unit", "sentence", "source"} == set(rows[0])
 
 
 @pytest.mark.parametrize("name", some(FORMULAS))

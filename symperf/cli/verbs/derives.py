@@ -73,8 +73,13 @@ def _formulas(verb: Verb) -> None:
     group.add_argument("--latex", action="store_true", help="print equations only, in LaTeX")
     for kind, text in (
         ("pdf", "write the book as PDF (needs pdflatex)"),
-        ("tex", "write its LaTeX, which needs amsmath only"),
+        ("tex", "write its LaTeX, which needs amsmath and hyperref"),
         ("md", "write it as Markdown"),
         ("html", "write it as one HTML file with MathML (needs symperf[book])"),
     ):
         group.add_argument(f"--{kind}", metavar="FILE", help=text)
+    group.add_argument(
+        "--site",
+        metavar="FOLDER",
+        help="write it as pages of HTML with a search box, which need no network (needs symperf[book])",
+    )

@@ -1,0 +1,89 @@
+"""Where the command line writes a folder of files: a whole one, or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: str, told: str) -> None:
+    """Write a folder, or leave what is there as it is: it is written beside and put in its place when it is whole.
+
+    A folder that this function wrote before, and an empty one, are replaced; every other one is refused.
+
+    Args:
+        path: of the folder.
+        files: text by file name.
+        mark: the name of one more file, which lists the others: by it the next call knows the folder.
+        told: what the error line says before the reason, with {} for the path.
+
+    Raises:
+        InputError: it cannot be written, or what is there is no such folder.
+    """
+    shown = told.format(quote(str(path)))
+    try:
+        target = Path(path).resolve()
+        check_folder(target, mark, shown)
+        beside = Path(tempfile.mkdtemp(prefix=".symperf-", dir=target.parent))
+        try:
+            whole = beside / "whole"
+            whole.mkdir()
+            listed = json.dumps({"files": sorted(files)}, indent=1) + "\n"
+            for name, text in {**files, mark: listed}.items():
+                (whole / name).write_text(text, encoding="utf-8")
+            if target.exists():
+                target.rename(beside / "before")
+            whole.rename(target)
+        finally:
+            before = beside / "before"
+            if before.exists() and not target.exists():
+                before.rename(target)
+            shutil.rmtree(beside, ignore_errors=True)
+    except InputError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"{shown}: {reason or error}") from None
+
+
+def check_folder(target: Path, mark: str, told: str) -> None:
+    """Refuse a folder that `write_folder` could not write or must not replace, before the work that fills it.
+
+    Raises:
+        InputError: it is a file, another folder, or one to which files were added.
+        OSError: it may not be read, or its parent is not there.
+    """
+    if not target.exists():
+        if not target.parent.is_dir():
+            os.stat(target.parent)  # says what is missing
+            raise NotADirectoryError(20, os.strerror(20))
+        return
+    if not target.is_dir():
+        raise InputError(f"{told}: found a file, expected a folder or nothing")
+    found = sorted(entry.name for entry in target.iterdir())
+    if not found:
+        return
+    if mark not in found:
+        raise InputError(
+            f"{told}: the folder holds {quote(found[0])} and is no such site, expected one that is, or nothing"
+        )
+    known = set(_listed(target / mark)) | {mark}
+    if others := [name for name in found if name not in known]:
+        raise InputError(f"{told}: the folder holds {quote(others[0])}, which is no part of the site")
+
+
+def _listed(mark: Path) -> list[str]:
+    try:
+        names = json.loads(mark.read_text(encoding="utf-8"))["files"]
+        return [str(name) for name in names]
+    except (ValueError, KeyError, TypeError):
+        return []
