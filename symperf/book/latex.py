@@ -9,10 +9,15 @@ from __future__ import annotations
 import itertools
 import re
 
+from .layout import Marks, Row
 from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 LETTER, NARROW, SMALL = 0.62, 0.45, 0.72
 """Width of a letter and of a delimiter in em; what an index is smaller by."""
+QUAD = r"\quad "
+"""One step of indentation, an em."""
+WIDEST_LIMIT = 9.0
+"""Em of the places of a sum that stand above and below its sign."""
 RUN = re.compile(r"(?<![\\A-Za-z0-9])(\d*[A-Za-z][A-Za-z0-9]*[A-Za-z0-9]|\d+[A-Za-z]+)")
 
 
@@ -114,3 +119,56 @@ class Latex(Notation):
         tall = re.search(r"\\(frac|sqrt|left)", box.text)
         left, right = (rf"\left{opening}", rf"\right{closing}") if tall else (opening, closing)
         return Box(f"{left}{box.text}{right.rstrip()}", box.width + (4 if tall else 2) * NARROW, WHOLE)
+
+
+def _mark(text: str, width: float) -> Box:
+    return Box(text, width, WHOLE)
+
+
+def _limits(index: Box, first: Box, last: Box) -> Box | None:
+    width = max(index.width + first.width + 1.0, last.width)
+    if width > WIDEST_LIMIT:
+        return None
+    return _mark(rf"\sum_{{{index.text}={first.text}}}^{{{last.text}}} ", SMALL * width + 0.4)
+
+
+def _places(index: Box) -> tuple[Box, Box, Box, Box, Box]:
+    opening = _mark(rf"\sum_{{{index.text}}} \bigl( ", 2.5)
+    return opening, _mark(r",\ ", 0.8), _mark(f"{index.text} = ", 2.5), _mark(r", \dots, ", 2.5), ROUND[1]
+
+
+ROUND = (_mark(r"\bigl( ", NARROW), _mark(r" \bigr)", NARROW))
+MARKS = Marks(
+    equals=_mark(" = ", 1.9),
+    plus=_mark(" + ", 1.25),
+    minus=_mark(" - ", 1.25),
+    times=_mark(r" \cdot ", 1.0),
+    over=_mark(r" \big/ ", 0.8),
+    comma=_mark(", ", 0.5),
+    pairs={
+        "round": ROUND,
+        "call": ROUND,
+        "ceiling": (_mark(r"\bigl\lceil ", NARROW), _mark(r" \bigr\rceil", NARROW)),
+        "max": (_mark(r"\max \bigl( ", 2.5), ROUND[1]),
+        "min": (_mark(r"\min \bigl( ", 2.5), ROUND[1]),
+        "log": (_mark(r"\log_{2} \bigl( ", 2.5), ROUND[1]),
+        "switch": (_mark(r"\bigl[ ", NARROW), _mark(r" > 1 \bigr]", NARROW + 2.4)),
+    },
+    limits=_limits,
+    places=_places,
+    raised=lambda exponent: _mark(f"^{{{exponent.text}}}", SMALL * exponent.width),
+)
+"""Brackets of one size, as those that LaTeX fits to what is inside cannot go over several lines."""
+
+
+def aligned(rows: list[Row]) -> list[str]:
+    r"""Rows of an environment that aligns them at the left.
+
+    >>> print(*aligned([Row(0, "T = a", 5), Row(1, " + b", 3)]))
+    & T = a & \quad {} + b
+    """
+    texts = [row.text.strip() for row in rows]
+    return [
+        f"& {row.depth * QUAD}{'{} ' if text[:1] in ('+', '-') else ''}{text}"
+        for row, text in zip(rows, texts, strict=True)
+    ]

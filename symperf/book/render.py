@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.version import VERSION
 from . import markup
-from .entry import Page, entry, pages, vocabulary
-from .equation import PAGE, latex_blocks, latex_notation
+from .entry import Page, entry, pages, title, vocabulary
+from .equation import PAGE, called_formulas, head, latex_blocks, latex_notation
 from .latex import upright
 from .markup import Markup, anchor
 from .references import reference
@@ -118,6 +118,13 @@ class _Writer:
             "sentence": self.prose(one.sentence),
             "details": [self.prose(text) for text in one.details],
             "blocks": [form.display(block) for block in latex_blocks(formula)],
+            "calls": [
+                {
+                    "head": form.inline(head(called, latex_notation(formula)).text),
+                    "text": self.prose(f"`{called.name}`, {title(called.page)}"),
+                }
+                for called in called_formulas(formula)
+            ],
             "symbols": [self.symbol(row) for row in one.symbols],
             "assumes": self.prose(formula.assumes),
             "derivation": self.prose(formula.derivation),
