@@ -14,7 +14,7 @@ from ..formulas.language.named_calls import calls_in
 from ..formulas.language.symbols import SYMBOLS, strip_units
 from .latex import MARKS as LATEX_MARKS
 from .latex import Latex, aligned
-from .layout import Marks, Spacing, lay_out
+from .layout import Marks, Row, Spacing, lay_out
 from .notation import WHOLE, Box
 from .simplify import simplified
 from .unicode import Unicode
@@ -90,10 +90,21 @@ def head(formula: Formula, notation: Notation) -> Box:
     return notation.head(formula.glyph, [SYMBOLS[name].glyph for name in formula.parameters])
 
 
+def equation_rows(formula: Formula, notation: Notation, spacing: Spacing, marks: Marks) -> list[Row]:
+    """The equation on rows that fit; where not even the parameters fit a line, without them."""
+    whole = head(formula, notation)
+    left = whole if whole.width + marks.equals.width <= spacing.line else notation.glyph(formula.glyph)
+    return lay_out(_shown(formula), left, notation, spacing, marks)
+
+
+def latex_equation(formula: Formula, spacing: Spacing = PAGE) -> list[Row]:
+    """The equation on rows of LaTeX."""
+    return equation_rows(formula, latex_notation(formula), spacing, LATEX_MARKS)
+
+
 def latex_blocks(formula: Formula, spacing: Spacing = PAGE) -> list[str]:
     """The equation, as the inside of one LaTeX display."""
-    notation = latex_notation(formula)
-    rows = lay_out(_shown(formula), _left(formula, notation, spacing), notation, spacing, LATEX_MARKS)
+    rows = latex_equation(formula, spacing)
     if len(rows) == 1:
         return [rows[0].text]
     return ["\\begin{aligned}\n" + ROW_END.join(aligned(rows)) + "\n\\end{aligned}"]
@@ -109,16 +120,11 @@ def unicode_lines(formula: Formula, columns: int) -> list[str]:
     """The equation as lines of at most `columns`, and below it what the formulas that it calls are called."""
     notation = unicode_notation(formula)
     spacing = Spacing(line=float(columns), step=float(STEP))
-    rows = lay_out(_shown(formula), _left(formula, notation, spacing), notation, spacing, UNICODE_MARKS)
+    rows = equation_rows(formula, notation, spacing, UNICODE_MARKS)
     lines = [f"{' ' * STEP * row.depth}{row.text.strip()}" for row in rows]
     for k, called in enumerate(called_formulas(formula)):
         lines.append(f"{'where' if k == 0 else '     '} {head(called, notation).text}: {called.name}")
     return [piece for line in lines for piece in _wrap(line, columns)]
-
-
-def _left(formula: Formula, notation: Notation, spacing: Spacing) -> Box:
-    whole = head(formula, notation)
-    return whole if whole.width + 3.0 <= spacing.line else notation.glyph(formula.glyph)
 
 
 def _glyphs() -> dict[object, str]:

@@ -14,6 +14,29 @@ from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 LETTER, NARROW, SMALL = 0.62, 0.45, 0.72
 """Width of a letter and of a delimiter in em; what an index is smaller by."""
+WORD = "\0"
+"""Marks a letter of an upright word."""
+UPRIGHT = {
+    letter: width
+    for letters, width in (("fijlI", 0.36), ("rst", 0.47), ("ce", 0.53), ("agovxyz0123456789", 0.6), ("bdhknpqu", 0.65))
+    for letter in letters
+}
+"""Width of its letters in em of Computer Modern Roman at seven points; others are as wide as the widest."""
+ITALIC = {
+    letter: width
+    for letters, width in (
+        ("ijlt", 0.42),
+        ("bceoqrsz/+", 0.52),
+        ("IJLS'", 0.7),
+        ("w", 0.75),
+        ("ABCEFGOPQRTUVYZ", 0.83),
+        ("m", 0.9),
+        ("DHKNX", 0.95),
+        ("MW", 1.1),
+    )
+    for letter in letters
+}
+"""The same of letters of mathematics."""
 QUAD = r"\quad "
 """One step of indentation, an em."""
 WIDEST_LIMIT = 9.0
@@ -32,9 +55,10 @@ def upright(glyph: str) -> str:
 
 def glyph_width(glyph: str) -> float:
     """The width of a glyph in em."""
-    plain = re.sub(r"\\(mathrm|underline|text|overline|hat|tilde|bar)\b", "", glyph)
+    plain = re.sub(r"\\mathrm\{([^{}]*)\}", lambda match: "{" + WORD.join(("", *match[1])) + "}", glyph)
+    plain = re.sub(r"\\(underline|text|overline|hat|tilde|bar)\b", "", plain)
     plain = re.sub(r"\\[A-Za-z]+", "x", plain)
-    width, small, depth, below = 0.0, False, 0, 0
+    width, small, depth, below, word = 0.0, False, 0, 0, False
     for character in plain:
         if character in "_^":
             small, below = True, depth
@@ -43,9 +67,12 @@ def glyph_width(glyph: str) -> float:
         elif character == "}":
             depth -= 1
             small = small and depth > below
+        elif character == WORD:
+            word = True
         elif not character.isspace():
-            width += (0.9 if character in "MWmw" else LETTER) * (SMALL if small else 1)
-            small = small and depth > below
+            letter = UPRIGHT.get(character, 0.85) if word else ITALIC.get(character, LETTER)
+            width += letter * (SMALL if small else 1)
+            word, small = False, small and depth > below
     return width
 
 
@@ -111,9 +138,14 @@ class Latex(Notation):
         width = SMALL * max(index.width + first.width + 1.0, last.width) + term.width + 0.4
         return Box(rf"\sum_{{{below}}}^{{{above}}} {term.text}", width, PRODUCT)
 
+    def argument(self, box: Box) -> Box:
+        narrow = box.text.startswith(r"\frac")
+        return Box(box.text.replace(r"\frac", r"\tfrac"), box.width * (SMALL if narrow else 1), box.level)
+
     def call(self, function: Box, arguments: list[Box]) -> Box:
-        inside = ", ".join(box.text for box in arguments)
-        return Box(f"{function.text}({inside})", function.width + sum(b.width + 0.5 for b in arguments) + 0.8, WHOLE)
+        boxes = [self.argument(box) for box in arguments]
+        inside = ", ".join(box.text for box in boxes)
+        return Box(f"{function.text}({inside})", function.width + sum(b.width + 0.5 for b in boxes) + 0.8, WHOLE)
 
     def _between(self, opening: str, box: Box, closing: str) -> Box:
         tall = re.search(r"\\(frac|sqrt|left)", box.text)

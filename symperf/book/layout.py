@@ -75,12 +75,16 @@ class Marks:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What stands before a part on its first line, the part, and what stands behind it on its last one."""
+    """What stands before a part on its first line, the part, and what stands behind it on its last one.
+
+    It needs brackets where it binds less tightly than `level`; an argument of a call is written as those are.
+    """
 
     before: tuple[Box, ...]
     expr: Any
     behind: tuple[Box, ...] = ()
     level: int = SUM
+    argument: bool = False
 
 
 def lay_out(expr: Any, left: Box, notation: Notation, spacing: Spacing, marks: Marks) -> list[Row]:
@@ -94,9 +98,9 @@ def lay_out(expr: Any, left: Box, notation: Notation, spacing: Spacing, marks: M
         marks: what stands at the ends of lines.
     """
     breaker = _Breaker(notation, spacing, marks)
-    whole = breaker.width((left, marks.equals), expr, ())
-    if whole <= spacing.line or left.width <= spacing.line / 3:
-        return breaker.rows(_Piece((left, marks.equals), expr), 0)
+    beside = _Piece((left, marks.equals), expr)
+    if left.width <= spacing.line / 3 or breaker.fits(beside, 0):
+        return breaker.rows(beside, 0)
     return [Row(0, left.text, left.width), *breaker.rows(_Piece((marks.equals,), expr), 1)]
 
 
@@ -107,11 +111,12 @@ class _Breaker:
     def box(self, expr: Any, level: int = SUM) -> Box:
         return self.notation.grouped(self.notation.box(expr), level)
 
-    def width(self, before: Sequence[Box], expr: Any, behind: Sequence[Box], level: int = SUM) -> float:
-        return sum(box.width for box in (*before, self.box(expr, level), *behind))
+    def boxes(self, piece: _Piece) -> tuple[Box, ...]:
+        box = self.box(piece.expr, piece.level)
+        return (*piece.before, self.notation.argument(box) if piece.argument else box, *piece.behind)
 
     def fits(self, piece: _Piece, depth: int) -> bool:
-        return self.width(piece.before, piece.expr, piece.behind, piece.level) <= self.room(depth)
+        return sum(box.width for box in self.boxes(piece)) <= self.room(depth)
 
     def row(self, depth: int, boxes: Sequence[Box]) -> Row:
         return Row(depth, "".join(box.text for box in boxes), sum(box.width for box in boxes))
@@ -121,13 +126,12 @@ class _Breaker:
 
     def rows(self, piece: _Piece, depth: int) -> list[Row]:
         """A piece on as many rows as it takes, the first at `depth`, the others below it."""
-        expr, before, behind = piece.expr, piece.before, piece.behind
         if self.fits(piece, depth):
-            return [self.row(depth, (*before, self.box(expr, piece.level), *behind))]
-        if piece.level > self.broken_level(expr):
-            return self.within("round", _Piece(before, expr, behind), depth)
+            return [self.row(depth, self.boxes(piece))]
+        if piece.level > self.broken_level(piece.expr):
+            return self.within("round", _Piece(piece.before, piece.expr, piece.behind), depth)
         broken = self.broken(piece, depth)
-        return [self.row(depth, (*before, self.box(expr, piece.level), *behind))] if broken is None else broken
+        return [self.row(depth, self.boxes(piece))] if broken is None else broken
 
     def broken(self, piece: _Piece, depth: int) -> list[Row] | None:
         """A piece over several rows, or None where nothing in it can be broken."""
@@ -199,12 +203,18 @@ class _Breaker:
         return found
 
     def group(self, pair: str, piece: _Piece, inner: list[_Piece], depth: int) -> list[Row]:
-        """Pieces between what opens and closes them, on rows of their own below the opening."""
+        """Pieces between what opens and closes them."""
         opening, closing = self.marks.pairs[pair]
-        first = self.row(depth, (*piece.before, opening))
+        return self.opened((*piece.before, opening), inner, (closing, *piece.behind), depth)
+
+    def opened(self, opening: tuple[Box, ...], inner: list[_Piece], closing: tuple[Box, ...], depth: int) -> list[Row]:
+        """Pieces behind what opens them, one step below it but for the first row, if that fits beside it."""
         last = inner[-1]
-        inner = [*inner[:-1], _Piece(last.before, last.expr, (*last.behind, closing, *piece.behind), last.level)]
-        return [first, *self.side_by_side(inner, depth + 1)]
+        inner = [*inner[:-1], _Piece(last.before, last.expr, (*last.behind, *closing), last.level)]
+        first, (second, *rest) = self.row(depth, opening), self.side_by_side(inner, depth + 1)
+        if first.width + second.width <= self.room(depth):
+            return [Row(depth, first.text + second.text, first.width + second.width), *rest]
+        return [first, second, *rest]
 
     def side_by_side(self, pieces: list[_Piece], depth: int) -> list[Row]:
         """Pieces at one depth, as many on a row as it holds."""
@@ -234,7 +244,7 @@ class _Breaker:
         replaced = call.replaced
         pieces = self.listed([*shown, *replaced.values()])
         names = [()] * len(shown) + [(self.notation.box(symbol), self.marks.equals) for symbol in replaced]
-        pieces = [_Piece(before, one.expr, one.behind) for before, one in zip(names, pieces, strict=True)]
+        pieces = [_Piece(before, one.expr, one.behind, SUM, True) for before, one in zip(names, pieces, strict=True)]
         return self.group("call", head, pieces, depth)
 
     def series(self, piece: _Piece, depth: int) -> list[Row]:
@@ -253,9 +263,9 @@ class _Breaker:
         pieces = [
             _Piece((), inner, (behind_term,)),
             _Piece((before_first,), start),
-            _Piece((before_last,), start + count - 1, (closing, *piece.behind)),
+            _Piece((before_last,), start + count - 1),
         ]
-        return [self.row(depth, (*piece.before, opening)), *self.side_by_side(pieces, depth + 1)]
+        return self.opened((*piece.before, opening), pieces, (closing, *piece.behind), depth)
 
     # --- products
 
@@ -286,9 +296,8 @@ class _Breaker:
 
     def is_too_wide(self, head: Any, piece: _Piece, depth: int) -> bool:
         """Whether what stands before the bracket of a broken factor leaves no room for it."""
-        return self.width(piece.before, head, (self.marks.over, self.marks.pairs["max"][0]), FUNCTION) > self.room(
-            depth
-        )
+        behind = (self.marks.over, self.marks.pairs["max"][0])
+        return not self.fits(_Piece(piece.before, head, behind, FUNCTION), depth)
 
     def power(self, piece: _Piece, depth: int) -> list[Row] | None:
         base, exponent = piece.expr.as_base_exp()
@@ -297,9 +306,7 @@ class _Breaker:
         raised = self.marks.raised(self.box(exponent))
         opening, closing = self.marks.pairs["round"]
         inner = self.joined(self.terms(base) or [(1, base)], _Piece((), base))
-        last = inner[-1]
-        inner[-1] = _Piece(last.before, last.expr, (*last.behind, closing, raised, *piece.behind), last.level)
-        return [self.row(depth, (*piece.before, opening)), *self.side_by_side(inner, depth + 1)]
+        return self.opened((*piece.before, opening), inner, (closing, raised, *piece.behind), depth)
 
     def flat_product(self, piece: _Piece, over: list[Any], under: list[Any], depth: int) -> list[Row] | None:
         """A product of many narrow factors, broken between them."""

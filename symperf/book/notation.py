@@ -224,6 +224,10 @@ class Notation(ABC):
         places = sorted(self._place.get(symbol, len(self._place)) for symbol in term.free_symbols)
         return (composite, places or [len(self._place)], str(term))
 
+    def argument(self, box: Box) -> Box:
+        """A box as an argument of a call."""
+        return box
+
     @abstractmethod
     def glyph(self, latex: str) -> Box:
         """A glyph that is given in LaTeX."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..formulas.language.symbols import SYMBOLS
 from .conditions import readable
-from .rows import unicode_rows
-from .whole import definitions
+from .rows import unicode_formulas, unicode_rows
+from .whole import shown_definitions, used_formulas
 from .writing import branch_text, label, line_box, quantity_glyph, si, unicode_notation, unit_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,11 @@ def text(derivation: Derivation, width: int = 100, *, whole: bool = False) -> st
     lines += _regime(derivation, notation, width)
     lines += _symbols(derivation, notation, width)
     if whole:
-        rows = unicode_rows(definitions(derivation), derivation.paths, derivation.of, derivation.term, width)
+        shown = shown_definitions(derivation)
+        rows = unicode_rows(shown, derivation.paths, derivation.of, derivation.term, width - 2)
         lines += ["", "Whole closed form", *(f"  {row}" for row in rows)]
+        if formulas := used_formulas(shown):
+            lines += ["", "Formulas used", *(f"  {row}" for row in unicode_formulas(formulas, width - 2))]
     return "\n".join(lines)
 
 
