@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.thin_matmul import kernel_start_time
-from ..language.atoms import Atom, Max, Min, ceil_div, less_one
+from ..kernels.windows import chunk_sums
+from ..language.atoms import Max, Min, ceil_div
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
@@ -174,68 +175,6 @@ def windowed_generation_time(
     full = Max(sliding_window * work, own + sliding_window * each)
     grown = max_sum(Min(steps, growing), first_context, 0, work, own, each)
     return grown + excess(steps, growing) * full + steps * kernel_start_time()
-
-
-class place_in_chunk(Atom):  # noqa: N801
-    """The place of the l-th token in its chunk of c, from 1 to c: ((l - 1) mod c) + 1; it rises and starts again.
-
-    >>> import sympy
-    >>> [place_in_chunk(*map(sympy.Integer, (token, 4))) for token in (1, 4, 5)]
-    [1, 4, 1]
-    """
-
-    nargs = 2
-    operation = "place_in_chunk"
-    directions = (0, 0)
-    curvature = None
-
-    @staticmethod
-    def plain(token: Any, chunk: Any) -> Any:
-        """`token - chunk (ceil(token / chunk) - 1)`."""
-        return token - chunk * (ceil_div(token, chunk) - 1)
-
-    def _tex(self, printer: Any) -> str:
-        token, chunk = map(printer._print, self.args)
-        return rf"\left(\left({token} - 1\right) \bmod {chunk} + 1\right)"
-
-
-class exceeding(Atom):  # noqa: N801
-    """What a count has beyond a limit, max(count - limit, 0), exact where both are whole.
-
-    >>> import sympy
-    >>> [exceeding(*map(sympy.Integer, pair)) for pair in ((7, 5), (5, 7))]
-    [2, 0]
-    """
-
-    nargs = 2
-    operation = "exceeding"
-    directions = (1, -1)
-    curvature = None
-
-    @staticmethod
-    def plain(count: Any, limit: Any) -> Any:
-        """`max(count - limit, 0)`."""
-        return Max(0, count - limit)
-
-    def _tex(self, printer: Any) -> str:
-        count, limit = map(printer._print, self.args)
-        return rf"\max\left({count} - {limit},\; 0\right)"
-
-
-def chunk_sums(steps: Any, first_context: Any, sliding_window: Any) -> list[tuple[Any, Any, Any]]:
-    """The steps of a generation in a layer that attends to its own chunk of c tokens: (times, steps, first context).
-
-    The first chunk goes on from where the context stands in it, then come whole chunks, and then a part of the last.
-    """
-    place = place_in_chunk(first_context, sliding_window)
-    room = exceeding(sliding_window + 1, place)
-    later = exceeding(steps, room)
-    whole = less_one(ceil_div(later + 1, sliding_window))
-    return [
-        (1, Min(steps, room), place),
-        (whole, sliding_window, 1),
-        (1, exceeding(later, whole * sliding_window), 1),
-    ]
 
 
 @formula(

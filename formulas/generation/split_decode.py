@@ -12,13 +12,14 @@ from typing import Any
 import sympy
 
 from ..kernels.thin_matmul import kernel_start_time
+from ..kernels.windows import chunk_sums
 from ..language.atoms import Atom, Max, Min, ceil_div, stop_gradient
 from ..language.dimension import ONE, SECOND, Dimension, DimensionError, alike
 from ..language.formula import formula
 from ..language.symbols import compute_units, memory_bandwidth, memory_efficiency
 from ..mathematics.series import excess, max_sum
 from ..sources import BELTAGY, FLASH_DECODING
-from .decode import attention_lines, chunk_sums
+from .decode import attention_lines
 
 FLAT = sympy.Float("1e-100")
 """Keeps a quotient and its derivative finite where one line is no steeper than another; no slope is as small."""

@@ -24,7 +24,7 @@ from ..language.symbols import (
     sustained_efficiency,
 )
 from ..sources import ENERGY_ROOFLINE, KUNDU, NARAYANAN
-from .roofline import corner, ridge_time
+from .roofline import ridge_corner_time, ridge_time
 from .tiles import best_tile_time, fewest_passes_time, matmul_reread_bytes
 
 
@@ -129,7 +129,7 @@ def tiled_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, element_
     device = moved / (memory_bandwidth * memory_efficiency)
     best = best_tile_time(rows, columns, inner, groups, element_bytes, element_bytes, device)
     work = smooth_compute_time(rows, columns, inner, groups)
-    return Max(corner(work, device), best) + launch_latency
+    return Max(ridge_corner_time(work, device), best) + launch_latency
 
 
 @formula(

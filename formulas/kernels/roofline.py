@@ -132,10 +132,26 @@ def ridge_intensity(rate: Any, bandwidth: Any) -> Any:
     return rate / bandwidth
 
 
-def corner(work_time: Any, transfer_time: Any) -> Any:
-    """The third operand of `ridge_time`, in seconds as both its arguments, for maxima that have the other two already.
+@formula(
+    glyph="T_{corner}",
+    dimension=SECOND,
+    source=WILLIAMS,
+    increasing="transfer_time work_time",
+    decreasing="ridge_efficiency",
+    curvature="convex",
+)
+def ridge_corner_time(work_time: Any, transfer_time: Any) -> Any:
+    """Time of work and traffic near the ridge, where they hide each other in part: (T_w + T_c) / (2 eta).
 
-    Source: `ridge_time`.
+    For maxima that have the two times already; with them it is `ridge_time`.
+
+    Assumes: as `ridge_time`.
+
+    Source: the third operand of `ridge_time`.
+
+    >>> from sympy import symbols
+    >>> ridge_corner_time(*symbols("T_w T_c"))
+    (T_c + T_w)/(2*ridge_efficiency)
     """
     return (work_time + transfer_time) / (2 * ridge_efficiency)
 
@@ -165,7 +181,7 @@ def ridge_time(work_time: Any, transfer_time: Any) -> Any:
     >>> ridge_time(*symbols("T_w T_c"))
     Max(T_c, T_w, (T_c + T_w)/(2*ridge_efficiency))
     """
-    return Max(work_time, transfer_time, corner(work_time, transfer_time))
+    return Max(work_time, transfer_time, ridge_corner_time(work_time, transfer_time))
 
 
 @formula(

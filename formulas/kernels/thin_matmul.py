@@ -25,7 +25,7 @@ from ..language.symbols import (
 )
 from ..sources import CUTLASS, KUNDU, SPECTOR
 from .matmul import smooth_compute_time
-from .roofline import corner, ridge_time
+from .roofline import ridge_corner_time, ridge_time
 from .tiles import THIN, best_tile_time, fewest_passes_time, matmul_reread_bytes
 
 
@@ -170,7 +170,7 @@ def thin_matmul_time(
     best = best_tile_time(rows, columns, inner, groups, left_bytes, right_bytes, device, (THIN,))
     work = smooth_compute_time(rows, columns, inner, groups)
     second = split_product_time(columns, inner, groups, right_bytes)
-    return Max(corner(work, device), best, second) + kernel_start_time()
+    return Max(ridge_corner_time(work, device), best, second) + kernel_start_time()
 
 
 @formula(

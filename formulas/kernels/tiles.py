@@ -28,7 +28,7 @@ from ..language.symbols import (
     tile_thin,
     tile_wide,
 )
-from ..sources import CUTLASS, NVIDIA_GEMM, SMITH
+from ..sources import CUTLASS, KUNDU, NVIDIA_GEMM, SMITH
 
 WHOLE = ((tile_wide, tile_long), (tile_long, tile_wide), (tile_wide, tile_wide))
 """Tiles that compute a whole sum each, as (rows, columns)."""
@@ -217,6 +217,77 @@ def split_sum_bytes(rows: Any, columns: Any, tile_rows: Any, tile_columns: Any) 
     return 2 * compute_units * part * statistic_bytes
 
 
+@formula(
+    glyph="T_{whole}",
+    dimension=SECOND,
+    source=KUNDU,
+    increasing="columns flop groups inner left_bytes right_bytes rows",
+    decreasing="l2_bandwidth l2_efficiency matrix_efficiency matrix_rate",
+)
+def whole_tile_time(
+    rows: Any,
+    columns: Any,
+    inner: Any,
+    groups: Any,
+    left_bytes: Any,
+    right_bytes: Any,
+    tile_rows: Any,
+    tile_columns: Any,
+) -> Any:
+    """Time on the device of a product in tiles that are not split: max(compute, L2 bytes / L2 bandwidth).
+
+    Assumes: as `tiled_compute_time` and `matmul_l2_bytes`; device memory is counted by the caller, once for all tiles.
+
+    Source: Kundu et al. 2024 section 3 (hierarchical roofline).
+
+    >>> from sympy import symbols
+    >>> whole_tile_time(1, 1, symbols("k"), 1, *symbols("w_l w_r"), 1, 1).subs(compute_units, 1)
+    Max(2*flop*k/(matrix_efficiency*matrix_rate), k*(w_l + w_r)/(l2_bandwidth*l2_efficiency))
+    """
+    panels = matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, tile_rows, tile_columns)
+    compute = tiled_compute_time(rows, columns, inner, groups, tile_rows, tile_columns)
+    return Max(compute, panels / (l2_bandwidth * l2_efficiency))
+
+
+@formula(
+    glyph="T_{part}",
+    dimension=SECOND,
+    source=KUNDU,
+    increasing="columns flop groups inner left_bytes right_bytes rows statistic_bytes transfer_time",
+    decreasing="l2_bandwidth l2_efficiency matrix_efficiency matrix_rate",
+)
+def split_tile_time(
+    rows: Any,
+    columns: Any,
+    inner: Any,
+    groups: Any,
+    left_bytes: Any,
+    right_bytes: Any,
+    tile_rows: Any,
+    tile_columns: Any,
+    transfer_time: Any,
+) -> Any:
+    """Time of a product in tiles that may be split along k: max(compute, T_c, L2 bytes / L2 bandwidth) + partial sums.
+
+    Assumes: as `split_compute_time` and `matmul_l2_bytes`; T_c is the time of device memory. Partial sums
+    (`split_sum_bytes`) go through L2 after the product, not beside it.
+
+    Source: Kundu et al. 2024 section 3 (hierarchical roofline).
+
+    >>> from sympy import symbols
+    >>> tiles = {compute_units: 1, statistic_bytes: 1}
+    >>> last = (1, 1, symbols("T"))
+    >>> split_tile_time(1, 1, symbols("k"), 1, *symbols("w_l w_r"), *last).subs(tiles)  # doctest: +NORMALIZE_WHITESPACE
+    Max(T, 2*flop*k/(matrix_efficiency*matrix_rate), k*(w_l + w_r)/(l2_bandwidth*l2_efficiency)) +
+    2/(l2_bandwidth*l2_efficiency)
+    """
+    through_l2 = l2_bandwidth * l2_efficiency
+    panels = matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, tile_rows, tile_columns)
+    compute = split_compute_time(rows, columns, inner, groups, tile_rows, tile_columns)
+    sums = split_sum_bytes(rows, columns, tile_rows, tile_columns)
+    return Max(compute, transfer_time, panels / through_l2) + sums / through_l2
+
+
 def best_tile_time(
     rows: Any,
     columns: Any,
@@ -234,17 +305,9 @@ def best_tile_time(
 
     Source: as `tiled_matmul_time`.
     """
-    through_l2 = l2_bandwidth * l2_efficiency
-
-    def panels(tile: tuple[Any, Any]) -> Any:
-        return matmul_l2_bytes(rows, columns, inner, groups, left_bytes, right_bytes, *tile) / through_l2
-
-    whole = [Max(tiled_compute_time(rows, columns, inner, groups, *tile), panels(tile)) for tile in (*WHOLE, *also)]
-    split = [
-        Max(split_compute_time(rows, columns, inner, groups, *tile), device_time, panels(tile))
-        + split_sum_bytes(rows, columns, *tile) / through_l2
-        for tile in (*SPLIT, *also)
-    ]
+    product = (rows, columns, inner, groups, left_bytes, right_bytes)
+    whole = [whole_tile_time(*product, *tile) for tile in (*WHOLE, *also)]
+    split = [split_tile_time(*product, *tile, device_time) for tile in (*SPLIT, *also)]
     return Min(Max(device_time, Min(*whole)), *split)
 
 

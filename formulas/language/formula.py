@@ -20,6 +20,7 @@ import sympy
 
 from .dimension import Dimension, DimensionError, dimension_of
 from .discipline import Judgement, judge, prove
+from .named_calls import are_calls_named, name_calls, named_call
 from .symbols import SYMBOLS, dimensions
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class Formula:
     curvature: str | None
     doc: str = field(repr=False)
     module: str = field(repr=False)
+    function: Callable[..., Any] = field(repr=False, compare=False)
+
+    @functools.cached_property
+    def body(self) -> Any:
+        """The closed form as it is written: the formulas that it calls stay calls (`named_calls`)."""
+        with name_calls():
+            return sympy.sympify(self.function(*(SYMBOLS[name].symbol for name in self.parameters)), strict=True)
 
     @property
     def sentence(self) -> str:
@@ -151,12 +159,14 @@ def formula(
 
     def register(function: Callable[P, Any]) -> Callable[P, Any]:
         name = function.__name__
-        parameters = tuple(inspect.signature(function).parameters)
+        signature = inspect.signature(function)
+        parameters = tuple(signature.parameters)
         for parameter in parameters:
             if parameter not in SYMBOLS:
                 raise LookupError(f"formula {name}: parameter {parameter} is not in the vocabulary")
         plain = cast("Callable[..., Any]", function)
-        expression = sympy.sympify(plain(*(SYMBOLS[name].symbol for name in parameters)), strict=True)
+        with name_calls(False):
+            expression = sympy.sympify(plain(*(SYMBOLS[name].symbol for name in parameters)), strict=True)
         try:
             found = dimension_of(expression, dimensions())
         except DimensionError as error:
@@ -171,6 +181,10 @@ def formula(
             called = _CALLED.get()
             if called is not None:
                 called[name] = None
+            if are_calls_named():
+                given = signature.bind(*args, **kwargs)
+                given.apply_defaults()
+                return named_call(REGISTRY[name], given.arguments)
             exact = [sympy.sympify(a, strict=True) for a in args]
             named = {k: sympy.sympify(v, strict=True) for k, v in kwargs.items()}
             known = _KNOWN.get()
@@ -194,6 +208,7 @@ def formula(
             curvature=curvature,
             doc=inspect.getdoc(function) or "",
             module=function.__module__,
+            function=plain,
         )
         return cast("Callable[P, Any]", call)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.version import VERSION
 from . import chapters
 from .entry import entry, find, parts, vocabulary
-from .equation import PAGE, latex_blocks, latex_notation
+from .equation import PAGE, called_formulas, head, latex_blocks, latex_notation
 from .fragments import expression
 from .glossary import groups, module_of
 from .latex import upright
@@ -183,6 +183,13 @@ class Writer:
             "sentence": self.prose(one.sentence, letters),
             "details": [self.prose(text, letters) for text in one.details],
             "blocks": self.displays(formula),
+            "calls": [
+                {
+                    "head": form.inline(head(called, latex_notation(formula)).text),
+                    "text": self.prose(f"`{called.name}`", letters),
+                }
+                for called in called_formulas(formula)
+            ],
             "symbols": [self.symbol(row) for row in one.symbols],
             "assumes": self.prose(formula.assumes, letters),
             "derivation": self.prose(formula.derivation, letters),

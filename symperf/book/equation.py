@@ -1,13 +1,22 @@
-"""The equation of a formula as LaTeX displays and as lines for a terminal, broken so that no line overflows."""
+"""The equation of a formula as LaTeX displays and as lines for a terminal, over the formulas that it calls.
+
+An equation is shown as it is written: a formula that is called stays a call, and has an equation of its own. A call
+whose arguments are the called formula's own parameters is written as its glyph alone.
+"""
 
 from __future__ import annotations
 
+import functools
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..formulas.language.named_calls import calls_in
 from ..formulas.language.symbols import SYMBOLS, strip_units
-from .latex import Latex
-from .layout import DefinitionLine, Spacing, lay_out
+from .latex import MARKS as LATEX_MARKS
+from .latex import Latex, aligned
+from .layout import Marks, Row, Spacing, lay_out
+from .notation import WHOLE, Box
+from .simplify import simplified
 from .unicode import Unicode
 from .unicode import columns as width_of
 
@@ -15,14 +24,40 @@ if TYPE_CHECKING:
     from ..formulas.language.formula import Formula
     from .notation import Notation
 
-PAGE = Spacing(line=42.0, equals=1.9, indent=2.0, stack=4.5)
+PAGE = Spacing(line=42.0, step=1.0)
 """In em: what the book's text width of 160 mm holds at 10 points, less a margin for what widths leave out."""
 ROW_END = " \\\\[4pt]\n"
-"""Ends a row of a stack."""
+"""Ends a row of an equation that goes over several."""
+STEP = 4
+"""Columns of a step of indentation on the terminal."""
 NARROWEST = 8
 """Columns that a line takes at least, however narrow the terminal is."""
-GLYPH = "X"
-"""Of the parts of an equation that get a name."""
+
+
+def _mark(text: str) -> Box:
+    return Box(text, width_of(text), WHOLE)
+
+
+UNICODE_MARKS = Marks(
+    equals=_mark(" = "),
+    plus=_mark(" + "),
+    minus=_mark(" − "),
+    times=_mark(" · "),
+    over=_mark(" / "),
+    comma=_mark(", "),
+    pairs={
+        "round": (_mark("("), _mark(")")),
+        "call": (_mark("("), _mark(")")),
+        "ceiling": (_mark("⌈"), _mark("⌉")),
+        "max": (_mark("max("), _mark(")")),
+        "min": (_mark("min("), _mark(")")),
+        "log": (_mark("log₂("), _mark(")")),
+        "switch": (_mark("["), _mark(" > 1]")),
+    },
+    limits=lambda *_: None,
+    places=lambda index: (_mark("Σ("), _mark(", "), _mark(f"{index.text} = "), _mark(" ... "), _mark(")")),
+    raised=lambda exponent: _mark(f"^({exponent.text})"),
+)
 
 
 def latex_notation(formula: Formula) -> Latex:
@@ -35,33 +70,61 @@ def unicode_notation(formula: Formula) -> Unicode:
     return Unicode(_glyphs(), _order(formula))
 
 
+@functools.cache
+def _shown(formula: Formula) -> Any:
+    return simplified(strip_units(formula.body))
+
+
+def called_formulas(formula: Formula) -> list[Formula]:
+    """The formulas that a formula's equation calls, in the order of reading."""
+    notation = latex_notation(formula)
+    text = notation.box(_shown(formula)).text
+    called = {call.formula for call in calls_in(_shown(formula))}
+    return sorted(called, key=lambda one: (text.find(notation.glyph(one.glyph).text), one.name))
+
+
+def head(formula: Formula, notation: Notation) -> Box:
+    """A formula's glyph with its parameters, if it has any."""
+    if not formula.parameters:
+        return notation.glyph(formula.glyph)
+    return notation.head(formula.glyph, [SYMBOLS[name].glyph for name in formula.parameters])
+
+
+def equation_rows(formula: Formula, notation: Notation, spacing: Spacing, marks: Marks) -> list[Row]:
+    """The equation on rows that fit; where not even the parameters fit a line, without them."""
+    whole = head(formula, notation)
+    left = whole if whole.width + marks.equals.width <= spacing.line else notation.glyph(formula.glyph)
+    return lay_out(_shown(formula), left, notation, spacing, marks)
+
+
+def latex_equation(formula: Formula, spacing: Spacing = PAGE) -> list[Row]:
+    """The equation on rows of LaTeX."""
+    return equation_rows(formula, latex_notation(formula), spacing, LATEX_MARKS)
+
+
 def latex_blocks(formula: Formula, spacing: Spacing = PAGE) -> list[str]:
-    """The equation, then each part that has a name; each the inside of one LaTeX display."""
-    return [_display(line) for line in _lines(formula, latex_notation(formula), spacing)]
+    """The equation, as the inside of one LaTeX display."""
+    rows = latex_equation(formula, spacing)
+    if len(rows) == 1:
+        return [rows[0].text]
+    return ["\\begin{aligned}\n" + ROW_END.join(aligned(rows)) + "\n\\end{aligned}"]
 
 
 def latex_line(formula: Formula) -> str:
     """The whole equation on one line, however wide."""
     notation = latex_notation(formula)
-    left = notation.head(formula.glyph, [SYMBOLS[name].glyph for name in formula.parameters])
-    return f"{left.text} = {notation.box(strip_units(formula.expression)).text}"
+    return f"{head(formula, notation).text} = {notation.box(_shown(formula)).text}"
 
 
 def unicode_lines(formula: Formula, columns: int) -> list[str]:
-    """The equation and its named parts as lines of at most `columns`; a part that cannot fit goes on below."""
-    spacing = Spacing(line=float(columns), equals=3.0, indent=2.0, stack=6.0)
-    first, *rest = _lines(formula, unicode_notation(formula), spacing)
-    lines = _terminal(first)
-    if rest:
-        lines += ["with", *(text for line in rest for text in _terminal(line))]
+    """The equation as lines of at most `columns`, and below it what the formulas that it calls are called."""
+    notation = unicode_notation(formula)
+    spacing = Spacing(line=float(columns), step=float(STEP))
+    rows = equation_rows(formula, notation, spacing, UNICODE_MARKS)
+    lines = [f"{' ' * STEP * row.depth}{row.text.strip()}" for row in rows]
+    for k, called in enumerate(called_formulas(formula)):
+        lines.append(f"{'where' if k == 0 else '     '} {head(called, notation).text}: {called.name}")
     return [piece for line in lines for piece in _wrap(line, columns)]
-
-
-def _lines(formula: Formula, notation: Notation, spacing: Spacing) -> list[DefinitionLine]:
-    left = notation.head(formula.glyph, [SYMBOLS[name].glyph for name in formula.parameters])
-    if left.width + spacing.equals > spacing.line:
-        left = notation.glyph(formula.glyph)
-    return lay_out(strip_units(formula.expression), left, notation, spacing, GLYPH)
 
 
 def _glyphs() -> dict[object, str]:
@@ -70,26 +133,6 @@ def _glyphs() -> dict[object, str]:
 
 def _order(formula: Formula) -> list[object]:
     return [SYMBOLS[name].symbol for name in formula.parameters]
-
-
-def _display(line: DefinitionLine) -> str:
-    if line.below:
-        return f"\\begin{{aligned}}\n&{line.left.text} \\\\\n&\\quad = {_right(line)}\n\\end{{aligned}}"
-    return f"{line.left.text} = {_right(line)}"
-
-
-def _right(line: DefinitionLine) -> str:
-    if line.kind == "plain":
-        return line.parts[0][1].text
-    if line.kind == "sum":
-        signs = ["" if sign > 0 else "-" for sign, _ in line.parts[:1]] + [
-            r"{}+ " if sign > 0 else r"{}- " for sign, _ in line.parts[1:]
-        ]
-        rows = [f"&{sign}{box.text}" for sign, (_, box) in zip(signs, line.parts, strict=True)]
-        return "\\begin{aligned}[t]\n" + ROW_END.join(rows) + "\n\\end{aligned}"
-    rows = [f"&{box.text}" for _, box in line.parts]
-    inside = "\\begin{aligned}\n" + f",{ROW_END}".join(rows) + "\n\\end{aligned}"
-    return rf"\{line.kind} \left\lbrace {inside} \right\rbrace"
 
 
 def _wrap(line: str, columns: int) -> list[str]:
@@ -101,18 +144,3 @@ def _wrap(line: str, columns: int) -> list[str]:
     return textwrap.wrap(
         line, columns, subsequent_indent=f"{indent}    ", initial_indent=indent, break_on_hyphens=False
     )
-
-
-def _terminal(line: DefinitionLine) -> list[str]:
-    if line.kind == "plain":
-        body = line.parts[0][1].text
-        return [f"{line.left.text} =", f"  {body}"] if line.below else [f"{line.left.text} = {body}"]
-    if line.kind == "sum":
-        first, *rest = line.parts
-        begin = f"{line.left.text} = {'' if first[0] > 0 else '−'}{first[1].text}"
-        indent = " " * 4
-        if line.below:
-            begin = f"{line.left.text} =\n{indent}  {'' if first[0] > 0 else '−'}{first[1].text}"
-        return [*begin.split("\n"), *(f"{indent}{'+' if sign > 0 else '−'} {box.text}" for sign, box in rest)]
-    inside = [f"    {box.text}," for _, box in line.parts]
-    return [f"{line.left.text} = {line.kind}(", *inside[:-1], inside[-1].removesuffix(","), "  )"]

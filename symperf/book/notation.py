@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sympy
 
 from ..formulas.language.atoms import Max, Min, less_one
+from ..formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,12 +120,30 @@ class Notation(ABC):
             return self.series(self.box(INDEX), self.box(start), self.box(start + count - 1), self.box(summand))
         if operation in ("chosen_load", "place_in_chunk", "exceeding"):
             return self.box(expr.definition())
+        if operation == "formula":
+            return self._named_call(expr)
         if operation in TECHNOLOGY:
             return self._technology(operation, [self.box(arg) for arg in expr.args])
         if expr.is_Float:
             short = f"{float(expr):g}"
             return self.glyph(short if float(short) == float(expr) else repr(float(expr)))
         return self.call(self.word(expr.func.__name__), [self.box(arg) for arg in expr.args])
+
+    def shown_arguments(self, call: Any) -> list[Any]:
+        """The arguments that a named call is written with: none where each is the formula's parameter itself."""
+        own = all(SYMBOLS[name].symbol == argument for name, argument in call.arguments.items())
+        bare = own and not call.replaced and call.formula.glyph not in self.glyphs.values()
+        return [] if bare else list(call.arguments.values())
+
+    def _named_call(self, call: Any) -> Box:
+        """A formula's glyph with its arguments, and what stands for symbols that it reads itself, such as a rate."""
+        replaced = [
+            Box(f"{symbol.text} = {box.text}", symbol.width + box.width + 1.9, SUM)
+            for symbol, box in ((self.box(symbol), self.box(by)) for symbol, by in call.replaced.items())
+        ]
+        shown = [*map(self.box, self.shown_arguments(call)), *replaced]
+        glyph = self.glyph(call.formula.glyph)
+        return self.call(glyph, shown) if shown else glyph
 
     def _technology(self, operation: str, boxes: list[Box]) -> Box:
         """Atoms of chips: a quotient rounded down, laws of voltage and clock, parts of dies without a defect."""
@@ -165,7 +184,7 @@ class Notation(ABC):
     def _product(self, expr: Any) -> Box:
         if _is_negative(expr):
             return self._sum_of([(-1, self.box(-expr))])
-        over, under = _split_fraction(expr)
+        over, under = split_fraction(expr)
         return self._quotient(self._boxes(over), self._boxes(under))
 
     def _boxes(self, factors: list[Any]) -> list[Box]:
@@ -215,6 +234,10 @@ class Notation(ABC):
         )
         places = sorted(self._place.get(symbol, len(self._place)) for symbol in term.free_symbols)
         return (composite, places or [len(self._place)], str(term))
+
+    def argument(self, box: Box) -> Box:
+        """A box as an argument of a call."""
+        return box
 
     @abstractmethod
     def glyph(self, latex: str) -> Box:
@@ -286,7 +309,7 @@ def _is_negative(expr: Any) -> bool:
     return bool(coefficient.is_Rational and coefficient < 0)
 
 
-def _split_fraction(expr: Any) -> tuple[list[Any], list[Any]]:
+def split_fraction(expr: Any) -> tuple[list[Any], list[Any]]:
     """The factors over and under a product's fraction line; shares of a ring and bubbles are fractions themselves."""
     over: list[Any] = []
     under: list[Any] = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..book.notation import SUM, Box
-from ..book.prose import latex_text
+from ..book.notation import SUM, WHOLE, Box
+from ..book.prose import latex_name, latex_text
 from ..formulas.language.symbols import SYMBOLS
 from .conditions import readable
-from .rows import latex_rows
-from .whole import definitions
+from .rows import latex_formulas, latex_rows
+from .whole import shown_definitions, used_formulas
 from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
 if TYPE_CHECKING:
@@ -17,52 +17,92 @@ if TYPE_CHECKING:
 
     from ..book.latex import Latex
     from ..evaluation.base_run import BaseRun
+    from ..formulas.language.formula import Formula
     from .conditions import Condition
     from .derivation import Derivation
 
-PAGE, COLUMN = 45.0, 32.0
-"""Em that fit a line: of the document written here, and of the class article as it is."""
+PAGE, SMALL_PAGE, COLUMN = 46.0, 52.0, 32.0
+"""Em that fit a line: of the document written here, the same in small print, and of the class article as it is."""
 TABLE_ROWS = 26
 """Symbols in one table; a `tabular` cannot break across pages."""
-SHOWN_CONDITIONS = 24
+SHOWN_CONDITIONS = 12
+UNDER = 0.4
+"""Em of a letter below a brace."""
 LONG = 10
 """Rows of an `align*` that may need to go on on another page."""
-HEAD = r"""\documentclass{article}
+HEAD = r"""\documentclass[a4paper,fleqn]{article}
 \usepackage{amsmath}
-\setlength{\textwidth}{170mm}
-\setlength{\oddsidemargin}{-5mm}
-\setlength{\textheight}{235mm}
-\setlength{\topmargin}{-16mm}
+\setlength{\textwidth}{176mm}
+\setlength{\oddsidemargin}{-8mm}
+\setlength{\textheight}{255mm}
+\setlength{\topmargin}{-24mm}
+\setlength{\mathindent}{0pt}
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{4pt}
 \allowdisplaybreaks
 \raggedbottom
 \raggedright
 \sloppy
+\newcommand{\symbolrow}[4]{\parbox[t]{15mm}{\raggedright #1\strut}\parbox[t]{46mm}{\raggedright\texttt{#2}\strut}%
+\hspace{2mm}\parbox[t]{88mm}{\raggedright #3\strut}\hspace{2mm}\parbox[t]{22mm}{\raggedleft #4\strut}\par}
 \begin{document}
 """
+CALLED = (
+    r"Each formula that is called above or here, with the name under which \texttt{symperf formulas} shows what it "
+    r"assumes and where it is from. Where its arguments are its own parameters, only its glyph stands."
+)
 KINDS = {"max": r"\geq", "min": r"\leq"}
 
 
 def document(derivation: Derivation) -> str:
     """A whole document."""
     of = derivation.of.replace("_", " ") + (f" of {derivation.term}" if derivation.term else "")
+    of = f"{of[0].upper()}{of[1:]}"
     run = derivation.run
-    unit = derivation.unit
+    shown = shown_definitions(derivation)
+    formulas = used_formulas(shown)
+    used = [form for _, form in shown] + [line.expr for line in derivation.lines]
     text = [
         HEAD,
         rf"\section*{{{latex_text(of)}: {latex_text(run.model.name)} on {latex_text(run.system.name)}}}",
         f"{latex_text(repr(run))}.",
-        _sentence(derivation) + f" Its value is {latex_si(derivation.value, unit)}.\n" + fragment(derivation),
+        _sentence(derivation)
+        + f" Its value is {latex_si(derivation.value, derivation.unit)}.\n"
+        + fragment(derivation),
         *_notes(derivation),
         *_regime(derivation),
         r"\subsection*{The whole closed form}",
-        whole(derivation, PAGE),
+        _small(_align(latex_rows(shown, derivation.paths, derivation.of, derivation.term, SMALL_PAGE))),
+        *_formulas(formulas, SMALL_PAGE),
         r"\subsection*{Symbols}",
-        *symbol_tables(run, _used_names(derivation), names=True),
+        _symbol_list(run, _names(used, formulas)),
         r"\end{document}",
     ]
     return "\n\n".join(text) + "\n"
+
+
+def _formulas(formulas: list[Formula], line: float) -> list[str]:
+    """A section that defines each formula that is called, or nothing."""
+    if not formulas:
+        return []
+    return [
+        r"\subsection*{Formulas used}",
+        CALLED,
+        _small(_align(latex_formulas(formulas, line))),
+    ]
+
+
+def _small(display: str) -> str:
+    return (
+        f"\\begingroup\\small\\setlength{{\\jot}}{{2pt}}\\setlength{{\\abovedisplayskip}}{{2pt}}\n{display}\n\\endgroup"
+    )
+
+
+def _names(forms: Iterable[Any], formulas: Iterable[Formula]) -> set[str]:
+    """The vocabulary's symbols in closed forms, and the parameters of formulas."""
+    found = {symbol.name for form in forms for symbol in form.free_symbols} - {"flop"}
+    found |= {name for formula in formulas for name in formula.parameters}
+    return {name for name in found if name in SYMBOLS}
 
 
 def fragment(derivation: Derivation) -> str:
@@ -80,21 +120,17 @@ def display(derivation: Derivation) -> str:
     return f"$\\begin{{aligned}}\n{inside}\n\\end{{aligned}}$"
 
 
-def whole(derivation: Derivation, line: float) -> str:
-    """The `align*` of the whole closed form with named parts."""
-    return _align(latex_rows(definitions(derivation), derivation.paths, derivation.of, derivation.term, line))
-
-
 def run_latex(run: BaseRun) -> str:
-    """The whole time of a run over named terms and the form of each, and tables of its symbols with values."""
+    """The whole time of a run over named terms and formulas, these, and tables of the symbols with values."""
     from .forms import time_forms
     from .whole import time_definitions
 
     steps = time_definitions(run)
+    formulas = used_formulas(steps)
     rows = latex_rows(steps, time_forms(run).terms, "time", None, COLUMN)
-    used = {symbol.name for _, form in steps for symbol in form.free_symbols if symbol.name in SYMBOLS}
-    body = "\\begingroup\\allowdisplaybreaks\n" + _align(rows) + "\n\\endgroup"
-    return "\n\n".join([body, *symbol_tables(run, used, names=False)]) + "\n"
+    body = "\\begingroup\\allowdisplaybreaks\n" + _align(rows + latex_formulas(formulas, COLUMN)) + "\n\\endgroup"
+    used = _names((form for _, form in steps), formulas)
+    return "\n\n".join([body, *symbol_tables(run, used)]) + "\n"
 
 
 def _align(rows: list[str]) -> str:
@@ -103,22 +139,28 @@ def _align(rows: list[str]) -> str:
 
 
 def _rows(derivation: Derivation) -> list[str]:
+    """Rows of an `align*` with the lines under-braced, as many on a row as it holds."""
     notation = latex_notation()
-    left = notation.glyph(quantity_glyph(derivation.of, derivation.term, latex=True)).text
-    rows = []
+    left = notation.glyph(quantity_glyph(derivation.of, derivation.term, latex=True))
+    pieces = []
     for k, line in enumerate(derivation.kept):
         what = ", ".join(part for part in (line.resource or "", label(line.terms)) if part)
-        text = rf"{latex_text(what)}{': ' if what else ''}{_percent(line.share)}"
-        body = rf"\underbrace{{{line_box(line, notation).text}}}_{{\text{{{text}}}}}"
-        negative = line.value < 0 and k > 0
-        rows.append(rf"& {left} = {body}" if k == 0 else rf"& \quad {{}} {'' if negative else '+'} {body}")
+        sign = "" if line.value < 0 and k > 0 else "+"
+        pieces.append((sign, line_box(line, notation), f"{what}{': ' if what else ''}", line.share))
     if derivation.dropped:
         count = len(derivation.dropped)
-        text = (
-            rf"{count} line{'s' * (count > 1)} below {_percent(derivation.below)}: {_percent(derivation.dropped_share)}"
-        )
         number = latex_si(derivation.dropped_value, derivation.unit).strip("$")
-        rows.append(rf"& \quad {{}} + \underbrace{{{number}}}_{{\text{{{text}}}}}")
+        what = f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g}%: "
+        pieces.append(("+", Box(number, 5.0, WHOLE), what, derivation.dropped_share))
+    rows, room = [f"& {left.text} ="], PAGE - left.width - 1.9
+    for k, (sign, box, what, share) in enumerate(pieces):
+        body = rf"\underbrace{{{box.text}}}_{{\text{{{latex_text(what)}{_percent(share)}}}}}"
+        width = max(box.width, UNDER * (len(what) + 6)) + 1.9
+        if k and width > room:
+            rows.append(r"& \quad {}")
+            room = PAGE - 1.0
+        rows[-1] += f" {sign} {body}" if k else f" {body}"
+        room -= width
     return rows
 
 
@@ -172,8 +214,8 @@ def _conditions(derivation: Derivation) -> tuple[Condition, ...]:
 
 
 def _condition_rows(condition: Condition, notation: Latex) -> list[str]:
-    where = latex_text(label(condition.terms))
-    tag = [(rf"\quad \text{{({where})}}", 2.0 + 0.55 * len(where))] if where else []
+    where = label(condition.terms)
+    tag = [(rf"\quad \text{{({latex_text(where)})}}", 1.0 + 0.5 * len(where))] if where else []
     sides = [("", branch_boxes(condition.active, notation))]
     if condition.kind == "present":
         sides[0][1].append(Box("{} > 1" if condition.holds else "{} = 1", 2.5, SUM))
@@ -202,37 +244,45 @@ def _packed_rows(pieces: list[tuple[str, float]]) -> list[str]:
     return rows
 
 
-def _used_names(derivation: Derivation) -> set[str]:
-    found = {symbol.name for line in derivation.lines for symbol in line.expr.free_symbols}
-    for _, form in definitions(derivation):
-        found |= {symbol.name for symbol in form.free_symbols}
-    return {name for name in found if name in SYMBOLS}
-
-
-def symbol_tables(run: BaseRun, used: Iterable[str], *, names: bool) -> list[str]:
-    """Tables of symbols: glyph, name if asked for, sentence, value in SI units."""
+def _symbol_list(run: BaseRun, used: Iterable[str]) -> str:
+    """A row for each symbol that has a value, and the parameters of formulas one after another."""
     notation = latex_notation()
-    rows = [_symbol_row(run, name, notation, names=names) for name in SYMBOLS if name in set(used)]
-    width = "65mm" if names else "58mm"
-    head = r"symbol & name & meaning & value" if names else "symbol & meaning & value"
-    columns = f"l{'l' * names}p{{{width}}}r"
+    cells = [_cells(run, name, notation) for name in SYMBOLS if name in set(used)]
+    rows = [
+        rf"\symbolrow{{{glyph}}}{{{latex_name(name)}}}{{{meaning}}}{{{value}}}"
+        for glyph, name, meaning, value in cells
+        if value
+    ]
+    formal = [
+        rf"{glyph} \texttt{{{latex_name(name)}}}: {meaning.removesuffix('.')}"
+        for glyph, name, meaning, value in cells
+        if not value
+    ]
+    text = "\n".join(rows)
+    more = f"\\par\\vspace{{4pt}}\nParameters of formulas: {'; '.join(formal)}.\\par\n" if formal else ""
+    return f"\\begingroup\\footnotesize\\setlength{{\\parskip}}{{0pt}}\n{text}\n{more}\\endgroup"
+
+
+def symbol_tables(run: BaseRun, used: Iterable[str]) -> list[str]:
+    """Tables of symbols: glyph, sentence, value in SI units where it has one."""
+    notation = latex_notation()
+    rows = [_cells(run, name, notation) for name in SYMBOLS if name in set(used)]
+    lines = [rf"{glyph} & \raggedright {meaning} & {value} \\" for glyph, _, meaning, value in rows]
     return [
         "\n".join(
             [
-                rf"\noindent\begin{{tabular}}{{{columns}}}",
-                rf"{head} \\ \hline",
-                *rows[k : k + TABLE_ROWS],
+                r"\noindent\begin{tabular}{lp{58mm}r}",
+                r"symbol & meaning & value \\ \hline",
+                *lines[k : k + TABLE_ROWS],
                 r"\end{tabular}",
             ]
         )
-        for k in range(0, len(rows), TABLE_ROWS)
+        for k in range(0, len(lines), TABLE_ROWS)
     ]
 
 
-def _symbol_row(run: BaseRun, name: str, notation: Latex, *, names: bool) -> str:
+def _cells(run: BaseRun, name: str, notation: Latex) -> tuple[str, str, str, str]:
     entry: Any = SYMBOLS[name]
-    value = "free" if name in run.free_names else latex_si(run.bound[name][0], unit_of(name))
-    cells = [f"${notation.box(entry.symbol).text}$"]
-    cells += [rf"\texttt{{{latex_text(name)}}}"] if names else []
-    cells += [rf"\raggedright {latex_text(entry.sentence)}", value]
-    return " & ".join(cells) + r" \\"
+    bound = run.bound.get(name)
+    value = "free" if name in run.free_names else "" if bound is None else latex_si(bound[0], unit_of(name))
+    return f"${notation.box(entry.symbol).text}$", name, latex_text(entry.sentence), value

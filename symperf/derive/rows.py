@@ -1,21 +1,24 @@
-"""Definitions laid out on lines that fit, in LaTeX and on a terminal."""
+"""Definitions, and the formulas that they call, laid out on lines that fit, in LaTeX and on a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..book.layout import Spacing, _Layout
+from ..book.equation import STEP, UNICODE_MARKS, equation_rows, latex_equation
+from ..book.equation import unicode_notation as formula_notation
+from ..book.latex import MARKS, aligned
+from ..book.layout import Row, Spacing, lay_out
+from ..book.prose import latex_name
+from ..formulas.language.symbols import SYMBOLS
 from .forms import stand_in
 from .writing import latex_notation, path_index, quantity_glyph, unicode_notation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..book.layout import DefinitionLine
+    from ..book.layout import Marks
     from ..book.notation import Notation
-
-PART = "X"
-"""Glyph of what has no better name."""
+    from ..formulas.language.formula import Formula
 
 
 def latex_rows(
@@ -30,84 +33,98 @@ def latex_rows(
         term: the part of it that is defined, or None.
         line: em that fit.
     """
-    spacing = Spacing(line=line, equals=1.9, indent=2.0, stack=4.5)
-    found: list[str] = []
-    for each in _lay_out(list(definitions), latex_notation(paths), spacing, of, term, latex=True):
-        found += _latex(each, line)
-    return found
+    own, same = _split(definitions)
+    notation = latex_notation(paths)
+    spacing = Spacing(line=line, step=1.0)
+    found = _lay_out(own, notation, spacing, MARKS, of, term, latex=True)
+    return [text for rows in found for text in aligned(rows)] + aligned(_equal(same, notation, spacing, MARKS))
 
 
 def unicode_rows(
     definitions: Iterable[tuple[str, Any]], paths: Iterable[str], of: str, term: str | None, width: int
 ) -> list[str]:
     """Lines of a terminal of at most `width` columns, where that is possible (from about 40 on)."""
-    spacing = Spacing(line=float(width), equals=3.0, indent=2.0, stack=6.0)
-    found: list[str] = []
-    for each in _lay_out(list(definitions), unicode_notation(paths), spacing, of, term, latex=False):
-        found += _unicode(each, width)
+    own, same = _split(definitions)
+    notation = unicode_notation(paths)
+    spacing = Spacing(line=float(width), step=float(STEP))
+    found = _lay_out(own, notation, spacing, UNICODE_MARKS, of, term, latex=False)
+    return [text for rows in [*found, _equal(same, notation, spacing, UNICODE_MARKS)] for text in _indented(rows)]
+
+
+def _split(definitions: Iterable[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Definitions with a form of their own, and those that are another term."""
+    own: list[tuple[str, Any]] = []
+    same: list[tuple[str, Any]] = []
+    for name, form in definitions:
+        (same if form.is_Symbol and name and str(form) not in SYMBOLS else own).append((name, form))
+    return own, same
+
+
+def _equal(same: list[tuple[str, Any]], notation: Notation, spacing: Spacing, marks: Marks) -> list[Row]:
+    """Rows that say which terms are others: all that are one term in a chain of equalities."""
+    chains: dict[Any, list[Any]] = {}
+    for name, form in same:
+        chains.setdefault(form, []).append(stand_in(name))
+    found: list[Row] = []
+    for form, (first, *others) in chains.items():
+        found.append(Row(0, notation.box(first).text, notation.box(first).width))
+        for symbol in (*others, form):
+            box, last = notation.box(symbol), found[-1]
+            width = marks.equals.width + box.width
+            if last.depth * spacing.step + last.width + width <= spacing.line:
+                found[-1] = Row(last.depth, f"{last.text}{marks.equals.text}{box.text}", last.width + width)
+            else:
+                found.append(Row(1, f"{marks.equals.text}{box.text}", width))
     return found
+
+
+def _indented(rows: list[Row]) -> list[str]:
+    return [f"{' ' * STEP * row.depth}{row.text.strip()}" for row in rows]
 
 
 def _lay_out(
-    definitions: list[tuple[str, Any]], notation: Notation, spacing: Spacing, of: str, term: str | None, *, latex: bool
-) -> list[DefinitionLine]:
-    layout = _Layout(notation, spacing, PART)
+    definitions: list[tuple[str, Any]],
+    notation: Notation,
+    spacing: Spacing,
+    marks: Marks,
+    of: str,
+    term: str | None,
+    *,
+    latex: bool,
+) -> list[list[Row]]:
     glyphs = {"": quantity_glyph(of, term, latex=latex), "time": "T", "prefill": "T_{prefill}", "decode": "T_{decode}"}
     for name, _ in definitions:
         symbol = stand_in(name)
-        if name not in glyphs and symbol not in notation.glyphs:
+        if name not in glyphs and name not in SYMBOLS and symbol not in notation.glyphs:
             notation.name(symbol, f"T_{{{path_index(name) if latex else name}}}")
-    for name, form in definitions:
-        left = notation.glyph(glyphs[name]) if name in glyphs else notation.box(stand_in(name))
-        layout.waiting.append((left, form))
     found = []
-    while layout.waiting:
-        found.append(layout.line(*layout.waiting.pop(0)))
+    for name, form in definitions:
+        symbol = SYMBOLS[name].symbol if name in SYMBOLS else stand_in(name)
+        left = notation.glyph(glyphs[name]) if name in glyphs else notation.box(symbol)
+        found.append(lay_out(form, left, notation, spacing, marks))
     return found
 
 
-def _pack(line: DefinitionLine, limit: float, gap: float, indent: float, first: float) -> list[list[tuple[int, str]]]:
-    """The parts of a line on as few rows as hold them."""
-    rows: list[list[tuple[int, str]]] = [[]]
-    room = limit - first
-    for sign, box in line.parts:
-        if rows[-1] and box.width + gap > room:
-            rows.append([])
-            room = limit - indent
-        rows[-1].append((sign, box.text))
-        room -= box.width + gap
-    return rows
+def latex_formulas(formulas: Iterable[Formula], line: float) -> list[str]:
+    """Rows of an `align*` that define formulas, with the name of each at the right, on the row with most room."""
+    found = []
+    for formula in formulas:
+        rows = latex_equation(formula, Spacing(line=line, step=1.0))
+        texts = aligned(rows)
+        _, place = max((line - row.depth - row.width, -k) for k, row in enumerate(rows))
+        texts[-place] += rf" \tag*{{\footnotesize\texttt{{{latex_name(formula.name)}}}}}"
+        found += texts
+    return found
 
 
-def _latex(line: DefinitionLine, limit: float) -> list[str]:
-    head = rf"& {line.left.text}"
-    equals = [head, r"& \quad {} = "] if line.below else [f"{head} = "]
-    if line.kind == "plain":
-        return [*equals[:-1], equals[-1] + line.parts[0][1].text]
-    first = 4.0 if line.below else line.left.width + 1.9
-    rows = _pack(line, limit, 1.3 if line.kind == "sum" else 0.7, 4.0, first + (0.0 if line.kind == "sum" else 3.0))
-    if line.kind == "sum":
-        texts = ["".join(f"{{}} {'+' if sign > 0 else '-'} {text} " for sign, text in row).strip() for row in rows]
-        texts[0] = texts[0].removeprefix("{} + ")
-        return [*equals[:-1], equals[-1] + texts[0], *(rf"& \qquad {text}" for text in texts[1:])]
-    texts = [", ".join(text for _, text in row) for row in rows]
-    texts = [rf"\{line.kind} \bigl\lbrace {texts[0]}", *texts[1:]]
-    texts = [*(f"{text}," for text in texts[:-1]), rf"{texts[-1]} \bigr\rbrace"]
-    return [*equals[:-1], equals[-1] + texts[0], *(rf"& \qquad \qquad {text}" for text in texts[1:])]
-
-
-def _unicode(line: DefinitionLine, limit: float) -> list[str]:
-    head = line.left.text
-    equals = [head, "    = "] if line.below else [f"{head} = "]
-    if line.kind == "plain":
-        return [*equals[:-1], equals[-1] + line.parts[0][1].text]
-    first = float(len(equals[-1]))
-    rows = _pack(line, limit, 3.0 if line.kind == "sum" else 2.0, 8.0, first + (0.0 if line.kind == "sum" else 5.0))
-    if line.kind == "sum":
-        texts = ["".join(f" {'+' if sign > 0 else '−'} {text}" for sign, text in row).strip() for row in rows]
-        texts[0] = texts[0].removeprefix("+ ")
-        return [*equals[:-1], equals[-1] + texts[0], *(f"      {text}" for text in texts[1:])]
-    texts = [", ".join(text for _, text in row) for row in rows]
-    texts = [f"{line.kind}({texts[0]}", *texts[1:]]
-    texts = [*(f"{text}," for text in texts[:-1]), f"{texts[-1]})"]
-    return [*equals[:-1], equals[-1] + texts[0], *(f"        {text}" for text in texts[1:])]
+def unicode_formulas(formulas: Iterable[Formula], width: int) -> list[str]:
+    """Lines of a terminal that define formulas, each with its name above."""
+    spacing = Spacing(line=float(width), step=float(STEP))
+    found = []
+    for formula in formulas:
+        found.append(f"{formula.name}:")
+        rows = equation_rows(
+            formula, formula_notation(formula), Spacing(spacing.line - STEP, spacing.step), UNICODE_MARKS
+        )
+        found += [f"{' ' * STEP}{text}" for text in _indented(rows)]
+    return found

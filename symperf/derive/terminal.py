@@ -10,8 +10,8 @@ from ..common.table import Table, columns, fold, pack
 from ..formulas.language.symbols import SYMBOLS
 from .conditions import LEADING, readable
 from .forms import TIMES
-from .rows import unicode_rows
-from .whole import definitions
+from .rows import unicode_formulas, unicode_rows
+from .whole import shown_definitions, used_formulas
 from .writing import branch_text, label, line_box, quantity_glyph, si, unicode_notation, unit_of
 
 if TYPE_CHECKING:
@@ -128,12 +128,16 @@ def _condition(condition: Condition, notation: Unicode) -> tuple[list[str], str]
 
 
 def _whole(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    """The whole closed form; its symbols are marked as written."""
-    steps = definitions(derivation)
+    """The whole closed form and the formulas that it calls; its symbols are marked as written."""
+    steps = shown_definitions(derivation)
     for symbol in {symbol for _, form in steps for symbol in form.free_symbols} & notation.glyphs.keys():
         notation.box(symbol)
     rows = unicode_rows(steps, derivation.paths, derivation.of, derivation.term, width - 2)
-    return ["", "Whole closed form", *(line for row in rows for line in broken(f"  {row}", width, INDENT))]
+    found = ["", "Whole closed form", *(line for row in rows for line in broken(f"  {row}", width, INDENT))]
+    if formulas := used_formulas(steps):
+        rows = unicode_formulas(formulas, width - 2)
+        found += ["", "Formulas used", *(line for row in rows for line in broken(f"  {row}", width, INDENT))]
+    return found
 
 
 def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]:

@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import sympy
 
-from ..formulas.language.atoms import ceil_div
-from ..formulas.language.symbols import COUNT, SYMBOLS, strip_units
+from ..book.equation import called_formulas
+from ..book.simplify import simplified
+from ..formulas.language.named_calls import calls_in, name_calls
+from ..formulas.language.symbols import SYMBOLS, strip_units
 from ..operations.schedule import Idle, Node, Op, Sequence, time_of
-from .forms import stand_in, time_forms, time_in, values_of
+from .forms import memory_forms, metric_forms, stand_in, time_forms, time_in, values_of
 from .regime import RegimeRewriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..evaluation.base_run import BaseRun
+    from ..formulas.language.formula import Formula
     from .derivation import Derivation
+    from .forms import Forms
 
 NODES = get_args(Node)
 WORTH = 6
 """A sequence of at least as many terms gets a name, or one that runs at several places."""
+LONG_ARGUMENT = 20
+"""Nodes of an argument that is long."""
 PHASES = ("forward", "backward", "prefill", "decode", "recompute")
 
 
@@ -69,35 +75,93 @@ def definitions(derivation: Derivation) -> list[tuple[str, Any]]:
     Parts are the sequences of the schedule that are long or run at several places; they have names such as
     "layer/forward". Terms that are the same closed form are told once, the others by the first's name.
     """
-    forms = derivation.forms
+    return _definitions(derivation, derivation.forms, derivation.formula)
+
+
+def shown_definitions(derivation: Derivation) -> list[tuple[str, Any]]:
+    """`definitions` for the eye: over the formulas that they call, and simplified."""
+    run, of = derivation.run, derivation.of
+    found: list[tuple[str, Any]]
+    with name_calls():
+        if derivation.forms is None:
+            found = [("", metric_forms(run)[of])]
+        else:
+            forms = time_forms(run) if of == "time" else memory_forms(run)
+            found = _definitions(derivation, forms, forms.formula if derivation.term is None else derivation.formula)
+    if derivation.forms is None and derivation.time is not None:
+        found += _time_below(derivation.time, shown_definitions(derivation.time))
+    return _simplified(found)
+
+
+def _definitions(derivation: Derivation, forms: Forms | None, formula: Any) -> list[tuple[str, Any]]:
     if forms is None:
-        found = [("", derivation.formula)]
-        if derivation.time is not None:
-            (_, time), *rest = definitions(derivation.time)
-            found += [(derivation.time.term or "time", time), *rest]
-        return found
+        time = derivation.time
+        return [("", formula), *([] if time is None else _time_below(time, definitions(time)))]
     if derivation.of == "time" and derivation.term is None:
         found = parts_of(derivation.run)
-        used = [path for path in forms.terms if path not in dict(found)]
-    else:
-        found = [("", derivation.formula)]
-        used = list(derivation.counts)
+        return found + _terms(forms, [path for path in forms.terms if path not in dict(found)])
+    return [("", formula), *_terms(forms, derivation.counts)]
+
+
+def _time_below(time: Derivation, found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(time.term or "time", found[0][1]), *found[1:]]
+
+
+def _terms(forms: Forms, paths: Iterable[str]) -> list[tuple[str, Any]]:
+    """Terms with their forms; one that is the same as one before is told by its name."""
+    found = []
     known: dict[Any, str] = {}
-    for path in used:
+    for path in paths:
         form = forms.terms[path]
-        found.append((path, stand_in(known[form]) if form in known else _readable(form)))
+        found.append((path, stand_in(known[form]) if form in known else form))
         known.setdefault(form, path)
     return found
 
 
-def _readable(form: Any) -> Any:
-    """A form in which no count is rounded up to a multiple of one."""
-    ones = {node: node.args[0] for node in form.atoms(ceil_div) if node.args[1] == 1 and _is_count(node.args[0])}
-    return form.xreplace(ones) if ones else form
+def _simplified(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    known: dict[Any, Any] = {}
+    return _arguments_named([(name, simplified(form, known)) for name, form in found])
 
 
-def _is_count(expr: Any) -> bool:
-    return expr.name in SYMBOLS and SYMBOLS[expr.name].domain == COUNT if expr.is_Symbol else False
+def _arguments_named(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Definitions in which a long argument that several calls share goes by the name of the parameter that it is.
+
+    Such as the parameters of a device. It is done where no other long argument has that name, and nothing its symbol.
+    """
+    taken = {symbol for _, form in found for symbol in form.free_symbols}
+    callers: dict[str, dict[Any, set[str]]] = {}
+    places: dict[Any, int] = {}
+    for call in (call for _, form in found for call in calls_in(form)):
+        for parameter, argument in call.arguments.items():
+            symbol = SYMBOLS[parameter]
+            if symbol.group == "formal" and symbol.symbol not in taken and _size(argument) >= LONG_ARGUMENT:
+                callers.setdefault(parameter, {}).setdefault(argument, set()).add(call.formula.name)
+                places[argument] = places.get(argument, 0) + 1
+    chosen: dict[Any, str] = {}
+    for parameter in sorted(callers, key=lambda one: (-max(map(len, callers[one].values())), one)):
+        argument, *others = callers[parameter]
+        if not others and places[argument] > 1:
+            chosen.setdefault(argument, parameter)
+    names = {argument: SYMBOLS[parameter].symbol for argument, parameter in chosen.items()}
+    named = [(name, form.xreplace(names)) for name, form in found] if names else found
+    return [*named, *((parameter, argument) for argument, parameter in chosen.items())]
+
+
+def _size(expr: Any) -> int:
+    return sum(1 for _ in sympy.preorder_traversal(expr))
+
+
+def used_formulas(found: Iterable[tuple[str, Any]]) -> list[Formula]:
+    """The formulas that definitions call, each followed by those that it calls itself, each once."""
+    used: dict[str, Formula] = {}
+    for _, form in found:
+        waiting = sorted({call.formula for call in calls_in(form)}, key=lambda one: one.name)
+        while waiting:
+            formula = waiting.pop(0)
+            if formula.name not in used:
+                used[formula.name] = formula
+                waiting = [*called_formulas(formula), *waiting]
+    return list(used.values())
 
 
 def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
@@ -173,12 +237,9 @@ def _name(paths: list[str]) -> str:
 
 
 def time_definitions(run: BaseRun) -> list[tuple[str, Any]]:
-    """`definitions` of a run's whole time, without deriving it."""
-    found = parts_of(run)
-    known: dict[Any, str] = {}
-    names = dict(found)
-    for path, form in time_forms(run).terms.items():
-        if path not in names:
-            found.append((path, stand_in(known[form]) if form in known else _readable(form)))
-            known.setdefault(form, path)
-    return found
+    """`shown_definitions` of a run's whole time, without deriving it."""
+    with name_calls():
+        found = parts_of(run)
+        forms = time_forms(run)
+        found += _terms(forms, [path for path in forms.terms if path not in dict(found)])
+    return _simplified(found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from ..codegen.lower import lower
 from ..formulas.language.atoms import Max, less_one
+from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
     batch,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PHASES = ("prefill", "decode")
 
 
-@lru_cache(maxsize=16)
+@remember_forms(maxsize=16)
 def trees(structure: InferenceStructure) -> dict[str, Node]:
     """The schedule tree of each phase."""
     return {"prefill": prefill(structure), "decode": decode(structure)}

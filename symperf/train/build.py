@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from ..codegen.lower import lower
+from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
     batch,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..plans.structure import Structure
 
 
-@lru_cache(maxsize=16)
+@remember_forms(maxsize=16)
 def step_tree(structure: Structure) -> Node:
     """The schedule tree of a structure's training step."""
     return TrainingStep(structure).tree()

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
-from support.book_cases import Data, value
+from support.book_cases import MARKS, Source, value
 from support.effort import some
 from support.oracle import MEANING, evaluate, sample
 
-from symperf.book.equation import GLYPH, PAGE, latex_blocks, latex_line, unicode_lines
-from symperf.book.layout import Spacing, lay_out
+from symperf.book.equation import PAGE, _shown, called_formulas, latex_blocks, latex_line, unicode_lines
+from symperf.book.layout import Row, Spacing, lay_out
 from symperf.book.unicode import columns
-from symperf.formulas.language.atoms import Max, Min
+from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div, complement, less_one, ring_share
+from symperf.formulas.language.named_calls import calls_in
 from symperf.formulas.language.symbols import FRACTION, SYMBOLS, strip_units
 from symperf.formulas.mathematics.fractions import geometric_sum
 from symperf.formulas.registry import load
 from symperf.formulas.technology.cost import triangular_part
 
+if TYPE_CHECKING:
+    from symperf.formulas.language.formula import Formula
+
 FORMULAS = load()
 each = pytest.mark.parametrize("name", FORMULAS)
-NARROW = Spacing(line=60, equals=3, indent=2, stack=6)
-WIDE = Spacing(line=1e9, equals=3, indent=2, stack=6)
+NARROW = Spacing(line=60, step=3)
+WIDE = Spacing(line=1e9, step=3)
+FITTING = Spacing(line=90, step=1)
 
 
 def known(expr: Any) -> bool:
@@ -39,20 +44,16 @@ def exactly(expr: Any, points: Any) -> Any:
     return np.array([float(expr.xreplace(values)) for values in at])
 
 
-def laid_out(expr: Any, spacing: Spacing, parameters: list[Any]) -> tuple[list[Any], Data]:
-    notation = Data({symbol: str(symbol) for symbol in expr.free_symbols}, parameters)
-    return lay_out(expr, notation.glyph("left"), notation, spacing, GLYPH), notation
+def laid_out(expr: Any, spacing: Spacing, parameters: list[Any]) -> tuple[list[Row], Source]:
+    notation = Source({symbol: str(symbol) for symbol in expr.free_symbols}, parameters)
+    return lay_out(expr, notation.glyph("left"), notation, spacing, MARKS), notation
 
 
-@pytest.mark.parametrize("name", some(FORMULAS, 0.34))
-@pytest.mark.parametrize("spacing", [NARROW, WIDE], ids=["narrow", "wide"])
-def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spacing) -> None:
-    """What the lines say, computed from their text, is the closed form; so no bracket or part is lost."""
-    formula = FORMULAS[name]
+def points_of(formula: Formula) -> Any:
+    """Points at which a formula and the formulas that it calls have values."""
     expr = strip_units(formula.expression)
-    lines, _ = laid_out(expr, spacing, [SYMBOLS[parameter].symbol for parameter in formula.parameters])
-    assert spacing is NARROW or len(lines) == 1
-    points = sample(expr.free_symbols, seed=1, size=64)
+    used = {symbol for called in called_formulas(formula) for symbol in strip_units(called.expression).free_symbols}
+    points = sample(expr.free_symbols | _shown(formula).free_symbols | used, seed=1, size=64)
     if not known(expr):  # a sum over a range, whose ends are whole
         points = {symbol: np.ceil(array[:4]) + 1 for symbol, array in points.items()}
     if expr.has(geometric_sum):  # whose quotient has no value where the ratio is 1
@@ -61,11 +62,27 @@ def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spac
         }
     if expr.has(triangular_part):  # whose quotient has no value at 0
         points = {s: np.maximum(array, 1e-3) for s, array in points.items()}
+    return points
+
+
+@pytest.mark.parametrize("name", some(FORMULAS, 0.34))
+@pytest.mark.parametrize("spacing", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spacing) -> None:
+    """What the rows say, computed from their text, is the closed form; so no bracket or part is lost.
+
+    The formulas that are called are computed by themselves; so the equation is the closed form over them.
+    """
+    formula = FORMULAS[name]
+    shown, expr = _shown(formula), strip_units(formula.expression)
+    rows, notation = laid_out(shown, spacing, [SYMBOLS[parameter].symbol for parameter in formula.parameters])
+    assert spacing is NARROW or len(rows) == 1
+    points = points_of(formula)
     with np.errstate(all="ignore"):
         # Extended precision: a text may subtract what the evaluator does not.
-        found = value(lines, {str(symbol): np.asarray(array, np.longdouble) for symbol, array in points.items()})
+        values = {str(symbol): np.asarray(array, np.longdouble) for symbol, array in points.items()}
+        found = value(rows, notation, values, calls_in(shown))
         expected = evaluate(expr, points) if known(expr) else exactly(expr, points)
-    assert np.allclose(found, expected, rtol=1e-9, equal_nan=True)
+    assert np.allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-9, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", some(FORMULAS, 0.34))
@@ -76,30 +93,30 @@ def test_lines_fit_a_terminal(name: str, width: int) -> None:
 
 
 @each
-def test_named_parts_are_numbered_as_they_are_read(name: str) -> None:
-    """X_1, X_2, ... in the order of their definitions, each used before it is defined."""
-    text = unicode_lines(FORMULAS[name], 60)
-    defined = [line.split(" = ")[0] for line in text if line.startswith(f"{GLYPH}_")]
-    assert [one.removesuffix(" =") for one in defined] == [f"{GLYPH}_{k + 1}" for k in range(len(defined))]
-    first = {
-        one: next(i for i, line in enumerate(text) if f"{one} " in f"{line} " or f"{one})" in line or f"{one}," in line)
-        for one in defined
-    }
-    starts = {one: next(i for i, line in enumerate(text) if line.startswith(f"{one} =")) for one in defined}
-    assert all(first[one] < starts[one] for one in defined)
+def test_every_called_formula_is_told(name: str) -> None:
+    """Its glyph with its parameters and its name, which the book knows; nothing else has a name of its own."""
+    formula = FORMULAS[name]
+    text = "\n".join(unicode_lines(formula, 200))
+    called = called_formulas(formula)
+    assert all(f": {one.name}" in text for one in called)
+    assert text.count(": ") == len(called)
+    assert "X_" not in text
+    assert len(latex_blocks(formula)) == 1
 
 
-def test_no_symbol_is_called_as_named_parts_are() -> None:
-    assert not [name for name, entry in SYMBOLS.items() if entry.glyph.startswith(f"{GLYPH}_")]
+def test_a_product_is_told_over_its_tiles() -> None:
+    """The example of the literature: the corner of the ridge, whole and split tiles, whose waves are their own."""
+    names = [one.name for one in called_formulas(FORMULAS["tiled_matmul_time"])]
+    assert {"ridge_corner_time", "whole_tile_time", "split_tile_time", "smooth_compute_time"} <= set(names)
+    assert [one.name for one in called_formulas(FORMULAS["split_passes"])] == ["matmul_waves"]
 
 
 @each
 def test_latex_is_balanced(name: str) -> None:
     for text in (*latex_blocks(FORMULAS[name]), latex_line(FORMULAS[name])):
-        assert text.count(r"\left") == text.count(r"\right")
-        assert text.count("{") == text.count("}")
+        for opening, closing in ((r"\left", r"\right"), (r"\bigl", r"\bigr"), ("{", "}"), (r"\begin", r"\end")):
+            assert text.count(opening) == text.count(closing), (opening, text)
         assert "operatorname" not in text
-        assert r"\begin" not in text or text.count(r"\begin") == text.count(r"\end")
 
 
 symbols = sympy.symbols("a:h", positive=True)
@@ -114,6 +131,12 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         several.map(lambda parts: Min(*parts)),
         st.tuples(inner, inner).map(lambda pair: pair[0] / pair[1]),
         inner.map(lambda part: part * 2),
+        inner.map(lambda part: less_one(part + 1)),
+        inner.map(lambda part: 1 + complement(1 / (1 + part))),
+        inner.map(lambda part: 1 + above_one(part)),
+        inner.map(lambda part: ring_share(part + 2)),
+        inner.map(lambda part: part**2),
+        st.tuples(inner, inner).map(lambda pair: ceil_div(pair[0], pair[1] * sympy.Rational(31, 29))),
     )
 
 
@@ -122,21 +145,19 @@ expressions = st.recursive(st.sampled_from(symbols), _nested, max_leaves=25)
 
 @given(expr=expressions, width=st.sampled_from([30, 60, 120]))
 def test_any_expression_keeps_its_value(expr: Any, width: int) -> None:
-    lines, _ = laid_out(expr, Spacing(line=width, equals=3, indent=2, stack=6), [])
+    rows, notation = laid_out(expr, Spacing(line=width, step=3), [])
     random = np.random.default_rng(0)
     points = {symbol: random.uniform(0.5, 2, 16) for symbol in symbols}
-    found = value(lines, {str(symbol): points[symbol] for symbol in symbols})
+    found = value(rows, notation, {str(symbol): points[symbol] for symbol in symbols})
     assert np.allclose(found, evaluate(expr, points), rtol=1e-9)
 
 
 @given(expr=expressions)
-def test_lines_of_any_expression_fit(expr: Any) -> None:
-    """As wide as 60 columns every part can be made to fit, as symbols are six columns wide."""
-    lines, _ = laid_out(expr, NARROW, [])
-    for line in lines:
-        before = NARROW.indent + NARROW.equals if line.below else line.left.width + NARROW.equals
-        room = NARROW.line - before - (0 if line.kind == "plain" else NARROW.stack)
-        assert all(box.width <= room for _, box in line.parts), line
+def test_rows_of_any_expression_fit(expr: Any) -> None:
+    """As wide as 90 columns every part can be made to fit, as symbols are six columns wide."""
+    rows, _ = laid_out(expr, FITTING, [])
+    for row in rows:
+        assert row.depth * FITTING.step + row.width <= FITTING.line, rows
 
 
 def test_the_page_is_as_wide_as_the_template_says() -> None:

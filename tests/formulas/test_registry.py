@@ -46,6 +46,11 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("tiled_compute_time", "compute_units"): WAVES,
     ("tiled_compute_time", "tile_columns"): TILES,
     ("tiled_compute_time", "tile_rows"): TILES,
+    **{
+        (name, symbol): WAVES if symbol == "compute_units" else TILES
+        for name in ("whole_tile_time", "split_tile_time")
+        for symbol in ("compute_units", "tile_columns", "tile_rows")
+    },
     ("tiled_matmul_time", "compute_units"): WAVES,
     ("tiled_matmul_time", "tile_long"): TILES,
     ("tiled_matmul_time", "tile_narrow"): TILES,
@@ -70,6 +75,11 @@ UNDECIDED: dict[tuple[str, str], str] = {
         (name, symbol): "contexts start again at the end of each chunk"
         for name in ("chunked_generation_time", "chunked_split_generation_time")
         for symbol in ("steps", "first_context", "sliding_window")
+    },
+    **{
+        (name, symbol): "contexts start again at the end of each chunk"
+        for name in ("chunk_place", "chunk_room", "later_chunk_steps", "whole_chunks")
+        for symbol in ("first_context", "sliding_window")
     },
     ("expected_experts", "num_experts"): "more experts to choose from, each of which is chosen less often",
     ("speculative_token_time", "draft_length"): "a longer draft costs more and yields more: there is a best one",
