@@ -28,12 +28,12 @@ class Skipped:
     """A value that the run refuses.
 
     Attributes:
-        value: of the symbol.
+        value: of the symbol, or of two.
         reason: the line of the refusal.
         rule: the name of the rule that it breaks.
     """
 
-    value: int
+    value: int | tuple[int, int]
     reason: str
     rule: str
 
@@ -78,12 +78,6 @@ class LegalValues:
         """All accepted values, ascending."""
         return sorted(int(value) for group in self.groups for value in group.values)
 
-    def told(self) -> list[str]:
-        """Why values were skipped, a phrase for each rule that is broken."""
-        by_rule: dict[str, list[Skipped]] = {}
-        for each in self.skipped:
-            by_rule.setdefault(each.rule, []).append(each)
-        return [f"{spell_values(e.value for e in group)} ({group[0].reason})" for group in by_rule.values()]
 
 
 def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -> LegalValues:
@@ -130,8 +124,16 @@ def _group(symbol: str, run: BaseRun, values: list[int], moves: list[dict[str, f
     return LegalGroup(run, np.array(values, dtype=float), moved)
 
 
-def spell_values(values: Iterable[int]) -> str:
-    """Whole numbers in words: the first few, and how many more.
+def spell_skipped(skipped: Iterable[Skipped]) -> str:
+    """Why values were skipped, a phrase for each rule that is broken."""
+    by_rule: dict[str, list[Skipped]] = {}
+    for each in skipped:
+        by_rule.setdefault(each.rule, []).append(each)
+    return "; ".join(f"{spell_values(e.value for e in group)} ({group[0].reason})" for group in by_rule.values())
+
+
+def spell_values(values: Iterable[object]) -> str:
+    """Values in words: the first few, and how many more.
 
     >>> spell_values([3, 5, 6, 7]), spell_values(range(3, 50))
     ('3, 5, 6 and 7', '3, 4, 5 and 44 more')

@@ -23,9 +23,13 @@ from .symbols import argument_of, check_range, default_range, domain_of, lead_de
 from .terms import largest_terms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..evaluation.base_run import BaseRun
     from .cells import RegimeCell
     from .crossings import Stretch
+    from .numbers import Numbers
+    from .spans import Span
     from .subject import Subject
 
 MOST_WHOLE = 4096
@@ -33,7 +37,7 @@ MOST_WHOLE = 4096
 LIMIT_WHOLE = 200_000
 """The most that are tried if asked."""
 VIEWS = ("whole", "smooth")
-SAMPLES = 16
+SAMPLES = 32
 """Points inside each stretch of a real symbol at which shares are told."""
 WHERE = "regimes"
 
@@ -135,9 +139,14 @@ def regimes_of(
     intervals, crossovers = _intervals(symbol, cells)
     profile = _profile(plain, symbol, intervals)
     spans = spans_of(profile, band)
-    terms = largest_terms(plain, {symbol: np.array([span.at for span in spans])}, [span.bound for span in spans])
-    told = tuple(Told(span, found) for span, found in zip(spans, terms, strict=True))
+    told = _told(spans, numbers(plain, {symbol: np.array([span.at for span in spans])}))
     return Regimes(symbol, low, high, subject.output, name, intervals, crossovers, told, profile, band)
+
+
+def _told(spans: Sequence[Span], at: Numbers) -> tuple[Told, ...]:
+    """Stretches with their values and terms, given the program at a point of each."""
+    terms = largest_terms(at, [span.bound for span in spans])
+    return tuple(Told(span, at.at(at.subject.position, k), terms[k]) for k, span in enumerate(spans))
 
 
 def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], band: float) -> Regimes:
@@ -163,11 +172,10 @@ def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], b
     intervals, crossovers = _intervals(symbol, cells)
     profile = _profile_of_numbers(samples)
     spans = spans_of(profile, band)
-    told = []
+    told: list[Told] = []
     for span in spans:
         own, at_point = points[span.at]
-        one = {name: np.array([value]) for name, value in at_point.items()}
-        told.append(Told(span, *largest_terms(own, one, [span.bound])))
+        told += _told([span], numbers(own, {name: np.array([value]) for name, value in at_point.items()}))
 
     def smooth() -> Regimes | None:
         try:
@@ -234,7 +242,8 @@ def _profile(subject: Subject, symbol: str, intervals: tuple[Regime, ...]) -> Pr
     points = np.concatenate([low * (high / low) ** steps for low, high in edges])
     weights = np.repeat([math.log2(high / low) / SAMPLES for low, high in edges], SAMPLES)
     shares = numbers(subject, {symbol: points}).all_shares()
-    return Profile(points, subject.names, shares, weights, np.repeat(np.arange(len(edges)), SAMPLES), tuple(edges))
+    runs = np.repeat(np.arange(len(edges)), SAMPLES)
+    return Profile(points, subject.names, shares, weights, runs, tuple(edges), open=True)
 
 
 def _profile_of_numbers(samples: list[tuple[tuple[str, ...], Any, Any]]) -> Profile:
