@@ -1,4 +1,4 @@
-"""Regimes, attribution, gains and solutions as terminal tables; as JSON each is its own `to_dict()`."""
+"""Attribution, gains and solutions as terminal tables; as JSON each is its own `to_dict()`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ..analysis.attribution import Attribution, Gain
     from ..analysis.bounds import Bounds
-    from ..analysis.regimes import Regimes
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -22,23 +21,6 @@ def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for k, column in enumerate(columns):
         table.add_column(column, justify="left" if k == 0 else "right", overflow="fold")
-    return table
-
-
-def regimes_table(regimes: Regimes, changes: int = 3) -> Table:
-    """One row a regime: its ends, its bounding resource and share, and what changed where it begins.
-
-    Args:
-        regimes: to show.
-        changes: how many are named of each crossover.
-    """
-    table = _table(f"{regimes.of} along {regimes.symbol} ({regimes.view})", "from", "to", "bound", "share", "changes")
-    table.columns[-1].justify = "left"
-    for regime, crossover in zip(regimes.intervals, [None, *regimes.crossovers], strict=True):
-        texts = [str(change) for change in crossover.changes] if crossover else []
-        named = texts[:changes] + ([f"and {len(texts) - changes} more"] if len(texts) > changes else [])
-        share = percent(regime.shares[regime.bound]) if regime.bound else ""
-        table.add_row(f"{regime.low:.6g}", f"{regime.high:.6g}", regime.bound or "-", share, "\n".join(named))
     return table
 
 

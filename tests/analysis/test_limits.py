@@ -73,7 +73,7 @@ def test_other_quantities_have_limits_too() -> None:
     memory = run.asymptotics("sequence", of="memory").at_infinity
     assert memory is not None
     assert memory.exponent == 1
-    assert memory.bound is None
+    assert memory.bound == "activations"
 
 
 def test_logarithms_and_roundings() -> None:

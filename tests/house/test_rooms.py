@@ -30,10 +30,11 @@ ALLOWED = {
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
-    "analysis": "book common evaluation train",
+    "analysis": "book common evaluation plans spending train",
     "derive": "book common evaluation infer operations train",
     "runs": (
-        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
+        "analysis common derive evaluation infer models operations plans spending sweep systems train "
+        "train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs spending systems train",
