@@ -102,7 +102,7 @@ def pack(pieces: Iterable[str], width: int, indent: str, hang: str | None = None
             found.append(start + ended[:room])
             ended, start = ended[room:], hang
         line = ended
-    return [*found, (hang if found else indent) + line] if line or not found else found
+    return [*found, (hang if found else indent) + line] if line else found
 
 
 def _room(text: str, width: int) -> int:
@@ -262,7 +262,9 @@ class Table:
         said = [each for each in said if each]
         if not named:
             return pack(said, width, "", INDENT)
+        if not said:
+            return fold(cells[0], width, hang=INDENT)
         start = f"{cells[0]:{SHORT - len(GAP)}}{GAP}"
         if columns(cells[0]) < SHORT or columns(start + ", ".join(said)) <= width:
             return pack(said, width, start, INDENT)
-        return fold(cells[0], width, hang=INDENT) + (pack(said, width, INDENT) if said else [])
+        return fold(cells[0], width, hang=INDENT) + pack(said, width, INDENT)
