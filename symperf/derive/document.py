@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PAGE, COLUMN = 45.0, 32.0
 """Em that fit a line: of the document written here, and of the class article as it is."""
-TABLE_ROWS = 26
+TABLE_ROWS = 24
 """Symbols in one table; a `tabular` cannot break across pages."""
 SHOWN_CONDITIONS = 24
 LONG = 10
