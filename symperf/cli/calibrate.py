@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
-from ..common.table import Table
+from ..common.table import Table, show_lines
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import spell
 from .output import check_file, console, write_file, write_json
@@ -77,11 +77,11 @@ def _show(printed: Any, found: Calibration, out: Path) -> None:
     printed.print(symbols)
     for why in dict.fromkeys(symbol.why_held for symbol in found.symbols if symbol.why_held):
         kept = ", ".join(f"{s.name} {_value(s.name, s.before)}" for s in found.symbols if s.why_held == why)
-        printed.print(f"as before, since {why}: {kept}", soft_wrap=True)
+        show_lines(printed, [f"as before, since {why}: {kept}"])
     for parts, held in found.inseparable:
         if len(parts) > 1:
             direction = " ".join(f"{part:+.2f} ln({name})" for name, part in parts.items())
-            printed.print(f"not determined by the rows: {direction}; {held} keeps its value")
+            show_lines(printed, [f"not determined by the rows: {direction}; {held} keeps its value"])
     printed.print("")
     first = "predicted / measured"
     kinds = Table((first, "rows", "before", "mean |error|", "median", "bias", "worst", "on line"), left=(first,))
@@ -91,10 +91,8 @@ def _show(printed: Any, found: Calibration, out: Path) -> None:
         line = f"{kind.worst_file}:{kind.worst_line}" if len(found.files) > 1 else str(kind.worst_line)
         kinds.add_row(kind.kind, str(kind.rows), *(f"{part:.1%}" for part in absolute), *signed, line)
     printed.print(kinds)
-    for why, count in found.left_out.items():
-        printed.print(f"{count} rows left out: {why}")
-    for warning in found.warnings:
-        printed.print(f"warning: {warning}")
+    show_lines(printed, (f"{count} rows left out: {why}" for why, count in found.left_out.items()))
+    show_lines(printed, (f"warning: {warning}" for warning in found.warnings))
 
 
 def _cells(symbol: Symbol) -> list[str]:

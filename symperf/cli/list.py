@@ -161,6 +161,7 @@ def _number(value: float) -> str:
 
 def symbols(system: str | None = None) -> Listing:
     """The vocabulary by group: glyph, unit, domain, sentence; and value and provenance on a system."""
+    from ..book.unicode import plain
     from ..formulas.language.symbols import SYMBOLS
     from ..train.binding import DEFAULTS
 
@@ -178,7 +179,8 @@ def symbols(system: str | None = None) -> Listing:
         cells = {"name": name, "glyph": symbol.glyph, "unit": str(symbol.dimension), "domain": symbol.domain}
         rows.append({**cells, "sentence": symbol.sentence, "value": value, "source": source})
         notes = (symbol.sentence,) if value is None else (symbol.sentence, f"= {_number(value)}: {source}")
-        entries.setdefault(symbol.group, []).append(Entry((*cells.values(),), notes))
+        shown = cells | {"glyph": plain(symbol.glyph)}
+        entries.setdefault(symbol.group, []).append(Entry((*shown.values(),), notes))
     headings = ("glyph", "unit", "domain")
     return Listing(rows, [Group((f"symbols: {group}", *headings), listed) for group, listed in entries.items()])
 

@@ -67,7 +67,7 @@ def hung(line: str, width: int) -> list[str]:
         return [line]
     name = NAME.match(line)
     begin = name[0] if name and columns(name[0]) <= width / 2 else line[: len(line) - len(line.lstrip())]
-    hang = columns(begin) if begin.strip() else len(begin) + len(INDENT)
+    hang = columns(begin) if begin.strip() else min(len(begin) + len(INDENT), width // 2)
     return fold(line[len(begin) :], width, begin, " " * hang)
 
 
@@ -94,15 +94,16 @@ def pack(pieces: Iterable[str], width: int, indent: str, hang: str | None = None
             found.append(start + line)
         start = hang if found else indent
         if columns(start + ended) > width and " " in ended:
-            *full, line = (each[len(start) :] for each in pack(ended.split(), width, start, separator=" "))
-            found += [start + each for each in full]
+            *full, last = pack(ended.split(), width, start, hang, " ")
+            line = last[len(hang if full else start) :]
+            found += full
             continue
         while columns(start + ended) > width:
             room = _room(ended, max(width - columns(start), 1))
             found.append(start + ended[:room])
             ended, start = ended[room:], hang
         line = ended
-    return [*found, (hang if found else indent) + line] if line or not found else found
+    return [*found, (hang if found else indent) + line] if line else found
 
 
 def _room(text: str, width: int) -> int:
@@ -262,7 +263,9 @@ class Table:
         said = [each for each in said if each]
         if not named:
             return pack(said, width, "", INDENT)
+        if not said:
+            return fold(cells[0], width, hang=INDENT)
         start = f"{cells[0]:{SHORT - len(GAP)}}{GAP}"
         if columns(cells[0]) < SHORT or columns(start + ", ".join(said)) <= width:
             return pack(said, width, start, INDENT)
-        return fold(cells[0], width, hang=INDENT) + (pack(said, width, INDENT) if said else [])
+        return fold(cells[0], width, hang=INDENT) + pack(said, width, INDENT)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PAGE, SMALL_PAGE, COLUMN = 46.0, 52.0, 32.0
 """Em that fit a line: of the document written here, the same in small print, and of the class article as it is."""
-TABLE_ROWS = 26
+TABLE_ROWS = 24
 """Symbols in one table; a `tabular` cannot break across pages."""
 SHOWN_CONDITIONS = 12
 UNDER = 0.4

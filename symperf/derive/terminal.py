@@ -45,7 +45,7 @@ def text(derivation: Derivation, width: int = 100, *, whole: bool = False) -> st
 def _lines(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     left = notation.glyph(quantity_glyph(derivation.of, derivation.term, latex=False)).text
     title = f"{left} = {si(derivation.value, derivation.unit)}"
-    if derivation.of not in ("time", left) or derivation.term:
+    if derivation.of.casefold() != left.casefold():
         title += f"   {derivation.of}{f' of {derivation.term}' if derivation.term else ''}"
     if derivation.free:
         title += f"   in {', '.join(derivation.free)}"

@@ -7,7 +7,7 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..common.table import Table
+from ..common.table import Table, show_lines
 from ..plan_search.inference.search import sort_counts
 from .scaled import gibibytes, percent, seconds
 
@@ -104,8 +104,8 @@ def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
         console.print(_nearest(answer, near))
     console.print("\nnot among them", style="bold")
     for survey, where in ((answer.survey, ""), *zip(answer.pools or (), (" (prefill)", " (decode)"), strict=False)):
-        for name, n in sort_counts(survey).items():
-            console.print(f"  {n:>9,}  {name.replace('_', ' ')}{where}")
+        rejected = sort_counts(survey).items()
+        show_lines(console, (f"  {n:>9,}  {name.replace('_', ' ')}{where}" for name, n in rejected))
 
 
 def _aim(answer: InferenceAnswer) -> str:

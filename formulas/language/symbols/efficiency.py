@@ -40,7 +40,7 @@ attention_backward_efficiency = add(
     "efficiency",
     "attention_backward_efficiency",
     r"\eta_{ab}",
-    "Part of the matrix peak that a fused attention kernel sustains, backward.",
+    "Part of the matrix peak that attention sustains, backward.",
     domain=POSITIVE,
 )
 vector_efficiency = add(
@@ -94,7 +94,7 @@ scale_out_half_bytes = add(
     "efficiency",
     "scale_out_half_bytes",
     r"\nu_o",
-    "Message size at which a scale-out collective reaches half its bandwidth.",
+    "Message size at which a scale-out collective has half its bandwidth.",
     BYTE,
     ZERO_UP,
 )
@@ -133,7 +133,7 @@ own_limit_bytes = add(
 )
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
 tile_wide = add(
-    "efficiency", "tile_wide", "T_w", "Short side of the largest tile of a product, and the side of the square one."
+    "efficiency", "tile_wide", "T_w", "Short side of the largest tile, and the side of the square one."
 )
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")
 workspace_bytes = add(
