@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from .pdflatex import pdf as pdf
     from .render import html as html
     from .render import markdown as markdown
-    from .render import site as site
     from .render import tex as tex
     from .used import used_formulas as used_formulas
+    from .website import site as site
 
 _HOMES = {
     "html": "render",
     "markdown": "render",
     "pdf": "pdflatex",
     "show": "jupyter",
-    "site": "render",
+    "site": "website",
     "tex": "render",
     "used_formulas": "used",
 }

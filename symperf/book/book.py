@@ -47,7 +47,6 @@ class Writer:
         self.formulas = [formula for part in self.parts for page in part.pages for formula in page.formulas]
         self.known = {formula.name for formula in self.formulas}
         self.groups = groups(None if self.whole else [row.name for row in vocabulary(self.formulas)])
-        self.symbols = {row.name: row for group in self.groups for row in group.rows}
         self.entries = {formula.name: entry(formula.name) for formula in self.formulas}
 
     def book(self) -> dict[str, Any]:
@@ -159,11 +158,10 @@ class Writer:
 
     def page(self, page: Page) -> dict[str, Any]:
         """A page with its formulas."""
-        name = page.name.rsplit(".", 1)[-1]
         return {
             "title": self.form.text(page.title),
-            "anchor": f"page-{name}",
-            "target": self.target("page", name),
+            "anchor": f"page-{page.short}",
+            "target": self.target("page", page.short),
             "introduction": [self.prose(text) for text in page.introduction],
             "entries": [self.entry(self.entries[formula.name]) for formula in page.formulas],
         }

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
-from ..formulas.language.symbols import SYMBOLS, strip_units
+from ..formulas.language.symbols import SYMBOLS
 from ..formulas.registry import load
 from .chapters import CHAPTERS, TITLES, Chapter, chapter_of
+from .letters import symbols_of
 from .proof import Claim, claims, undecided_symbols
 from .prose import paragraphs
 from .titles import title_of
@@ -78,6 +79,11 @@ class Page:
     introduction: tuple[str, ...]
     formulas: tuple[Formula, ...]
 
+    @property
+    def short(self) -> str:
+        """The module's name without its packages."""
+        return self.name.rsplit(".", 1)[-1]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -102,7 +108,7 @@ def entry(name: str) -> BookEntry:
         number=numbers()[name],
         sentence=first,
         details=tuple(details),
-        symbols=tuple(symbol_row(symbol) for symbol in _symbols(formula)),
+        symbols=tuple(symbol_row(symbol) for symbol in symbols_of(formula)),
         claims=tuple(claims(formula)),
         undecided=tuple(undecided_symbols(formula)),
         curvature=CURVATURES.get(formula.curvature or "", ""),
@@ -183,13 +189,8 @@ def title(page: str) -> str:
 
 def vocabulary(formulas: Iterable[Formula]) -> list[SymbolRow]:
     """Every symbol of these formulas, in the vocabulary's order."""
-    used = {name for formula in formulas for name in _symbols(formula)}
+    used = {name for formula in formulas for name in symbols_of(formula)}
     return [symbol_row(name) for name in SYMBOLS if name in used]
-
-
-def _symbols(formula: Formula) -> list[str]:
-    used = {symbol.name for symbol in strip_units(formula.expression).free_symbols}
-    return list(dict.fromkeys([*formula.parameters, *(name for name in SYMBOLS if name in used)]))
 
 
 def _introduction(module: str) -> list[str]:

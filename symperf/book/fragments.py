@@ -35,7 +35,12 @@ PREFIXES = {"max": r"\max ", "min": r"\min ", "ln": r"\ln ", "log": r"\log ", "l
 """Those that are written before one factor without brackets, too."""
 OPERATORS = {
     **{sign: sign for sign in "+-=<>/"},
-    **{"−": "-", "<=": r"\le ", ">=": r"\ge ", "≤": r"\le ", "≥": r"\ge ", "!=": r"\ne ", "~": r"\sim ", "->": r"\to "},
+    "−": "-",
+    "!=": r"\ne ",
+    "~": r"\sim ",
+    "->": r"\to ",
+    **dict.fromkeys(("<=", "≤"), r"\le "),
+    **dict.fromkeys((">=", "≥"), r"\ge "),
 }
 BRACKETS = {"(": ")", "[": "]"}
 ARTICLES = ("a", "A", "I")
@@ -105,13 +110,11 @@ def pieces(text: str, letters: Letters) -> list[Piece]:
     r"""A sentence in its pieces.
 
     >>> from .letters import Letters
-    >>> for piece in pieces("Time to send n bytes in s: (n + half) / BW.", Letters()):
-    ...     print(piece.kind, piece.text)
-    text Time to send
-    math n
-    text  bytes in s:
-    math (n + \mathrm{half}) / \mathrm{BW}
-    text .
+    >>> found = pieces("Time to send n bytes in s: (n + half) / BW.", Letters())
+    >>> [piece.kind for piece in found]
+    ['text', 'math', 'text', 'math', 'text']
+    >>> print(found[1].text, "and", found[3].text)
+    n and (n + \mathrm{half}) / \mathrm{BW}
     """
     parser = _Parser(_tokens(text), letters)
     found: list[Piece] = []

@@ -96,8 +96,7 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Entry], bool]], ...] = (
     (
         "efficiency",
         "Efficiencies, latencies and sizes that software chooses",
-        "Keys of a system's TOML file or of a stack's: attainable parts of peaks, with their sources and spreads. "
-        "`symperf calibrate` fits them.",
+        "Keys of a system's TOML file or of a stack's, with their sources and spreads; `symperf calibrate` fits them.",
         lambda entry: entry.group == "efficiency",
     ),
     ("formal", "Parameters of kernels, collectives and pipelines", _REPLACED, _formal("formal", "model", "state")),
@@ -108,7 +107,7 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Entry], bool]], ...] = (
 
 
 def groups(names: Iterable[str] | None = None) -> list[Group]:
-    """The vocabulary by groups: all of it, or of some symbols; the unit of work, which is never printed, is left out."""
+    """The vocabulary by groups, all of it or some symbols; without the unit of work, which is never printed."""
     wanted = set(SYMBOLS if names is None else names)
     found = []
     for name, title, text, belongs in _KINDS:

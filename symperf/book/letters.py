@@ -1,8 +1,8 @@
 r"""What a letter of a docstring stands for: `eta` is \eta, and `w` in a formula of one element size is that size.
 
 Docstrings name quantities as their equations do, in ASCII: `a'_kv`, `beta_u`, `T_ag`. Inside a formula a letter that is
-no glyph of its symbols, but the beginning of exactly one, is that one: `n` of a message of n_b bytes; unless the docstring
-writes that one as well, as `V` beside V_t.
+no glyph of its symbols, but the beginning of exactly one, is that one: `n` of a message of n_b bytes; unless the
+docstring writes that one as well, as `V` beside V_t.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Letters:
     """
 
     def __init__(self, formula: Formula | None = None, by_name: bool = False) -> None:
-        self.names, self.by_name = _names(formula), by_name
+        self.names, self.by_name = symbols_of(formula) if formula else [], by_name
         doc = formula.doc if formula else ""
         self._formulas = load() if by_name else {}
         self._glyphs = {ascii_glyph(SYMBOLS[name].glyph): SYMBOLS[name].glyph for name in self.names}
@@ -70,7 +70,7 @@ class Letters:
         return any(re.match(re.escape(written) + "(['_^]|$)", text) for text in self._glyphs)
 
     def knows(self, name: str) -> bool:
-        """Whether a name is one of the vocabulary that is meant as a quantity: of more than one word, if not all are."""
+        """Whether a name of the vocabulary is meant as a quantity: one of more than one word, if not every one is."""
         return name in self._formulas or (name in SYMBOLS and (self.by_name or "_" in name))
 
 
@@ -100,8 +100,7 @@ def ascii_glyph(glyph: str) -> str:
     return re.sub(r"[{}\\ ]", "", glyph.replace(r"\circ", "o"))
 
 
-def _names(formula: Formula | None) -> list[str]:
-    if formula is None:
-        return []
+def symbols_of(formula: Formula) -> list[str]:
+    """The names of a formula's symbols: its parameters, then what else its equation holds, in order."""
     used = {symbol.name for symbol in strip_units(formula.expression).free_symbols}
     return list(dict.fromkeys([*formula.parameters, *(name for name in SYMBOLS if name in used)]))

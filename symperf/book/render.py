@@ -1,15 +1,13 @@
-"""The book as LaTeX, Markdown, one file of HTML, and the pages of a site."""
+"""The book as LaTeX, Markdown and one file of HTML."""
 
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import markup
 from .book import Writer
-from .unicode import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,47 +53,12 @@ def entry_markdown(name: str) -> str:
         InputError: an unknown formula, with the nearest.
     """
     writer = Writer(markup.MARKDOWN, [name], _inside)
-    module: Any = _environment().get_template("entry.md.j2").module
+    module: Any = environment().get_template("entry.md.j2").module
     return str(module.show(writer.entry(writer.entries[name])))
 
 
-def site(names: Iterable[str] | None = None) -> dict[str, str]:
-    """The files of the book as a site that needs no network and no server: text by file name; of all formulas, or of some.
-
-    Raises:
-        InputError: an unknown formula, with the nearest, or latex2mathml is not installed.
-    """
-    writer = Writer(markup.HTML, names, functools.partial(_on_site, {}))
-    homes = {
-        **{name: f"{part.chapter.name}.html" for part in writer.parts for name in _names_of(part)},
-        **{part.chapter.name: f"{part.chapter.name}.html" for part in writer.parts},
-    }
-    writer.target = functools.partial(_on_site, homes)
-    book = writer.book()
-    pages = [
-        {"file": "index.html", "title": "Contents"},
-        {"file": "notation.html", "title": book["notation"]["title"]},
-        *(
-            {"file": f"{chapter['name']}.html", "title": chapter["title"], "chapter": chapter}
-            for chapter in book["chapters"]
-        ),
-        {"file": "symbols.html", "title": "Index of symbols"},
-        {"file": "sources.html", "title": "References"},
-    ]
-    template = _environment().get_template("site.html.j2")
-    found = {}
-    for place, page in enumerate(pages):
-        around = {"before": pages[place - 1] if place else None, "after": (pages[place + 1 :] or [None])[0]}
-        found[page["file"]] = template.render(**book, page=page | around, count=len(writer.formulas))
-    index = json.dumps(_search_index(writer), ensure_ascii=False, separators=(",", ":"))
-    found["index.js"] = f"const BOOK = {index};\n".replace("</", "<\\/")
-    for name in ("site.css", "search.js"):
-        found[name] = (TEMPLATES / name).read_text(encoding="utf-8")
-    return found
-
-
 def _one(template: str, form: Markup, names: Iterable[str] | None) -> str:
-    return _environment().get_template(template).render(**Writer(form, names, _inside).book())
+    return str(environment().get_template(template).render(**Writer(form, names, _inside).book()))
 
 
 def _inside(kind: str, name: str) -> str:
@@ -103,71 +66,9 @@ def _inside(kind: str, name: str) -> str:
     return f"#{ANCHORS[kind]}{name}"
 
 
-def _on_site(homes: dict[str, str], kind: str, name: str) -> str:
-    """Where a thing stands on the site; a chapter is a file."""
-    if kind == "chapter":
-        return homes[name]
-    file = {"symbol": "notation.html", "source": "sources.html"}.get(kind) or homes.get(f"{kind} {name}", "index.html")
-    return f"{file}#{ANCHORS[kind]}{name}"
-
-
-def _names_of(part: Any) -> list[str]:
-    pages = [f"page {page.name.rsplit('.', 1)[-1]}" for page in part.pages]
-    return pages + [f"formula {formula.name}" for page in part.pages for formula in page.formulas]
-
-
-def _search_index(writer: Writer) -> list[dict[str, str]]:
-    """What the search box looks through: title, name, further words, kind and place of each thing."""
-    found = []
-    for part in writer.parts:
-        place = writer.target("chapter", part.chapter.name)
-        found.append({"title": part.chapter.title, "name": "", "more": "", "kind": "chapter", "place": place})
-        for page in part.pages:
-            name = page.name.rsplit(".", 1)[-1]
-            more = " ".join(page.introduction)
-            found.append(
-                {
-                    "title": page.title,
-                    "name": name,
-                    "more": more,
-                    "kind": "section",
-                    "place": writer.target("page", name),
-                }
-            )
-            for formula in page.formulas:
-                one = writer.entries[formula.name]
-                more = f"{plain(formula.glyph)} {one.sentence} {formula.source} {page.title}"
-                place = writer.target("formula", formula.name)
-                found.append(
-                    {"title": one.title, "name": formula.name, "more": more, "kind": one.number, "place": place}
-                )
-    for group in writer.notation()["groups"]:
-        for row in group["rows"]:
-            entry = writer.symbols[row["key"]]
-            found.append(
-                {
-                    "title": f"{plain(entry.glyph)}: {entry.meaning}",
-                    "name": entry.name,
-                    "more": group["title"],
-                    "kind": "symbol",
-                    "place": row["target"],
-                }
-            )
-    for source in writer.sources():
-        found.append(
-            {
-                "title": source.title,
-                "name": source.key,
-                "more": f"{source.authors} {source.year}",
-                "kind": "source",
-                "place": writer.target("source", source.key),
-            }
-        )
-    return found
-
-
 @functools.cache
-def _environment() -> Any:
+def environment() -> Any:
+    """The templates, which write between << and >> and decide between <% and %>."""
     import jinja2
 
     return jinja2.Environment(

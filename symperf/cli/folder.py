@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -64,8 +65,8 @@ def check_folder(target: Path, mark: str, told: str) -> None:
     """
     if not target.exists():
         if not target.parent.is_dir():
-            os.stat(target.parent)  # says what is missing
-            raise NotADirectoryError(20, os.strerror(20))
+            missing = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
+            raise OSError(missing, os.strerror(missing))
         return
     if not target.is_dir():
         raise InputError(f"{told}: found a file, expected a folder or nothing")

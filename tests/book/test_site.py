@@ -1,4 +1,4 @@
-"""The book as a site: every link leads somewhere, nothing is loaded from elsewhere, and the search finds each formula."""
+"""The book as a site: links lead somewhere, nothing is loaded from elsewhere, and the search finds each formula."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_an_empty_folder_becomes_a_site(call: Any, tmp_path: Path) -> None:
     [
         (lambda folder: folder.write_text("mine"), "found a file, expected a folder or nothing"),
         (lambda folder: (folder.mkdir(), (folder / "a").touch()), "the folder holds 'a' and is no such site"),
-        (lambda folder: None, ""),
+        (lambda _: None, ""),
     ],
     ids=["a file", "another folder", "no parent"],
 )
