@@ -56,7 +56,7 @@ MORE: dict[str, Callable[[], BaseRun]] = {
     "recurrent": lambda: make("mamba-2.8b", "h100-sxm", dp=8),
     "bidirectional": lambda: make("llama-2-70b", "h100-sxm", 256, tp=8, pp=4, dp=2, schedule="dualpipe"),
     "latent generation": lambda: generation("deepseek-v3", "h100-sxm", tp=16),
-    "chunks": lambda: generation("llama-4-scout-17b-16e", "h100-sxm", tp=8),
+    "windows": lambda: generation("mistral-7b", "h100-sxm", generate=5000),
 }
 """Structures of other kinds."""
 DOCUMENTS = [*itertools.product(ALL, ("time", "memory")), *((name, "time") for name in MORE)]
