@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, get_args
 
 import sympy
@@ -128,25 +129,36 @@ def _simplified(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 def _arguments_named(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Definitions in which a long argument that several calls share goes by the name of the parameter that it is.
 
-    Such as the parameters of a device. It is done where no other long argument has that name, and nothing its symbol.
+    Such as the parameters of a device; a second one of the same name is "parameters 2".
     """
     taken = {symbol for _, form in found for symbol in form.free_symbols}
-    callers: dict[str, dict[Any, set[str]]] = {}
+    callers: dict[Any, dict[str, set[str]]] = {}
     places: dict[Any, int] = {}
     for call in (call for _, form in found for call in calls_in(form)):
         for parameter, argument in call.arguments.items():
-            symbol = SYMBOLS[parameter]
-            if symbol.group == "formal" and symbol.symbol not in taken and _size(argument) >= LONG_ARGUMENT:
-                callers.setdefault(parameter, {}).setdefault(argument, set()).add(call.formula.name)
+            if SYMBOLS[parameter].group == "formal" and _size(argument) >= LONG_ARGUMENT:
+                callers.setdefault(argument, {}).setdefault(parameter, set()).add(call.formula.name)
                 places[argument] = places.get(argument, 0) + 1
-    chosen: dict[Any, str] = {}
-    for parameter in sorted(callers, key=lambda one: (-max(map(len, callers[one].values())), one)):
-        argument, *others = callers[parameter]
-        if not others and places[argument] > 1:
-            chosen.setdefault(argument, parameter)
-    names = {argument: SYMBOLS[parameter].symbol for argument, parameter in chosen.items()}
-    named = [(name, form.xreplace(names)) for name, form in found] if names else found
-    return [*named, *((parameter, argument) for argument, parameter in chosen.items())]
+    # The parameter of most formulas names it; the longest first, as others may be in it.
+    names: dict[str, Any] = {}
+    for argument in sorted(callers, key=lambda one: (-_size(one), str(one))):
+        if places[argument] > 1:
+            parameter = min(callers[argument], key=lambda one: (-len(callers[argument][one]), one))
+            free = (name for name in _numbered(parameter) if name not in names and part_symbol(name) not in taken)
+            names[next(free)] = argument
+    symbols = {argument: part_symbol(name) for name, argument in names.items()}
+    named = [(name, form.xreplace(symbols)) for name, form in found] if names else found
+    return [*named, *names.items()]
+
+
+def _numbered(parameter: str) -> Iterator[str]:
+    yield parameter
+    yield from (f"{parameter} {k}" for k in itertools.count(2))
+
+
+def part_symbol(name: str) -> Any:
+    """What stands for a definition in the others: a part or term, or an argument that is named after a parameter."""
+    return SYMBOLS[name].symbol if name in SYMBOLS else stand_in(name)
 
 
 def _size(expr: Any) -> int:

@@ -62,13 +62,13 @@ MORE: dict[str, Callable[[], BaseRun]] = {
 DOCUMENTS = [*itertools.product(ALL, ("time", "memory")), *((name, "time") for name in MORE)]
 
 
-@pytest.mark.parametrize(("name", "of"), some(DOCUMENTS, 0.4))
+@pytest.mark.parametrize(("name", "of"), some(DOCUMENTS, 0.3))
 def test_documents(name: str, of: str, tmp_path: Path) -> None:
     """Time and memory of five structures of training, and of inference; the time of six of other kinds."""
     derivation = derive(({**ALL, **MORE})[name](), of)
     text = derivation.latex()
     assert "X_{" not in text
-    assert compiled(text, tmp_path) <= 10
+    assert compiled(text, tmp_path) <= (18 if name in MORE else 9)
     assert compiled(PLAIN.format(derivation.fragment()), tmp_path) in (1, 2)
 
 

@@ -10,8 +10,8 @@ from support.effort import some
 from support.named_calls import expand_calls
 
 from symperf.derive import derive
-from symperf.derive.forms import memory_forms, stand_in, time_forms, values_of
-from symperf.derive.whole import definitions, shown_definitions, time_definitions
+from symperf.derive.forms import memory_forms, time_forms, values_of
+from symperf.derive.whole import definitions, part_symbol, shown_definitions, time_definitions
 from symperf.formulas.language.named_calls import NamedCall, name_calls
 from symperf.formulas.language.symbols import SYMBOLS
 
@@ -33,15 +33,10 @@ RUNS: dict[str, Callable[[], BaseRun]] = {
 }
 
 
-def symbol_of(name: str) -> Any:
-    """What stands for a definition in the others."""
-    return SYMBOLS[name].symbol if name in SYMBOLS else stand_in(name)
-
-
 def value(found: list[tuple[str, Any]], run: BaseRun) -> float:
     """The value of the first definition, computed from the definitions alone."""
     values, known = values_of(run), {}
-    forms = {symbol_of(name): form for name, form in found[1:]}
+    forms = {part_symbol(name): form for name, form in found[1:]}
 
     def settle(form: Any) -> Any:
         opened = expand_calls(form, known)
@@ -60,6 +55,7 @@ def test_what_is_shown_has_the_value_of_the_run(name: str, of: str) -> None:
     run = RUNS[name]()
     shown = time_definitions(run) if of == "time" else shown_definitions(derive(run, of))
     assert any(form.has(NamedCall) for _, form in shown)
+    assert not {*run.time.terms, *run.memory.terms} & set(SYMBOLS)
     for moved in (run, run.bind(micro_batch=2), run.bind(memory_bandwidth=1e12, hidden_size=5120)):
         assert value(shown, moved) == pytest.approx(moved.value(of), rel=1e-12)
 
