@@ -147,8 +147,10 @@ class Latex(Notation):
         return Box(rf"\sum_{{{below}}}^{{{above}}} {term.text}", width, PRODUCT)
 
     def argument(self, box: Box) -> Box:
-        narrow = box.text.startswith(r"\frac")
-        return Box(box.text.replace(r"\frac", r"\tfrac"), box.width * (SMALL if narrow else 1), box.level)
+        small = (
+            box.text.startswith(r"\frac") and box.width < WIDEST_LIMIT
+        )  # wider ones hold indices, which stay as they are
+        return Box(box.text.replace(r"\frac", r"\tfrac"), box.width * (SMALL if small else 1), box.level)
 
     def call(self, function: Box, arguments: list[Box]) -> Box:
         boxes = [self.argument(box) for box in arguments]

@@ -68,7 +68,7 @@ def document(derivation: Derivation) -> str:
         f"{latex_text(repr(run))}.",
         _sentence(derivation)
         + f" Its value is {latex_si(derivation.value, derivation.unit)}.\n"
-        + fragment(derivation),
+        + _lines(derivation, PAGE),
         *_notes(derivation),
         *_regime(derivation),
         r"\subsection*{The whole closed form}",
@@ -106,16 +106,18 @@ def _names(forms: Iterable[Any], formulas: Iterable[Formula]) -> set[str]:
 
 
 def fragment(derivation: Derivation) -> str:
-    """The `align*` of the lines; of a metric, those of the time as well."""
-    rows = _rows(derivation)
-    if derivation.time is not None:
-        rows += _rows(derivation.time)
+    """The `align*` of the lines, which fits the class article as it is; of a metric, those of the time as well."""
+    return _lines(derivation, COLUMN)
+
+
+def _lines(derivation: Derivation, limit: float) -> str:
+    rows = _rows(derivation, limit) + ([] if derivation.time is None else _rows(derivation.time, limit))
     return _align(rows) if len(rows) <= LONG else f"\\begingroup\\allowdisplaybreaks\n{_align(rows)}\n\\endgroup"
 
 
 def display(derivation: Derivation) -> str:
     """The lines for a notebook."""
-    rows = _rows(derivation) + (_rows(derivation.time) if derivation.time is not None else [])
+    rows = _rows(derivation, PAGE) + ([] if derivation.time is None else _rows(derivation.time, PAGE))
     inside = " \\\\\n".join(rows)
     return f"$\\begin{{aligned}}\n{inside}\n\\end{{aligned}}$"
 
@@ -138,7 +140,7 @@ def _align(rows: list[str]) -> str:
     return f"\\begin{{align*}}\n{inside}\n\\end{{align*}}"
 
 
-def _rows(derivation: Derivation) -> list[str]:
+def _rows(derivation: Derivation, limit: float) -> list[str]:
     """Rows of an `align*` with the lines under-braced, as many on a row as it holds."""
     notation = latex_notation()
     left = notation.glyph(quantity_glyph(derivation.of, derivation.term, latex=True))
@@ -152,13 +154,13 @@ def _rows(derivation: Derivation) -> list[str]:
         number = latex_si(derivation.dropped_value, derivation.unit).strip("$")
         what = f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g}%: "
         pieces.append(("+", Box(number, 5.0, WHOLE), what, derivation.dropped_share))
-    rows, room = [f"& {left.text} ="], PAGE - left.width - 1.9
+    rows, room = [f"& {left.text} ="], limit - left.width - 1.9
     for k, (sign, box, what, share) in enumerate(pieces):
         body = rf"\underbrace{{{box.text}}}_{{\text{{{latex_text(what)}{_percent(share)}}}}}"
         width = max(box.width, UNDER * (len(what) + 6)) + 1.9
         if k and width > room:
             rows.append(r"& \quad {}")
-            room = PAGE - 1.0
+            room = limit - 1.0
         rows[-1] += f" {sign} {body}" if k else f" {body}"
         room -= width
     return rows

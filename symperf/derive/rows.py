@@ -11,6 +11,7 @@ from ..book.layout import Row, Spacing, lay_out
 from ..book.prose import latex_name
 from ..formulas.language.symbols import SYMBOLS
 from .forms import stand_in
+from .whole import part_symbol
 from .writing import latex_notation, path_index, quantity_glyph, unicode_notation
 
 if TYPE_CHECKING:
@@ -94,13 +95,14 @@ def _lay_out(
 ) -> list[list[Row]]:
     glyphs = {"": quantity_glyph(of, term, latex=latex), "time": "T", "prefill": "T_{prefill}", "decode": "T_{decode}"}
     for name, _ in definitions:
-        symbol = stand_in(name)
-        if name not in glyphs and name not in SYMBOLS and symbol not in notation.glyphs:
-            notation.name(symbol, f"T_{{{path_index(name) if latex else name}}}")
+        parameter, _, number = name.partition(" ")
+        if number:
+            notation.name(part_symbol(name), rf"{{{SYMBOLS[parameter].glyph}}}_{{{number}}}")
+        elif name not in glyphs and part_symbol(name) not in notation.glyphs:
+            notation.name(part_symbol(name), f"T_{{{path_index(name) if latex else name}}}")
     found = []
     for name, form in definitions:
-        symbol = SYMBOLS[name].symbol if name in SYMBOLS else stand_in(name)
-        left = notation.glyph(glyphs[name]) if name in glyphs else notation.box(symbol)
+        left = notation.glyph(glyphs[name]) if name in glyphs else notation.box(part_symbol(name))
         found.append(lay_out(form, left, notation, spacing, marks))
     return found
 

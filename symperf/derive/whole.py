@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, get_args
 
 import sympy
@@ -11,12 +12,12 @@ from ..book.equation import called_formulas
 from ..book.simplify import simplified
 from ..formulas.language.named_calls import calls_in, name_calls
 from ..formulas.language.symbols import SYMBOLS, strip_units
-from ..operations.schedule import Idle, Node, Op, Sequence, time_of
+from ..operations.schedule import Idle, Node, Op, Repeat, Sequence, StepSeries, time_of
 from .forms import memory_forms, metric_forms, stand_in, time_forms, time_in, values_of
 from .regime import RegimeRewriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..evaluation.base_run import BaseRun
     from ..formulas.language.formula import Formula
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from .forms import Forms
 
 NODES = get_args(Node)
+NOTHING = Op("", sympy.S.Zero)
+"""Stands where an operation is that takes no time there."""
 WORTH = 6
 """A sequence of at least as many terms gets a name, or one that runs at several places."""
 LONG_ARGUMENT = 20
@@ -126,25 +129,36 @@ def _simplified(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 def _arguments_named(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Definitions in which a long argument that several calls share goes by the name of the parameter that it is.
 
-    Such as the parameters of a device. It is done where no other long argument has that name, and nothing its symbol.
+    Such as the parameters of a device; a second one of the same name is "parameters 2".
     """
     taken = {symbol for _, form in found for symbol in form.free_symbols}
-    callers: dict[str, dict[Any, set[str]]] = {}
+    callers: dict[Any, dict[str, set[str]]] = {}
     places: dict[Any, int] = {}
     for call in (call for _, form in found for call in calls_in(form)):
         for parameter, argument in call.arguments.items():
-            symbol = SYMBOLS[parameter]
-            if symbol.group == "formal" and symbol.symbol not in taken and _size(argument) >= LONG_ARGUMENT:
-                callers.setdefault(parameter, {}).setdefault(argument, set()).add(call.formula.name)
+            if SYMBOLS[parameter].group == "formal" and _size(argument) >= LONG_ARGUMENT:
+                callers.setdefault(argument, {}).setdefault(parameter, set()).add(call.formula.name)
                 places[argument] = places.get(argument, 0) + 1
-    chosen: dict[Any, str] = {}
-    for parameter in sorted(callers, key=lambda one: (-max(map(len, callers[one].values())), one)):
-        argument, *others = callers[parameter]
-        if not others and places[argument] > 1:
-            chosen.setdefault(argument, parameter)
-    names = {argument: SYMBOLS[parameter].symbol for argument, parameter in chosen.items()}
-    named = [(name, form.xreplace(names)) for name, form in found] if names else found
-    return [*named, *((parameter, argument) for argument, parameter in chosen.items())]
+    # The parameter of most formulas names it; the longest first, as others may be in it.
+    names: dict[str, Any] = {}
+    for argument in sorted(callers, key=lambda one: (-_size(one), str(one))):
+        if places[argument] > 1:
+            parameter = min(callers[argument], key=lambda one: (-len(callers[argument][one]), one))
+            free = (name for name in _numbered(parameter) if name not in names and part_symbol(name) not in taken)
+            names[next(free)] = argument
+    symbols = {argument: part_symbol(name) for name, argument in names.items()}
+    named = [(name, form.xreplace(symbols)) for name, form in found] if names else found
+    return [*named, *names.items()]
+
+
+def _numbered(parameter: str) -> Iterator[str]:
+    yield parameter
+    yield from (f"{parameter} {k}" for k in itertools.count(2))
+
+
+def part_symbol(name: str) -> Any:
+    """What stands for a definition in the others: a part or term, or an argument that is named after a parameter."""
+    return SYMBOLS[name].symbol if name in SYMBOLS else stand_in(name)
 
 
 def _size(expr: Any) -> int:
@@ -166,7 +180,7 @@ def used_formulas(found: Iterable[tuple[str, Any]]) -> list[Formula]:
 
 def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
     """The time over named sequences, each of these, and the idle terms over them."""
-    tree = run.schedule_tree()
+    tree = _steps_apart(run.schedule_tree())
     names: dict[int, str] = {}
     nodes: dict[str, Any] = {}
     places: dict[int, int] = {}
@@ -176,7 +190,7 @@ def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
     for node in _walk(tree):
         if node is tree or not isinstance(node, Sequence) or id(node) in names:
             continue
-        paths = list(dict.fromkeys(leaf.path for leaf in _walk(node) if isinstance(leaf, Op)))
+        paths = list(dict.fromkeys(leaf.path for leaf in _walk(node) if isinstance(leaf, Op) and leaf is not NOTHING))
         if len(paths) >= WORTH or (places[id(node)] > 1 and len(paths) > 1):
             name = _name(paths)
             if name and name not in nodes and name not in taken:
@@ -184,7 +198,7 @@ def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
                 nodes[name] = node
 
     def symbol(leaf: Op | Idle) -> Any:
-        return stand_in(leaf.path)
+        return sympy.S.Zero if leaf is NOTHING else stand_in(leaf.path)
 
     def form(node: Any) -> Any:
         return strip_units(time_of(_rename(node, names, top=True), symbol))
@@ -194,6 +208,43 @@ def parts_of(run: BaseRun) -> list[tuple[str, Any]]:
     for path, leaf in idle.items():
         found.append((path, strip_units(leaf.count * time_of(_rename(leaf.child, names), symbol))))
     return found
+
+
+def _steps_apart(tree: Any) -> Any:
+    """A tree in which a series of steps is what all steps have alike, repeated, and then what is a sum over them.
+
+    A part that is named may then stand for its time wherever it is.
+    """
+
+    def rebuilt(node: Any, keep: Callable[[Op], bool], known: dict[int, Any]) -> Any:
+        if isinstance(node, Op):
+            return node if keep(node) else NOTHING
+        if isinstance(node, Idle):
+            return node
+        if id(node) not in known:
+            if isinstance(node, StepSeries):
+                alike = rebuilt(node.child, lambda op: not op.summed, {})
+                known[id(node)] = Sequence((Repeat(alike, node.count), rebuilt(node.child, lambda op: op.summed, {})))
+            else:
+                made = _changed(node, lambda child: rebuilt(child, keep, known))
+                left = [leaf for leaf in _walk(made) if isinstance(leaf, Op | Idle) and leaf is not NOTHING]
+                known[id(node)] = made if left else NOTHING
+        return known[id(node)]
+
+    has_steps = any(isinstance(node, StepSeries) for node in _walk(tree))
+    return rebuilt(tree, lambda _: True, {}) if has_steps else tree
+
+
+def _changed(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node with its children changed."""
+    changed: dict[str, Any] = {}
+    for each in dataclasses.fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, NODES):
+            changed[each.name] = change(value)
+        elif isinstance(value, tuple):
+            changed[each.name] = tuple(change(v) if isinstance(v, NODES) else v for v in value)
+    return dataclasses.replace(node, **changed)
 
 
 def _walk(node: Any) -> Iterator[Any]:
@@ -211,14 +262,7 @@ def _rename(node: Any, names: dict[int, str], *, top: bool = False) -> Any:
         return Op(names[id(node)], sympy.S.Zero)
     if isinstance(node, Op | Idle):
         return node
-    changed: dict[str, Any] = {}
-    for each in dataclasses.fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, NODES):
-            changed[each.name] = _rename(value, names)
-        elif isinstance(value, tuple):
-            changed[each.name] = tuple(_rename(v, names) if isinstance(v, NODES) else v for v in value)
-    return dataclasses.replace(node, **changed)
+    return _changed(node, lambda child: _rename(child, names))
 
 
 def _name(paths: list[str]) -> str:

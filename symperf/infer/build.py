@@ -29,7 +29,7 @@ from ..operations.compiled import Compiled, Term
 from ..operations.schedule import Op, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
-from .passes import MICRO_BATCHES, decode, layers_of, prefill
+from .passes import decode, layers_of, micro_batches, prefill
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def decode_bytes(structure: InferenceStructure) -> Any:
     each = decode(structure, Max(1, less_one(generate))).child
     count = executions(each)
     moved = (count[path] * op.demand.memory_bytes for path, op in terms(each).items() if isinstance(op, Op))
-    return sympy.Add(*moved) * MICRO_BATCHES / Max(MICRO_BATCHES, pp)
+    return sympy.Add(*moved) * micro_batches() / Max(micro_batches(), pp)
 
 
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:

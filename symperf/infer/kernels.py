@@ -78,7 +78,10 @@ class CacheRead:
 class InferenceKernels(Kernels):
     """Builds operations for one structure; every kernel starts after the software's gap."""
 
-    start = thin.kernel_start_time()
+    @property
+    def start(self) -> Any:
+        """Seconds before a kernel's own work: its launch and the software's gap."""
+        return thin.kernel_start_time()
 
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
-MICRO_BATCHES = pipe.micro_batch_count(batch, micro_batch, dp)
-"""Micro-batches of a replica."""
+
+def micro_batches() -> Any:
+    """Micro-batches of a replica."""
+    return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
 def prefill(structure: InferenceStructure) -> Node:
@@ -39,9 +41,9 @@ def prefill(structure: InferenceStructure) -> Node:
     return in_sequence(
         Repeat(
             _stage(last, [(_prefill(layer), n) for layer, n in layers_of(structure, "prefill")]),
-            MICRO_BATCHES + less_one(pp),
+            micro_batches() + less_one(pp),
         ),
-        Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), MICRO_BATCHES, pp),
+        Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp),
     )
 
 
@@ -76,8 +78,8 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     ends = ModelEnds(structure, "decode", micro_batch)
     stage = _stage(ends, [(_decode(layer, count), n) for layer, n in layers_of(structure, "decode")])
     each = in_sequence(
-        Repeat(stage, Max(MICRO_BATCHES, pp)),
-        Ends(ends.embedding(), ends.head(), MICRO_BATCHES, pp),
+        Repeat(stage, Max(micro_batches(), pp)),
+        Ends(ends.embedding(), ends.head(), micro_batches(), pp),
     )
     return StepSeries(each, count)
 

@@ -44,11 +44,13 @@ def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element
 class Kernels:
     """Builds operations for one structure."""
 
-    start: Any = launch_latency
-    """Seconds before a kernel's own work."""
-
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
+
+    @property
+    def start(self) -> Any:
+        """Seconds before a kernel's own work."""
+        return launch_latency
 
     def matmul(
         self,

@@ -56,7 +56,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.technology import carbon, cost, energy
 from ..infer.build import tree as inference_tree
-from ..infer.passes import MICRO_BATCHES
+from ..infer.passes import micro_batches
 from ..infer.structure import InferenceStructure
 from ..operations.groups import replicas
 from ..operations.schedule import Node, Op, count_operations
@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
-WAITS = (MICRO_BATCHES + less_one(pp), Max(MICRO_BATCHES, pp))
-"""How often a stage is waited for in an inference; it works once for each micro-batch."""
 MEMORY = memory_bandwidth * memory_efficiency
 LINKS = {
     "l2": l2_bandwidth * l2_efficiency,
@@ -143,8 +141,11 @@ def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
         node: Node = inference_tree(structure)
     else:
         node = step_tree(structure)
+    each = micro_batches()
+    # A stage of an inference is waited for more often than it works, which is once for each micro-batch.
+    waits = (each + less_one(pp), Max(each, pp))
     counts = count_operations(
-        node, devices_of(structure), lambda count: MICRO_BATCHES if count in WAITS else count, share=1 / pp
+        node, devices_of(structure), lambda count: each if count in waits else count, share=1 / pp
     )
     found: dict[str, list[Any]] = {name: [] for name in ENERGIES}
     for op, times in counts.items():

@@ -74,7 +74,7 @@ def test_regimes(capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("flag", "suffix", "beginning"),
     [
-        ("--latex", ".tex", "\\documentclass{article}"),
+        ("--latex", ".tex", "\\documentclass[a4paper,fleqn]{article}"),
         ("--python", ".py", '"""time, in s'),
         ("--c", ".c", "/* time"),
         ("--js", ".mjs", "// Generated"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import sympy
 from support.named_calls import expand_calls
@@ -87,3 +90,20 @@ def test_what_is_remembered_with_calls_is_apart() -> None:
     build.cache_clear()
     build("a")
     assert built == ["a", "a", "a"]
+
+
+IMPORTS = """
+import importlib, pkgutil, symperf
+from symperf.formulas.language.named_calls import CLASSES, name_calls
+with name_calls():
+    for page in pkgutil.walk_packages(symperf.__path__, "symperf."):
+        if not page.name.endswith("__main__"):
+            importlib.import_module(page.name)
+print(sorted(CLASSES))
+"""
+
+
+def test_no_module_calls_a_formula_as_it_is_imported() -> None:
+    """Whatever is open while a module is imported for the first time, what it holds is the same."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
