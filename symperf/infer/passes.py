@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 MICRO_BATCHES = pipe.micro_batch_count(batch, micro_batch, dp)
 """Micro-batches of a replica."""
+WAITS = (MICRO_BATCHES + less_one(pp), Max(MICRO_BATCHES, pp))
+"""How often a stage is waited for; it works once for each micro-batch."""
+
+
+def worked(count: Any) -> Any:
+    """How often a device runs what the time counts `count` times, in `count_operations`."""
+    return MICRO_BATCHES if count in WAITS else count
 
 
 def prefill(structure: InferenceStructure) -> Node:
@@ -39,7 +46,7 @@ def prefill(structure: InferenceStructure) -> Node:
     return in_sequence(
         Repeat(
             _stage(last, [(_prefill(layer), n) for layer, n in layers_of(structure, "prefill")]),
-            MICRO_BATCHES + less_one(pp),
+            WAITS[0],
         ),
         Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), MICRO_BATCHES, pp),
     )
@@ -76,7 +83,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     ends = ModelEnds(structure, "decode", micro_batch)
     stage = _stage(ends, [(_decode(layer, count), n) for layer, n in layers_of(structure, "decode")])
     each = in_sequence(
-        Repeat(stage, Max(MICRO_BATCHES, pp)),
+        Repeat(stage, WAITS[1]),
         Ends(ends.embedding(), ends.head(), MICRO_BATCHES, pp),
     )
     return StepSeries(each, count)

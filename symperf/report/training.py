@@ -18,6 +18,7 @@ from .run_parts import (
 )
 from .scaled import gibibytes, percent, quantity, seconds
 from .stages import CLASSES, LISTED_STAGES, stages_json, stages_table
+from .utilization import executed, impossible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +44,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "tflops_per_device": run.value("tflops_per_device"),
         "mfu": run.value("mfu"),
         "hfu": run.value("hfu"),
+        "mfu_executed": run.value("mfu_executed"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
         **({"stages": stages_json(run)} if 1 < run.plan.pp <= LISTED_STAGES else {}),
@@ -57,7 +59,10 @@ def as_json(run: Run) -> dict[str, Any]:
 
 def all_warnings(run: Run) -> tuple[str, ...]:
     """What the plan, the model and the system warn of, and what would make a run fit that does not."""
-    return warnings_of(run, None if run.fits else _shortage(run))
+    return (
+        *impossible(run, {"mfu": "MFU", "hfu": "HFU"}, "mfu_executed"),
+        *warnings_of(run, None if run.fits else _shortage(run)),
+    )
 
 
 def _shortage(run: Run) -> str:
@@ -106,6 +111,8 @@ def show(run: Run, console: Console) -> None:
     facts.add_row("throughput", f"{quantity(run.value('tokens_per_s'), 'token/s')}")
     per_device = quantity(run.value("flops_per_s_per_device"), "FLOP/s")
     facts.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
+    if other := executed(run, "mfu", "mfu_executed"):
+        facts.add_row("executed", other)
     whole, parts = memory_of(run, memory_classes(run))
     facts.add_row("memory", whole)
     facts.add_row("", parts)
