@@ -85,6 +85,29 @@ def rewrite(program: Program, rule: Rule, *, keep_lets: bool = True) -> Program:
     return eliminate_dead_code(builder.program)
 
 
+def append(builder: Builder, program: Program, inputs: Mapping[str, int]) -> list[int]:
+    """Write a whole program into a builder; its names are not taken over.
+
+    Args:
+        builder: what is written to.
+        program: what is written.
+        inputs: values there that stand for inputs of the program, by name.
+
+    Returns:
+        The new position of every instruction.
+    """
+    at: list[int] = []
+    for operation, *operands in program.instructions:
+        if operation == "input" and operands[0] in inputs:
+            at.append(inputs[operands[0]])
+        elif operation == "let":
+            at.append(builder.let(at[operands[0]]))
+        else:
+            moved = operands if operation in ("input", "constant") else [at[operand] for operand in operands]
+            at.append(builder.emit(operation, *moved))
+    return at
+
+
 def eliminate_dead_code(program: Program, outputs: Mapping[str, int] | None = None) -> Program:
     """Without the instructions, and their names, that no output needs; inputs keep their order.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..codegen.builder import eliminate_dead_code, operands_of, rewrite
+from ..codegen.builder import Builder, append, eliminate_dead_code, operands_of, rewrite
 from ..codegen.passes import masks
 from ..common.errors import InputError, nearest, quote
+from ..evaluation.folders import folder_parts, folders
+from ..spending.quantities import QUANTITIES, RESOURCES, spending_quantity
 from .forms import PowerQuotient, monomial
 from .line import PiecewiseProgram
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
     from ..codegen.program import Program
     from ..evaluation.base_run import BaseRun
+    from ..spending.mixin import Spending
+
+RISING = ("_latency", "_energy", "power")
+"""Ends of the names of inputs with which their resource's part rises; with all others, rates, it falls."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Subject:
         program: with this output alone.
         output: its name.
         values: of the inputs, by name.
-        resources: the resource of each input that is a rate or a latency.
+        resources: the resource of each input that is a rate or a latency; of an energy, of each energy and power.
     """
 
     program: Program
@@ -47,10 +53,10 @@ class Subject:
         return tuple(dict.fromkeys(self.resources[name] for name in self.program.inputs if name in self.resources))
 
     def degree(self, name: str) -> int:
-        """How a time moves with an input that is a latency (1), a rate (-1) or neither (0)."""
+        """How a quantity moves with an input of a resource: a latency, an energy or a power (1), a rate (-1), or none."""
         if name not in self.resources:
             return 0
-        return 1 if name.endswith("_latency") else -1
+        return 1 if name.endswith(RISING) else -1
 
     def tag(self, name: str) -> tuple[int, ...]:
         """The tag of an input in a form."""
@@ -133,27 +139,72 @@ class Subject:
 
 
 def subject_of(run: BaseRun, of: str, where: str) -> Subject:
-    """The part of a run that one of its outputs or terms needs.
+    """The part of a run that a quantity needs.
+
+    Args:
+        run: bound in every symbol.
+        of: an output ("time", "memory", "tokens_per_s", "mfu", ...) or another name of one; "cost", "energy",
+            "cost_per_million_tokens", "energy_per_token"; a term, as "layer/mlp/up/forward", which is one execution of
+            an operation; or a folder of terms, as "layer/mlp", which is all executions below it on one device, or
+            "memory/weights", which is the bytes below it.
+        where: for the error line.
 
     Raises:
-        InputError: an unknown output, with the nearest, or free symbols.
+        InputError: an unknown quantity, with the nearest; free symbols; a system without a price or energies.
     """
     from ..evaluation.base_run import ALIASES
 
     if not isinstance(of, str):
         raise InputError(f"{where}: the quantity is {quote(of)}, expected its name")
-    program = run.compiled.program
     key = ALIASES.get(of, of)
-    position = program.outputs.get(key, program.lets.get(key))
-    if position is None:
-        known = [*ALIASES, *program.outputs, *program.lets]
-        raise InputError(f"{where}: unknown quantity {quote(of)}{nearest(of, dict.fromkeys(known))}")
+    found = _asked(run, key)
+    if found is None:
+        known = [name for name in known_quantities(run) if not name.startswith("term/")]
+        raise InputError(f"{where}: unknown quantity {quote(of)}{nearest(of, known)}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
+    program, position, own = found
     alone = eliminate_dead_code(program, {key: position})
-    values = {name: float(run.bound[name][0]) for name in alone.inputs}
-    resources = {name: resource for name, resource in run.compiled.resources.items() if name in alone.inputs}
+    values = {name: own[name] if name in own else float(run.bound[name][0]) for name in alone.inputs}
+    tags = RESOURCES if key.startswith("energy") else run.compiled.resources
+    resources = {name: resource for name, resource in tags.items() if name in alone.inputs}
     return Subject(alone, key, values, resources)
+
+
+def known_quantities(run: BaseRun) -> list[str]:
+    """The names of all that a run can be asked about, other names of outputs last."""
+    from ..evaluation.base_run import ALIASES
+
+    program = run.compiled.program
+    names = [*program.outputs, *QUANTITIES, *program.lets, *folders(run.compiled), *ALIASES]
+    return list(dict.fromkeys(names))
+
+
+def _asked(run: BaseRun, key: str) -> tuple[Program, int, dict[str, float]] | None:
+    """A program that holds a quantity, its position there, and the values of inputs that the run does not bind."""
+    program = run.compiled.program
+    position = program.outputs.get(key, program.lets.get(key))
+    if position is not None:
+        return program, position, {}
+    if key in QUANTITIES:
+        spent, own = spending_quantity(cast("Spending", run), key)
+        return spent, spent.outputs[key], own
+    if parts := folder_parts(run.compiled, key):
+        return *_sum_of(program, parts), {}
+    return None
+
+
+def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Program, int]:
+    """A program with the sum of terms, each as often as it counts."""
+    builder = Builder()
+    at = append(builder, program, {})
+    builder.program.lets = {name: at[position] for name, position in program.lets.items()}
+    total: int | None = None
+    for position, count in parts:
+        part = at[position] if count is None else builder.emit("multiply", at[count], at[position])
+        total = part if total is None else builder.emit("add", total, part)
+    assert total is not None
+    return builder.program, total
 
 
 def _is_one(builder: Any, position: int) -> bool:

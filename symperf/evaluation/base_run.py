@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, nearest, quote
+from .folders import folder_parts, folders
 
 if TYPE_CHECKING:
     from ..codegen.program import Program
@@ -27,6 +28,8 @@ ALIASES = {
     "tokens_per_second": "tokens_per_s",
     "tokens_per_second_per_device": "tokens_per_s_per_device",
     "memory_bytes": "memory",
+    "throughput": "tokens_per_s",
+    "latency": "time",
 }
 IDEAL = {"efficiency": 1.0, "latency": 0.0, "half_bytes": 0.0}
 """Efficiencies and overheads by the end of their name, and what each is in theory."""
@@ -128,6 +131,8 @@ class BaseRun:
     def value(self, name: str) -> float:
         """One number: "time" (seconds), "memory" (bytes), "mfu", ..., or the seconds of one execution of a term.
 
+        A folder of terms is the seconds of all executions below it on one device, or the bytes below it.
+
         Raises:
             InputError: an unknown name, with the nearest.
         """
@@ -142,8 +147,10 @@ class BaseRun:
         for names in (program.outputs, program.lets):
             if key in names:
                 return float(self._values[names[key]])
+        if parts := folder_parts(self.compiled, key):
+            return sum(float(self._values[at] * (1.0 if n is None else self._values[n])) for at, n in parts)
         known = [*ALIASES, "capacity_bytes", "tflops_per_device", *program.outputs, *program.lets]
-        raise InputError(f"value: unknown quantity {quote(name)}{nearest(name, known)}")
+        raise InputError(f"value: unknown quantity {quote(name)}{nearest(name, [*known, *folders(self.compiled)])}")
 
     def quantities(self) -> dict[str, Quantity]:
         """The quantities that the run's symbols are bound from, by name, with the spreads of those that have one."""

@@ -10,6 +10,7 @@ from ..derive.mixin import Derivable
 from ..evaluation.base_run import BaseRun
 from ..plans.plan import Plan
 from ..spending.mixin import Spending
+from ..spending.quantities import QUANTITIES
 from ..train.inputs import Settable, resize_model
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
     def _rate_precision(plan: Plan, system: System) -> str:
         """The precision whose rate `matrix_rate` sets."""
         raise NotImplementedError
+
+    def value(self, name: str) -> float:
+        """One number, as of `BaseRun.value`; also "cost" (dollars), "energy" (joules) and those of a token.
+
+        Raises:
+            InputError: an unknown name, with the nearest, or a system without a price or energies.
+        """
+        return self.spent(name) if name in QUANTITIES else super().value(name)
 
     def bind(self, **values: Any) -> Self:
         """The same run with other values of plan fields, work, options or symbols; they are bound if they were free.

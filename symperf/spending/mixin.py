@@ -10,7 +10,7 @@ from ..common.errors import InputError
 from .prices import grid_of, rent_of
 
 if TYPE_CHECKING:
-    from ..operations.compiled import Bound
+    from ..operations.compiled import Bound, Compiled
     from ..plans.plan import Plan
     from ..systems.system import System
     from .answers import Carbon, Cost, Energy
@@ -28,6 +28,7 @@ class Spending:
     plan: Plan
     structure: Any
     bound: Bound
+    compiled: Compiled
 
     def value(self, name: str) -> float:
         """A number of the run."""
@@ -64,11 +65,23 @@ class Spending:
         inputs = dict.fromkeys(program.inputs, 1.0) | found | values
         return float(run(program, inputs, floats())[program.outputs[what]])
 
+    @staticmethod
+    def _rate_precision(plan: Plan, system: System) -> str:
+        """The precision whose rate is bound."""
+        raise NotImplementedError
+
+    def wide_rate(self) -> float | None:
+        """The 16-bit rate of a run in another precision: a FLOP takes as much power at the peak of either."""
+        rates = self.system.matrix_rates
+        wide = next((name for name in ("bf16", "fp16") if name in rates), None)
+        if wide is None or wide == self._rate_precision(self.plan, self.system):
+            return None
+        return rates[wide].value
+
     @property
     def _narrowing(self) -> float:
-        """Energy of a FLOP in the run's precision over that in 16 bits: as much power at the peak of either."""
-        rates = self.system.matrix_rates
-        wide = next((rates[name].value for name in ("bf16", "fp16") if name in rates), None)
+        """Energy of a FLOP in the run's precision over that in 16 bits."""
+        wide = self.wide_rate()
         return 1.0 if wide is None else wide / self.bound["matrix_rate"][0]
 
     @property
@@ -89,20 +102,30 @@ class Spending:
         Raises:
             InputError: symbols are free, or the system tells neither energies nor a power.
         """
-        power = self._figure("power")
-        if any(self._figure(f"{name}_energy") is not None for name in ENERGIES):
-            return self._resource_energy(power)
-        if power is None:
+        told, power = self.told_energies(), self._figure("power")
+        if told is not None:
+            return self._resource_energy(told, power)
+        joules = {"board": (power or 0.0) * self._devices * self.value("time")}
+        return self._energy("board", joules, {}, (), None)
+
+    def told_energies(self) -> tuple[str, ...] | None:
+        """The resources whose work has an energy on this system; None where it tells a board power alone.
+
+        Raises:
+            InputError: it tells neither.
+        """
+        figures = self.system.quantities
+        told = tuple(name for name in ENERGIES if f"{'matrix' if name in DERIVED else name}_energy" in figures)
+        if not told and "power" not in figures:
             raise InputError(
                 f"energy: system {self.system.name} gives neither matrix_energy, memory_energy, ... nor power; set one"
             )
-        joules = {"board": power * self._devices * self.value("time")}
-        return self._energy("board", joules, {}, (), None)
+        return told or None
 
-    def _resource_energy(self, power: float | None) -> Energy:
+    def _resource_energy(self, known: tuple[str, ...], power: float | None) -> Energy:
         spent, static = self._spent, self._figure("static_power") or 0.0
         work = self.resource_work()
-        told = [name for name in work if self._figure(f"{'matrix' if name in DERIVED else name}_energy") is not None]
+        told = [name for name in work if name in known]
         joules = {name: spent[f"energy/{name}"] for name in told} | {"static": spent["energy/static"]}
         missing = tuple(name for name in work if name not in told)
         capped = spent["capped_time"] if power is not None and power > static else None
@@ -155,16 +178,39 @@ class Spending:
         rent = rent_of(self.system)
         if rent is not None:
             dollars, source, basis = self._bill("rented_cost", price_per_hour=rent.value), rent.source, "rent"
-        elif "price" in self.system.quantities:
-            if "lifetime" not in self.system.quantities:
-                raise InputError(f"cost: system {self.system.name} has a price without a lifetime, expected both")
-            power = self.energy().mean_power if self._has_energy else 0.0
+        else:
+            self.check_price()
+            power = self.energy().mean_power if self.has_energy else 0.0
             electricity = self._figure("electricity_price") or 0.0
             dollars = self._bill("owned_cost", power=power, electricity_price=electricity)
             source, basis = self.system.quantities["price"].source, "owned"
-        else:
-            raise InputError(f"cost: system {self.system.name} has no price; set price_per_hour, or price and lifetime")
         return _Cost(basis, source, dollars, self._tokens, self._devices, self.value("time"))
+
+    def check_price(self) -> None:
+        """Check that an owned device has a price.
+
+        Raises:
+            InputError: it has none, or one without a lifetime.
+        """
+        if "price" not in self.system.quantities:
+            raise InputError(f"cost: system {self.system.name} has no price; set price_per_hour, or price and lifetime")
+        if "lifetime" not in self.system.quantities:
+            raise InputError(f"cost: system {self.system.name} has a price without a lifetime, expected both")
+
+    def spent(self, name: str) -> float:
+        """One of `spending.quantities.QUANTITIES`: dollars or joules.
+
+        Raises:
+            InputError: the system does not tell what it needs.
+        """
+        match name:
+            case "cost":
+                return self.cost().dollars
+            case "cost_per_million_tokens":
+                return self.cost().per_million_tokens
+            case "energy":
+                return self.energy().total
+        return self.energy().per_token
 
     def carbon(self, grid: str | None = None) -> Carbon:
         """Kilograms of carbon dioxide of the run's electricity.
@@ -184,7 +230,8 @@ class Spending:
         return _Carbon(kilograms, energy.tokens, intensity.value * KILOWATT_HOUR, intensity.source)
 
     @property
-    def _has_energy(self) -> bool:
+    def has_energy(self) -> bool:
+        """Whether the system tells energies, or a power."""
         return any(name in self.system.quantities for name in ("power", *(f"{name}_energy" for name in ENERGIES)))
 
     def spending_json(self, grid: str | None = None) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""Folders of terms: "layer/mlp" stands for all executions of every operation below it, "memory/weights" for its bytes.
+
+A term itself, as "layer/mlp/up/forward", is one execution of an operation. A folder is what one device does below it in
+the whole run: executions times the seconds of one, hidden behind other work or not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..operations.compiled import Compiled
+
+
+def folder_parts(compiled: Compiled, path: str) -> list[tuple[int, int | None]]:
+    """What a folder is the sum of; empty where there is no such folder.
+
+    Args:
+        compiled: of the run.
+        path: of the folder.
+
+    Returns:
+        The position of each term in the program, and that of how often it is executed; None where it counts once.
+    """
+    program, inside = compiled.program, f"{path}/"
+    if path == "memory" or path.startswith("memory/"):
+        return [(at, None) for name, at in program.outputs.items() if name.startswith(inside)]
+    return [
+        (program.lets[term.path], program.outputs.get(f"term/{term.path}/count"))
+        for term in compiled.terms
+        if term.path.startswith(inside)
+    ]
+
+
+def folders(compiled: Compiled) -> list[str]:
+    """The paths of all folders, of time and of memory."""
+    memory = [name for name in compiled.program.outputs if name.startswith("memory/")]
+    return list(dict.fromkeys(_above([*(term.path for term in compiled.terms), *memory])))
+
+
+def _above(paths: Iterable[str]) -> list[str]:
+    return [path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"]
