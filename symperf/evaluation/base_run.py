@@ -108,6 +108,14 @@ class BaseRun:
         """
         raise NotImplementedError
 
+    def swap(self, *, model: Any = None, system: Any = None, **values: Any) -> Self:
+        """The same question of another model or system, with other values as `bind` takes them.
+
+        Raises:
+            InputError: an unknown name, with the nearest, a value out of range, or what does not go together.
+        """
+        raise NotImplementedError
+
     def _with_free(self, free: frozenset[str]) -> Self:
         raise NotImplementedError
 

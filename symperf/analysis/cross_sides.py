@@ -1,0 +1,206 @@
+"""The two sides of a comparison: a quantity of a run, as a function of one symbol."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen.interpret import arrays, floats, run
+from ..common.errors import InputError, nearest, quote
+from ..train.inputs import limits_of
+from .choices import is_choice, parse_choice
+from .measures import unit_of
+from .subject import Subject, subject_of
+from .symbols import domain_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..evaluation.base_run import BaseRun
+    from .symbols import Domain
+
+PROBES = (0.5, 2.0, 3.0)
+"""Factors on a symbol at which it is seen what moves with it."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        label: as a sentence has it.
+        run: with the choice, where it is one.
+        of: the quantity of it.
+        choice: whether it is a whole choice; else a term, a resource or a quantity of the base run.
+        symbol: that varies; None where this side stays as it is.
+    """
+
+    label: str
+    run: BaseRun
+    of: str
+    choice: bool
+    symbol: str | None
+
+    def bind(self, x: float) -> BaseRun:
+        """The run with the symbol at a value.
+
+        Raises:
+            InputError: the run refuses it.
+        """
+        if self.symbol is None:
+            return self.run
+        whole = domain_of(self.symbol).whole
+        return self.run.bind(**{self.symbol: int(x) if whole else float(x)})
+
+    def value(self, x: float) -> float:
+        """The quantity with the symbol bound to a value.
+
+        Raises:
+            InputError: the run refuses it.
+        """
+        return float(values_of([self.bind(x)], self.of)[0])
+
+    @property
+    def now(self) -> float | None:
+        """The value that the symbol has in the run, if it has one."""
+        if self.symbol is None:
+            return None
+        if self.symbol in self.run.bound:
+            return self.run.bound[self.symbol][0]
+        known = self.run.system.quantities.get(self.symbol)
+        return None if known is None else float(known.value)
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The quantity as a program, in which what the run sets in proportion to the symbol moves with it."""
+        found = subject_of(self.run, self.of, "cross")
+        return found if self.symbol is None else _follow(self, found)
+
+    @property
+    def constant(self) -> bool:
+        """Whether the quantity does not depend on the symbol."""
+        return self.symbol is None or self.symbol not in self.subject.program.inputs
+
+    def values(self, xs: Any) -> Any:
+        """The quantity along the symbol, from the program."""
+        inputs = self.subject.values if self.constant else self.subject.values | {str(self.symbol): xs}
+        with np.errstate(all="ignore"):
+            found = run(self.subject.program, inputs, arrays())[self.subject.position]
+        return np.broadcast_to(np.asarray(found, dtype=float), np.shape(xs))
+
+
+def values_of(runs: Sequence[BaseRun], of: str) -> Any:
+    """A quantity of many runs; those of one structure are evaluated at once."""
+    found = np.full(len(runs), np.nan)
+    groups: dict[int, list[int]] = {}
+    for k, each in enumerate(runs):
+        groups.setdefault(id(each.compiled), []).append(k)
+    for places in groups.values():
+        first = subject_of(runs[places[0]], of, "cross")
+        alone = [first]
+        if not all(name in runs[places[0]].bound for name in first.program.inputs):
+            alone += [subject_of(runs[k], of, "cross") for k in places[1:]]
+            rows = [each.values for each in alone]
+        else:
+            rows = [{name: runs[k].bound[name][0] for name in first.program.inputs} for k in places]
+        if len(places) == 1:
+            found[places[0]] = run(first.program, rows[0], floats())[first.position]
+            continue
+        columns = {name: np.array([row[name] for row in rows]) for name in first.program.inputs}
+        with np.errstate(all="ignore"):
+            found[places] = run(first.program, columns, arrays())[first.position]
+    return found
+
+
+def _follow(side: Side, subject: Subject) -> Subject:
+    """The subject in which what a run sets in proportion to the symbol moves with it."""
+    symbol, now = side.symbol, side.now
+    if symbol is None or not now:
+        return subject
+    ratios: dict[str, float] | None = None
+    for factor in PROBES:
+        try:
+            other = side.bind(now * factor).bound
+        except InputError:
+            continue
+        bound = side.run.bound
+        moved = {n for n in subject.program.inputs if n != symbol and n in other and other[n][0] != bound[n][0]}
+        here = {n: bound[n][0] / now for n in moved if other[n][0] == bound[n][0] * factor}
+        ratios = here if ratios is None else {n: r for n, r in ratios.items() if n in here}
+    return subject.led(symbol, ratios) if ratios else subject
+
+
+def sides_of(base: BaseRun, a: str, b: str, over: str, of: str) -> tuple[Side, Side]:
+    """The two sides of a comparison.
+
+    Args:
+        base: the run.
+        a: a term, a folder, a resource, a quantity, or a choice.
+        b: another.
+        over: a symbol; `a.NAME` or `b.NAME` where it varies on one side alone.
+        of: the quantity that two choices are compared in.
+
+    Raises:
+        InputError: a side that there is not, or that the rules refuse; two of different kinds or units; an unknown
+            symbol.
+    """
+    for name, text in (("a", a), ("b", b), ("over", over), ("of", of)):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"cross: {name}: found {quote(text)}, expected a name or a choice")
+    choices = is_choice(a), is_choice(b)
+    if choices[0] != choices[1]:
+        told = [f"{quote(text)}, which is {'a choice' if c else 'a term, resource or quantity'}" for text, c in
+                ((a, choices[0]), (b, choices[1]))]
+        raise InputError(f"cross: found {told[0]}, and {told[1]}; expected two of one kind")
+    which, _, name = over.strip().rpartition(".")
+    if which not in ("", "a", "b"):
+        raise InputError(f"cross: over: found {quote(over)}, expected NAME, a.NAME or b.NAME")
+    if all(choices):
+        made = [_chosen(base, text, of, f"cross: {side}") for side, text in (("a", a), ("b", b))]
+    else:
+        made = [_measured(base, text.strip(), f"cross: {side}") for side, text in (("a", a), ("b", b))]
+        _require_one_unit(*made)
+    first, second = (
+        dataclasses.replace(side, symbol=name) if which in ("", letter) else side
+        for side, letter in zip(made, "ab", strict=True)
+    )
+    _require_known(base, name, [side for side in (first, second) if side.symbol])
+    return first, second
+
+
+def _chosen(base: BaseRun, text: str, of: str, where: str) -> Side:
+    choice = parse_choice(text, where)
+    return Side(choice.label, choice.run(base, where), of, choice=True, symbol=None)
+
+
+def _measured(base: BaseRun, text: str, where: str) -> Side:
+    subject_of(base, text, where)
+    return Side(text, base, text, choice=False, symbol=None)
+
+
+def _require_one_unit(a: Side, b: Side) -> None:
+    units = [unit_of(side.of) for side in (a, b)]
+    if units[0] != units[1]:
+        told = " and ".join(f"{side.of} in {unit}" for side, unit in zip((a, b), units, strict=True))
+        raise InputError(f"cross: found {told}, expected two of one unit".replace(" in 1", ", a number"))
+    if a.of == b.of:
+        raise InputError(f"cross: a and b are both {quote(a.of)}, expected two that differ")
+
+
+def _require_known(base: BaseRun, name: str, sides: Sequence[Side]) -> None:
+    """Refuse a symbol that no side has, and one that a side's choice sets."""
+    for side in sides:
+        if side.choice and name in parse_choice(side.label, "cross").values:
+            raise InputError(f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open")
+    if not any(name in side.run.bound or limits_of(name) is not None for side in sides):
+        known = {**dict.fromkeys(side_name for side in sides for side_name in side.run.bound)}
+        raise InputError(f"cross: over: the run has no symbol {quote(name)}{nearest(name, known)}")
+
+
+def domain_along(sides: Sequence[Side], name: str) -> Domain:
+    """The values that a run accepts for the symbol."""
+    return domain_of(name)
