@@ -144,6 +144,8 @@ def _table_text(table: AnswerTable, width: int) -> str:
 
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    if table.title:
+        console.print(table.title)
     console.print(_rich(table))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip("\n").split("\n"))
 
@@ -151,7 +153,7 @@ def _table_text(table: AnswerTable, width: int) -> str:
 def _rich(table: AnswerTable) -> Table:
     from rich.table import Table as _Table
 
-    made = _Table(title=table.title or None, title_justify="left", box=None, pad_edge=False)
+    made = _Table(box=None, pad_edge=False)
     for k, column in enumerate(table.columns):
         made.add_column(column, justify="left" if k == 0 or k in table.left else "right", overflow="fold")
     for row in table.rows:

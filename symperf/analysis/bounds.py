@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
+from .answers import Answer, AnswerTable
 from .attribution import least
+from .measures import spell
 from .subject import Subject, subject_of
+from .wording import noun, sentence_case
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -20,7 +23,7 @@ RIDGE, IN_TURN = "ridge_efficiency", 0.5
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Answer):
     """`overlapped <= time <= serial`.
 
     Attributes:
@@ -29,12 +32,39 @@ class Bounds:
         time: the time itself.
         serial: the time if nothing ran beside anything else: no overlap of transfers, and the memory levels and network
             tiers of one operation in turn.
+        thing: how a sentence names what takes the time.
     """
 
     overlapped: float
     by_resource: dict[str, float]
     time: float
     serial: float
+    thing: str = "the run"
+
+    @property
+    def sentence(self) -> str:
+        """The time between its bounds."""
+        longest = max(self.by_resource, key=lambda name: self.by_resource[name], default="nothing")
+        low, now, high = (spell("time", value) for value in (self.overlapped, self.time, self.serial))
+        return (
+            f"{sentence_case(self.thing)} takes {now}: at least {low} ({longest} alone) with everything at once, "
+            f"at most {high} with one thing after another."
+        )
+
+    def tables(self) -> list[AnswerTable]:
+        """How long each resource would take alone."""
+        ordered = sorted(self.by_resource.items(), key=lambda item: -item[1])
+        rows = tuple((name, spell("time", value), f"{100 * value / self.time:.1f} %") for name, value in ordered)
+        return [AnswerTable("each resource alone, all others without limit", ("resource", "time", "of now"), rows)]
+
+    def draw(self, axes: Any) -> None:
+        """Bars of each resource alone, of the time and of one thing after another."""
+        bars = {**self.by_resource, "now": self.time, "one after another": self.serial}
+        axes.barh(range(len(bars)), list(bars.values()), 0.7)
+        axes.set_yticks(range(len(bars)), list(bars))
+        axes.invert_yaxis()
+        axes.set_xlabel("seconds")
+        axes.set_title(self.sentence, fontsize=9, wrap=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -63,7 +93,7 @@ def bounds(of_run: BaseRun) -> Bounds:
     for resource in subject.names:
         others = {name: -subject.degree(name) for name, owner in subject.resources.items() if owner != resource}
         alone[resource] = min(least(subject, others), time)  # equal but for rounding where it is greater
-    return Bounds(max(alone.values(), default=time), alone, time, max(serial(subject), time))
+    return Bounds(max(alone.values(), default=time), alone, time, max(serial(subject), time), noun(of_run, "time"))
 
 
 def serial(subject: Subject) -> float:

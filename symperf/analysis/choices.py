@@ -166,5 +166,7 @@ def _bare(word: str, told: str, where: str) -> tuple[str, Any]:
     flag = _flag(word)
     if flag is None:
         hint = nearest(word.replace("-", "_"), FIELDS)
-        raise InputError(f"{where}: found {quote(word)} in {quote(told)}, expected NAME=VALUE or a flag of a plan{hint}")
+        raise InputError(
+            f"{where}: found {quote(word)} in {quote(told)}, expected NAME=VALUE or a flag of a plan{hint}"
+        )
     return flag

@@ -153,8 +153,10 @@ def sides_of(base: BaseRun, a: str, b: str, over: str, of: str) -> tuple[Side, S
             raise InputError(f"cross: {name}: found {quote(text)}, expected a name or a choice")
     choices = is_choice(a), is_choice(b)
     if choices[0] != choices[1]:
-        told = [f"{quote(text)}, which is {'a choice' if c else 'a term, resource or quantity'}" for text, c in
-                ((a, choices[0]), (b, choices[1]))]
+        told = [
+            f"{quote(text)}, which is {'a choice' if c else 'a term, resource or quantity'}"
+            for text, c in ((a, choices[0]), (b, choices[1]))
+        ]
         raise InputError(f"cross: found {told[0]}, and {told[1]}; expected two of one kind")
     which, _, name = over.strip().rpartition(".")
     if which not in ("", "a", "b"):
@@ -195,7 +197,9 @@ def _require_known(base: BaseRun, name: str, sides: Sequence[Side]) -> None:
     """Refuse a symbol that no side has, and one that a side's choice sets."""
     for side in sides:
         if side.choice and name in parse_choice(side.label, "cross").values:
-            raise InputError(f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open")
+            raise InputError(
+                f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open"
+            )
     if not any(name in side.run.bound or limits_of(name) is not None for side in sides):
         known = {**dict.fromkeys(side_name for side in sides for side_name in side.run.bound)}
         raise InputError(f"cross: over: the run has no symbol {quote(name)}{nearest(name, known)}")

@@ -29,6 +29,11 @@ DIVISORS = ("tp", "pp", "dp", "vpp", "ep", "expert_tp", "micro_batch", "num_key_
 """Symbols that a run accepts only where they divide one of its sizes, so that only divisors are offered to it."""
 
 
+def is_higher_better(quantity: str) -> bool:
+    """Whether a quantity is to be at least its target, and of two the higher one is better."""
+    return any(part in quantity for part in HIGHER_IS_BETTER)
+
+
 def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
     """The whole number that meets a target, nearest to where the target is just met.
 

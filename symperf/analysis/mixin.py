@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
-    from .attribution import Attribution, Gain
+    from .attribution import Attribution
     from .bounds import Bounds
+    from .gains import Gains
     from .limits import Asymptotics
     from .phase import Phase
     from .regimes import Regimes
@@ -67,11 +68,18 @@ class Analysis:
 
         return attribution(cast("BaseRun", self))
 
-    def gains(self) -> tuple[Gain, ...]:
-        """What to buy next: the exact speed-up from each resource at 10 % more, twice as much, and in the limit."""
-        from .attribution import gains
+    def gains(self, of: str = "time") -> Gains:
+        """What to buy or tune next: exact gains from each resource and symbol at 10 % more, twice, and in the limit.
 
-        return gains(cast("BaseRun", self))
+        Args:
+            of: the quantity; rates and utilisations gain by growing, all others by shrinking.
+
+        Raises:
+            InputError: an unknown quantity, with the nearest, or free symbols.
+        """
+        from .gains import gains
+
+        return gains(cast("BaseRun", self), of)
 
     def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
         """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
