@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
 from .answers import Answer, AnswerTable
 from .attribution import least
+from .integers import is_higher_better
 from .measures import spell
 from .subject import Subject, subject_of
 from .wording import noun, sentence_case
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 OVERLAP = "overlap_"
 """How the name of a fraction that lets transfers run beside work begins."""
+
+RATES = ("_bandwidth", "_rate", "_latency")
+"""How the names of what a time depends on end; of an energy, its resources are no rates."""
 
 RIDGE, IN_TURN = "ridge_efficiency", 0.5
 """What work and traffic of a product attain where they are equally long, and its value where they run in turn."""
@@ -87,13 +92,32 @@ def bounds(of_run: BaseRun) -> Bounds:
         InputError: the run has free symbols.
     """
     subject = subject_of(of_run, "time", "bounds")
-    values = run(subject.program, subject.values, floats())
-    time = float(values[subject.position])
-    alone = {}
-    for resource in subject.names:
-        others = {name: -subject.degree(name) for name, owner in subject.resources.items() if owner != resource}
-        alone[resource] = min(least(subject, others), time)  # equal but for rounding where it is greater
+    time = float(run(subject.program, subject.values, floats())[subject.position])
+    alone = {name: min(each, time) for name, each in _alone(subject).items()}  # greater is equal but for rounding
     return Bounds(max(alone.values(), default=time), alone, time, max(serial(subject), time), noun(of_run, "time"))
+
+
+def bounds_of(subject: Subject) -> tuple[float, float] | None:
+    """A quantity with everything at once and with one thing after another, the lower first.
+
+    Nothing where the quantity knows of no resource: bytes, counts, and joules, which no overlap changes.
+    """
+    if not subject.names or not any(name.endswith(RATES) for name in subject.resources):
+        return None
+    now = float(run(subject.program, subject.values, floats())[subject.position])
+    in_turn, alone = serial(subject), [each for each in _alone(subject).values() if math.isfinite(each)]
+    if is_higher_better(subject.output):
+        # A rate in the definition of a utilisation takes it to nothing: such a limit bounds no overlap.
+        return min(in_turn, now), min((each for each in alone if each >= now), default=now)
+    return min(max(alone, default=now), now), max(in_turn, now)
+
+
+def _alone(subject: Subject) -> dict[str, float]:
+    """The output with all resources but one infinitely fast."""
+    return {
+        resource: least(subject, {n: -subject.degree(n) for n, owner in subject.resources.items() if owner != resource})
+        for resource in subject.names
+    }
 
 
 def serial(subject: Subject) -> float:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
+    from .asymptotics import Asymptotics
     from .attribution import Attribution
     from .bounds import Bounds
     from .gains import Gains
-    from .limits import Asymptotics
     from .phase import Phase
     from .regimes import Regimes
     from .solve import Solution
@@ -104,7 +104,7 @@ class Analysis:
         Raises:
             InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
         """
-        from .limits import asymptotics
+        from .asymptotics import asymptotics
 
         return asymptotics(cast("BaseRun", self), symbol, of)
 

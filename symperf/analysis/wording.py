@@ -16,8 +16,8 @@ QUANTITIES = {
     "prefill": "the prefill",
     "decode": "the decoding",
     "time_per_token": "a token",
-    "tokens_per_s": "tokens per second",
-    "tokens_per_s_per_device": "tokens per second and device",
+    "tokens_per_s": "the throughput",
+    "tokens_per_s_per_device": "the throughput of a device",
     "memory": "the memory",
     "mfu": "the MFU",
     "hfu": "the HFU",
@@ -27,6 +27,8 @@ QUANTITIES = {
     "energy": "the energy",
     "energy_per_token": "the energy of a token",
 }
+NAMES = {"generate": "generated tokens", "num_layers": "number of layers", "tp": "tensor-parallel degree"}
+"""Symbols whose names are no words."""
 _JOINED = (("scale up", "scale-up"), ("scale out", "scale-out"), ("l2 ", "L2 "), ("fp8 ", "FP8 "))
 
 
@@ -36,7 +38,7 @@ def words(name: str) -> str:
     >>> words("scale_out_bandwidth"), words("l2_bandwidth")
     ('scale-out bandwidth', 'L2 bandwidth')
     """
-    text = name.replace("_", " ")
+    text = NAMES.get(name, name.removeprefix("num_").replace("_", " "))
     for plain, written in _JOINED:
         text = text.replace(plain, written)
     return text
@@ -56,6 +58,15 @@ def noun(of_run: BaseRun, quantity: str) -> str:
     if quantity == "time":
         return next((thing for symbol, thing in RUNS if symbol in of_run.bound), "the run")
     return QUANTITIES.get(quantity, quantity)
+
+
+def measure(of_run: BaseRun, quantity: str) -> str:
+    """How a sentence names the size of a quantity of a run: of the step, the step time."""
+    if quantity == "time":
+        return f"{noun(of_run, quantity)} time"
+    return {"prefill": "the prefill time", "decode": "the decoding time", "time_per_token": "the time per token"}.get(
+        quantity, noun(of_run, quantity)
+    )
 
 
 def changed(quantity: str, thing: str, factor: float) -> str:
