@@ -125,7 +125,7 @@ class Question:
         base = subject.values[leader]
         kinds = {name: KINDS[owner] for name, owner in subject.resources.items()}
         subject = dataclasses.replace(subject, resources=kinds)
-        together = subject.led(leader, {name: subject.values[name] / base for name in names[1:]})
+        together = subject.led({name: (subject.values[name] / base, {leader: 1}) for name in names[1:]}, {})
         return regimes_of(together, leader, base, top * base), base
 
     def without(self, *resources: str) -> float:

@@ -56,7 +56,7 @@ class RegimeCell:
     @property
     def bound(self) -> str | None:
         """The resource with the largest share of the output."""
-        return self.numbers.bound(self.numbers.subject.position, self.point)
+        return self.numbers.bound(self.numbers.subject.bearing, self.point)
 
     def branch(self, position: int) -> Branch:
         """What a maximum or minimum takes here, or the value of a step."""

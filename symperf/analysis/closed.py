@@ -19,7 +19,7 @@ from .forms import FormError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .regimes import Crossover
+    from .changes import Crossover
     from .subject import Subject
 
 Powers = dict[Fraction, Any]
@@ -58,7 +58,8 @@ def crossing(crossover: Crossover) -> Any:
     numbers, point = crossover.cell.numbers, crossover.cell.point
     values = [numbers.at(position, point) for position in range(len(subject.program.instructions))]
     try:
-        found = powers(subject, crossover.symbol, sides_at(subject, values) | crossover.cell.sides)
+        sides = sides_at(subject, values) | crossover.cell.sides
+        found = powers(subject, crossover.symbol, sides, subject.bearing)
     except FormError:
         return None
     for change in crossover.changes:
@@ -72,9 +73,9 @@ def crossing(crossover: Crossover) -> Any:
         root = zero(difference, inputs, x)
         if root is not None:
             return root
-    if crossover.bound is None or found[subject.position] is None:
+    if crossover.bound is None:
         return None
-    return zero(shares_apart(subject, crossover.symbol, found[subject.position], crossover.bound), inputs, x)
+    return zero(shares_apart(subject, crossover.symbol, found[subject.bearing], crossover.bound), inputs, x)
 
 
 def shares_apart(subject: Subject, symbol: str, total: Powers, bound: tuple[str | None, str | None]) -> Powers:
@@ -93,6 +94,7 @@ def shares_apart(subject: Subject, symbol: str, total: Powers, bound: tuple[str 
                 rate = symbol_of(name)
                 power = sympy.Rational(exponent.numerator, exponent.denominator)
                 moved = power * coefficient if name == symbol else rate * sympy.diff(coefficient, rate)
+                moved = moved.xreplace({s: sympy.S.One for s in moved.free_symbols if "/" in s.name})
                 due += (1 if resource == bound[0] else -1) * subject.degree(name) * moved
         if due != 0:
             found[exponent] = due
@@ -125,17 +127,18 @@ def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:
     for candidate in roots:
         number = _number(candidate, inputs)
         if math.isfinite(number) and math.isclose(number, x, rel_tol=1e-9):
-            return _tidy(candidate)
+            return _tidy(candidate.xreplace({s: sympy.S.One for s in candidate.free_symbols if "/" in s.name}))
     return None
 
 
-def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]:
+def powers(subject: Subject, symbol: str, sides: Mapping[int, int], position: int | None = None) -> list[Any]:
     """Every instruction as a sum of powers of a symbol, inside a regime; nothing for one that is no such sum.
 
     Args:
         subject: what to run.
         symbol: the symbol whose powers are told apart.
         sides: which operand wins, of every maximum and minimum; the value of every step.
+        position: what has to be such a sum; by default the output.
 
     Raises:
         FormError: the output divides by a sum that holds the symbol.
@@ -157,7 +160,7 @@ def powers(subject: Subject, symbol: str, sides: Mapping[int, int]) -> list[Any]
         else:
             args = [found[operand] for operand in operands]
             found.append(None if any(arg is None for arg in args) else _compute(operation, args, atoms))
-    if found[subject.position] is None:
+    if found[subject.position if position is None else position] is None:
         raise FormError("the quantity is no sum of powers of the symbol")
     return found
 

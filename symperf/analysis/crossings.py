@@ -58,7 +58,7 @@ def crossings(subject: Subject, symbol: str, low: float, high: float) -> list[St
 
 def bounding(line: PiecewiseProgram, subject: Subject) -> Pieces:
     """The index of the resource with the largest share along a line, or -1 where the quantity is no time."""
-    total = line.values[subject.position]
+    total = line.values[subject.bearing]
     edges = (line.low, *total.cuts, line.high)
     cuts: list[float] = []
     sides: list[int] = []

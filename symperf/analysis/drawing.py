@@ -1,61 +1,82 @@
-"""A phase diagram as a picture; the only module that imports matplotlib."""
+"""Regimes and phase diagrams as pictures, drawn into axes of matplotlib."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..common.errors import InputError, quote
+from .spelling import spell, unit_of
 
 if TYPE_CHECKING:
     from .phase import Phase
+    from .regimes_answer import Regimes
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 """Paul Tol's bright scheme, told apart by colour-blind readers."""
-SUFFIXES = (".png", ".pdf", ".svg")
+LEAST = 0.005
+"""Largest share below which a resource is not drawn."""
+LOGARITHMIC = 8.0
+"""Ratio of the ends of a range above which its axis is logarithmic."""
 
 
-def draw(phase: Phase, path: str | Path) -> None:
-    """Draw regions in colours with their names in a legend, and the curves between them.
+def draw_shares(regimes: Regimes, axes: Any) -> None:
+    """The share of each resource along a symbol, stacked, with the crossovers marked."""
+    profile = regimes.profile
+    kept = [k for k, row in enumerate(profile.shares) if row.max() > LEAST]
+    axes.stackplot(
+        profile.points,
+        [100 * profile.shares[k] for k in kept],
+        labels=[profile.names[k] for k in kept],
+        colors=[COLOURS[k % len(COLOURS)] for k in range(len(kept))],
+        alpha=0.6,
+        linewidth=0,
+    )
+    for turn in regimes.turns:
+        axes.axvline(turn.at, color="black", linewidth=1.0, linestyle="--")
+        text = f"{turn.after} from {spell(regimes.symbol, turn.at)}"
+        axes.annotate(text, (turn.at, 98), rotation=90, va="top", ha="right", fontsize=8)
+    _scale(axes, "x", regimes.symbol, (regimes.low, regimes.high))
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("share (%)")
+    axes.set_title(f"What binds {regimes.of} along {regimes.symbol}")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
-    Raises:
-        InputError: another suffix than .png, .pdf or .svg, or the file cannot be written.
-    """
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"phase: {quote(str(path))}, expected a file that ends in {', '.join(SUFFIXES)}")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+def draw_regions(phase: Phase, axes: Any) -> None:
+    """Regions in colours with their names in a legend, and the curves between them; what a run refuses is white."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     colours = ["#ffffff", *(COLOURS[k % len(COLOURS)] for k in range(len(phase.resources)))]
-    edges = np.arange(len(colours) + 1) - 1.5
     axes.pcolormesh(
         phase.x_values,
         phase.y_values,
-        phase.region,
+        np.maximum(phase.region, -1),
         cmap=ListedColormap(colours),
-        norm=BoundaryNorm(edges, len(colours)),
+        norm=BoundaryNorm(np.arange(len(colours) + 1) - 1.5, len(colours)),
         shading="nearest",
         alpha=0.6,
     )
-    for boundary in phase.boundaries:
-        axes.plot(boundary.x, boundary.y, color="black", linewidth=1.2, marker="." if len(boundary.x) == 1 else None)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(phase.x)
-    axes.set_ylabel(phase.y)
-    axes.set_title(f"What bounds the {phase.of}")
+    for curve in phase.boundaries:
+        axes.plot(curve.x, curve.y, color="black", linewidth=1.2, marker="." if len(curve.x) == 1 else None)
+    _scale(axes, "x", phase.x, (phase.x_values[0], phase.x_values[-1]))
+    _scale(axes, "y", phase.y, (phase.y_values[0], phase.y_values[-1]))
+    axes.set_title(f"What binds {phase.of}")
     seen = [int(index) for index in np.unique(phase.region) if index >= 0]
     handles = [Patch(color=colours[index + 1], alpha=0.6, label=phase.resources[index]) for index in seen]
-    figure.legend(handles=handles, loc="outside right upper")
-    try:
-        figure.savefig(target, dpi=150)
-    except OSError as error:
-        raise InputError(f"phase: cannot write {target}: {error.strerror or error}") from None
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _scale(axes: Any, which: str, symbol: str, ends: tuple[float, float]) -> None:
+    """Limits, scale and a label with its unit; ticks are spelled as in text."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis = getattr(axes, f"{which}axis")
+    getattr(axes, f"set_{which}lim")(*ends)
+    if ends[1] / ends[0] > LOGARITHMIC:
+        getattr(axes, f"set_{which}scale")("log", **({"base": 2} if not unit_of(symbol) else {}))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: spell(symbol, value) if value > 0 else "0"))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_label_text(symbol)

@@ -65,9 +65,9 @@ class Numbers:
         return tuple(self.subject.names[at] for at in np.argsort(-column, kind="stable") if column[at] > 0)
 
     def shares(self, point: int) -> dict[str, float]:
-        """Of the output, by resource, at one point; empty where it is no time."""
-        parts = self.parts[self.subject.position]
-        total = self.at(self.subject.position, point)
+        """Of what bears the output, by resource, at one point; empty where it is no time."""
+        parts = self.parts[self.subject.bearing]
+        total = self.at(self.subject.bearing, point)
         if parts is None or total == 0:
             return {}
         with np.errstate(all="ignore"):
@@ -75,6 +75,15 @@ class Numbers:
         if not abs(column.sum() - 1) <= 1e-6:  # of numbers beyond a double's range it is no number
             return {}
         return {name: float(share) for name, share in zip(self.subject.names, column, strict=True)}
+
+    def all_shares(self) -> Array:
+        """The same at all points, of shape (resources, points); zero where it is no time."""
+        parts, shape = self.parts[self.subject.bearing], (len(self.subject.names), self.count)
+        if parts is None:
+            return np.zeros(shape)
+        with np.errstate(all="ignore"):
+            found = np.broadcast_to(parts / self.values[self.subject.bearing], shape)
+            return np.where(abs(found.sum(axis=0) - 1) <= 1e-6, found, 0.0)
 
     def at(self, position: int, point: int) -> float:
         """The value of an instruction at one point."""

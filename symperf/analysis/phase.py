@@ -176,7 +176,7 @@ def _region(subject: Subject, points: dict[str, Array]) -> Array:
     chunks = []
     for start in range(0, count, 4096):
         some = {symbol: values[start : start + 4096] for symbol, values in points.items()}
-        chunks.append(numbers(subject, some).bounds(subject.position))
+        chunks.append(numbers(subject, some).bounds(subject.bearing))
     return np.concatenate(chunks)
 
 

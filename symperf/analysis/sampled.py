@@ -86,7 +86,7 @@ class _Facts:
         return numbers(self.subject, {self.symbol: xs})
 
     def rows(self, at: Numbers) -> Any:
-        return np.stack([at.bounds(self.subject.position), *(at.side(position) for position in self.switches)])
+        return np.stack([at.bounds(self.subject.bearing), *(at.side(position) for position in self.switches)])
 
     def changes(self, xs: Any) -> tuple[Any, Any, Any]:
         """Neighbours of a grid between which a fact changes that matters, and which."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 RISING = ("_latency", "_energy", "power")
 """Ends of the names of inputs with which their resource's part rises; with all others, rates, it falls."""
+BORNE = ("_per_s", "mfu", "mbu", "hfu", "cost")
+"""Parts of the names of quantities that are what they are by the time of the run, or of a phase."""
+
+_TIMES = {True: "multiply", False: "divide"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,14 @@ class Subject:
         return self.program.outputs[self.output]
 
     @cached_property
+    def bearing(self) -> int:
+        """The position of the time whose resources tell what binds: of rates and shares of a peak not the output."""
+        if any(part in self.output for part in BORNE):
+            phase = self.output.partition("_")[0]
+            return self.program.lets.get(phase, self.program.lets.get("time", self.position))
+        return self.position
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The resources that the output depends on, in order of their first input."""
         return tuple(dict.fromkeys(self.resources[name] for name in self.program.inputs if name in self.resources))
@@ -56,7 +68,7 @@ class Subject:
         """How a quantity moves with an input of a resource: a latency, an energy or a power (1), a rate (-1), or none."""
         if name not in self.resources:
             return 0
-        return 1 if name.endswith(RISING) else -1
+        return 1 if name.endswith(RISING) or "/" in name else -1
 
     def tag(self, name: str) -> tuple[int, ...]:
         """The tag of an input in a form."""
@@ -108,18 +120,42 @@ class Subject:
 
         return dataclasses.replace(self, program=rewrite(self.program, rule))
 
-    def led(self, symbol: str, ratios: Mapping[str, float]) -> Subject:
-        """The same with inputs that follow another one, each at a fixed ratio to it."""
-        if symbol not in self.program.inputs or not any(name in self.program.inputs for name in ratios):
-            return self
+    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: Mapping[str, float]) -> Subject:
+        """The same with inputs that follow others, each a coefficient times whole powers of these.
+
+        Args:
+            laws: coefficient and powers by the name of the follower.
+            values: of what is followed.
+        """
+        laws = {name: law for name, law in laws.items() if name in self.program.inputs}
+        if not laws:
+            return dataclasses.replace(self, values=self.values | {n: v for n, v in values.items() if n in self.values})
 
         def rule(builder: Any, operation: str, operands: Any, _: int) -> int:
-            if operation != "input" or operands[0] not in ratios:
+            if operation != "input" or operands[0] not in laws:
                 return int(builder.emit(operation, *operands))
-            leader, ratio = builder.emit("input", symbol), ratios[operands[0]]
-            return int(leader if ratio == 1 else builder.emit("multiply", builder.emit("constant", ratio), leader))
+            coefficient, powers = laws[operands[0]]
+            found: int | None = None if coefficient == 1 else builder.emit("constant", coefficient)
+            for symbol, power in sorted(powers.items(), key=lambda item: -item[1]):
+                leader = builder.emit("input", symbol)
+                if found is None and power < 0:
+                    found = builder.emit("constant", 1)
+                for _ in range(abs(power)):
+                    found = leader if found is None else builder.emit(_TIMES[power > 0], found, leader)
+            assert found is not None
+            return found
 
-        return dataclasses.replace(self, program=rewrite(self.program, rule))
+        program = rewrite(self.program, rule)
+        known = self.values | values
+        tags = dict(self.resources)
+        for name, (_, powers) in laws.items():
+            tags |= {symbol: tags[name] for symbol in powers if name in tags and symbol not in tags}
+        return Subject(
+            program,
+            self.output,
+            {name: known[name] for name in program.inputs},
+            {name: tag for name, tag in tags.items() if name in program.inputs},
+        )
 
     @cached_property
     def owners(self) -> dict[int, tuple[str, ...]]:
@@ -167,6 +203,7 @@ def subject_of(run: BaseRun, of: str, where: str) -> Subject:
     alone = eliminate_dead_code(program, {key: position})
     values = {name: own[name] if name in own else float(run.bound[name][0]) for name in alone.inputs}
     tags = RESOURCES if key.startswith("energy") else run.compiled.resources
+    tags = tags | {name: name.rpartition("/")[2] for name in own if "/" in name}
     resources = {name: resource for name, resource in tags.items() if name in alone.inputs}
     return Subject(alone, key, values, resources)
 
@@ -184,6 +221,8 @@ def _asked(run: BaseRun, key: str) -> tuple[Program, int, dict[str, float]] | No
     """A program that holds a quantity, its position there, and the values of inputs that the run does not bind."""
     program = run.compiled.program
     position = program.outputs.get(key, program.lets.get(key))
+    if key == "memory" or (position is None and key.startswith("memory/")):
+        return _bytes_by_part(program, key) if f"{key}/" in "\n".join(program.outputs) else None
     if position is not None:
         return program, position, {}
     if key in QUANTITIES:
@@ -205,6 +244,26 @@ def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Prog
         total = part if total is None else builder.emit("add", total, part)
     assert total is not None
     return builder.program, total
+
+
+def _bytes_by_part(program: Program, key: str) -> tuple[Program, int, dict[str, float]]:
+    """A folder of the memory in which each part next below is multiplied by an input of its name, which is 1.
+
+    So its share can be followed as that of a resource is: it is the derivative with respect to that input.
+    """
+    builder = Builder()
+    at = append(builder, program, {})
+    sums: dict[str, int] = {}
+    for name, position in program.outputs.items():
+        if name.startswith(f"{key}/"):
+            part = name[: f"{name}/".index("/", len(key) + 1)]
+            sums[part] = builder.emit("add", sums[part], at[position]) if part in sums else at[position]
+    total: int | None = None
+    for part, size in sums.items():
+        counted = builder.emit("multiply", builder.emit("input", part), size)
+        total = counted if total is None else builder.emit("add", total, counted)
+    assert total is not None
+    return builder.program, total, dict.fromkeys(sums, 1.0)
 
 
 def _is_one(builder: Any, position: int) -> bool:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ..common.artefacts import load_or_make
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
+from ..plans.plan_fields import NUMBERS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ..evaluation.base_run import BaseRun
     from .subject import Subject
 
@@ -69,8 +72,25 @@ def _read() -> dict[str, Any]:
     return {name: entry.domain for name, entry in SYMBOLS.items()}
 
 
-def require_symbol(run: BaseRun, subject: Subject, name: object, where: str) -> str:
-    """The name of a symbol that the analysed quantity depends on.
+def argument_of(symbol: str) -> str:
+    """The name by which a run is bound to another value of a symbol: that of the plan's field that sets it, or its own."""
+    return _FIELDS.get(symbol, symbol)
+
+
+_FIELDS = {field.symbol: name for name, field in NUMBERS.items() if field.symbol != name}
+
+
+def require_symbol(
+    run: BaseRun, subject: Subject, name: object, where: str, values: Sequence[float] = ()
+) -> str:
+    """The name of a symbol that the analysed quantity depends on, itself or by what the run sets from it.
+
+    Args:
+        run: bound in every symbol.
+        subject: of the run.
+        name: to be checked.
+        where: for the error line.
+        values: at which the run is to be compared, beside multiples of the value now.
 
     Raises:
         InputError: the run has no such symbol, with the nearest; or the quantity does not depend on it.
@@ -79,29 +99,58 @@ def require_symbol(run: BaseRun, subject: Subject, name: object, where: str) -> 
         raise InputError(f"{where}: the symbol is {quote(name)}, expected its name")
     if name in subject.program.inputs:
         return name
-    if name in run.bound:
+    if name not in run.bound:
+        raise InputError(f"{where}: the run has no symbol {quote(name)}{nearest(name, run.bound)}")
+    from .followers import followers
+
+    found = followers(run, name, values)
+    if found is None or not (found.structural or found.names() & set(subject.program.inputs)):
         raise InputError(f"{where}: {subject.output} does not depend on {name}")
-    raise InputError(f"{where}: the run has no symbol {quote(name)}{nearest(name, run.bound)}")
+    return name
 
 
-def lead_dependents(run: BaseRun, subject: Subject, *symbols: str) -> Subject:
-    """The subject in which what the run sets in proportion to a whole number moves with it.
+def lead_dependents(
+    run: BaseRun, subject: Subject, *symbols: str, values: Mapping[str, Sequence[float]] | None = None
+) -> Subject:
+    """The subject along symbols: what the run sets from them moves with them, everything else is as the run binds it.
 
     An inference run without a `micro_batch` of its own takes it from the batch, so along `batch` both move.
+
+    Args:
+        run: bound in every symbol.
+        subject: of the run.
+        symbols: that will vary; those that something follows are inputs of the subject that is returned.
+        values: of the symbols, at which the run is to be compared, beside multiples of the values now.
+
+    Raises:
+        InputError: something moves with a symbol in no simple way.
     """
+    from .followers import followers
+    from .subject import subject_of
+
+    powers: dict[str, dict[str, int]] = {}
+    base, output = run, subject.output
     for symbol in symbols:
-        now = run.bound[symbol][0]
-        if not domain_of(symbol).whole or now % 1:
+        found = followers(base, symbol, (values or {}).get(symbol, ()))
+        if found is None:
             continue
-        for factor in (2, 3, 4, 8):
-            try:
-                other = run.bind(**{symbol: int(now) * factor}).bound
-            except InputError:
-                continue
-            moved = {n: v for n, (v, _) in run.bound.items() if n not in symbols and n in other and other[n][0] != v}
-            subject = subject.led(symbol, {n: v / now for n, v in moved.items() if other[n][0] == v * factor})
-            break
-    return subject
+        if found.others and set(found.others) & set(subject.program.inputs):
+            raise InputError(
+                f"{output} along {symbol}: the run sets {found.others[0]} from it in no proportion, expected whole "
+                f"numbers that can be tried one by one (view whole)"
+            )
+        base = found.run
+        for name, power in found.powers.items():
+            powers.setdefault(name, {})[symbol] = power
+    if base is run:
+        return subject
+    laws = {}
+    for name, found_powers in powers.items():
+        size = base.bound[name][0]
+        for symbol, power in found_powers.items():
+            size /= base.bound[symbol][0] ** power
+        laws[name] = (size, found_powers)
+    return subject_of(base, output, output).led(laws, {s: base.bound[s][0] for s in symbols if s in base.bound})
 
 
 def check_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:
@@ -124,3 +173,27 @@ def check_range(name: str, low: object, high: object, domain: Domain, where: str
         what = "is empty" if ends[0] == ends[1] else "is reversed"
         raise InputError(f"{where}: the range from {ends[0]:g} to {ends[1]:g} {what}, expected low below high")
     return ends[0], ends[1]
+
+
+SPAN = 16
+"""Without a range a symbol is followed from its value over this to its value times this."""
+
+
+def default_range(name: str, value: float, where: str) -> tuple[float, float]:
+    """Where a symbol is followed when no range is asked for.
+
+    Args:
+        name: of the symbol.
+        value: that it has now.
+        where: for the error line.
+
+    Raises:
+        InputError: it is zero, which is no middle of a range.
+    """
+    domain = domain_of(name)
+    if value <= 0:
+        raise InputError(f"{where}: {name} is {value:g} here, expected both ends of the range as well")
+    low, high = max(value / SPAN, domain.low), min(value * SPAN, domain.high)
+    if not domain.whole:
+        return low, high
+    return max(1.0, float(round(low))), max(2.0, float(round(high)))

@@ -16,24 +16,41 @@ from .cells import RegimeCell
 from .numbers import Numbers, numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .crossings import Stretch
     from .subject import Subject
 
+Array = np.ndarray[Any, Any]
+Samples = tuple[Array, Array, Array]
+"""Points, the index of the largest resource at each (-1 for none), and shares of shape (resources, points)."""
 CHUNK = 4096
 
 
-def stretches(
-    subject: Subject, symbol: str, low: int, high: int
-) -> list[tuple[RegimeCell, RegimeCell, float, float, float]]:
-    """The stretches of whole numbers on which nothing changes, in the form of `crossings.Stretch`."""
-    nests = Nests(subject, symbol)
-    firsts = [low]
-    for start in range(low, high, CHUNK):
-        xs = np.arange(start, min(high, start + CHUNK) + 1, dtype=float)
-        facts, active = nests.facts(numbers(subject, {symbol: xs}))
+def stretches(subject: Subject, symbol: str, points: Mapping[str, Array]) -> tuple[list[Stretch], Samples]:
+    """The stretches of whole numbers on which nothing changes, and what each resource is responsible for at each.
+
+    Args:
+        subject: what is analysed.
+        symbol: the whole number.
+        points: its values, ascending, and those of every input that moves with it, by name.
+    """
+    xs = points[symbol]
+    nests = Nests(subject, [name for name in points if name in subject.program.inputs])
+    firsts = [0]
+    bounds, shares = [], []
+    for start in range(0, len(xs), CHUNK):
+        # One point of the chunk before is looked at again, to see the change between the two.
+        first = max(start - 1, 0)
+        at = numbers(subject, {name: values[first : start + CHUNK] for name, values in points.items()})
+        facts, active = nests.facts(at)
         changed = np.any((np.diff(facts, axis=1) != 0) & (active[:, 1:] | active[:, :-1]), axis=0)
-        firsts += [int(x) for x in xs[1:][changed]]
-    lasts = [*(first - 1 for first in firsts[1:]), high]
-    at = numbers(subject, {symbol: np.array([*firsts, *lasts], dtype=float)})
+        firsts += (np.flatnonzero(changed) + first + 1).tolist()
+        bounds.append(facts[0][start - first :])
+        shares.append(at.all_shares()[:, start - first :])
+    lasts = [*(first - 1 for first in firsts[1:]), len(xs) - 1]
+    ends = [*firsts, *lasts]
+    at = numbers(subject, {name: values[ends] for name, values in points.items()})
     matters = at.matters()
     sides = {position: at.side(position) for position in nests.switches}
     told = [*nests.told, *nests.roots]
@@ -43,10 +60,11 @@ def stretches(
         here = {p: int(side[point]) for p, side in sides.items()}
         return RegimeCell(at, point, here, frozenset(active), frozenset(nests.roots))
 
-    return [
-        (cell(k), cell(k + len(firsts)), float(first), float(last), float(first))
+    found = [
+        (cell(k), cell(k + len(firsts)), float(xs[first]), float(xs[last]), float(xs[first]))
         for k, (first, last) in enumerate(zip(firsts, lasts, strict=True))
     ]
+    return found, (xs, np.concatenate(bounds), np.concatenate(shares, axis=1))
 
 
 class Nests:
@@ -59,9 +77,9 @@ class Nests:
         roots: maxima and minima of what is rounded that no other one reads: their resource tells regimes apart.
     """
 
-    def __init__(self, subject: Subject, symbol: str) -> None:
+    def __init__(self, subject: Subject, symbols: Sequence[str]) -> None:
         program = subject.program
-        depends = masks(program, [symbol])
+        depends = masks(program, symbols)
         rounded, joins = [False] * len(program), [False] * len(program)
         inner: set[int] = set()
         self.switches: list[int] = []
@@ -87,7 +105,7 @@ class Nests:
         """What tells the points apart, and where it matters, both of shape (facts, points)."""
         matters = at.matters()
         idle, always = np.zeros(at.count, dtype=bool), np.ones(at.count, dtype=bool)
-        rows, active = [at.bounds(at.subject.position)], [always]
+        rows, active = [at.bounds(at.subject.bearing)], [always]
         for position in sorted(self.told):
             rows.append(at.side(position))
             active.append(always if position in self.steps else matters.get(position, idle))

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("latex", "fragment", "unicode", "python", "c", "js")
 SUFFIXES = {".tex": "latex", ".txt": "unicode", ".py": "python", ".c": "c", ".js": "js", ".mjs": "js"}
-SPAN = 16
-"""Without --from and --to a symbol is followed from its value over this to its value times this."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -152,6 +150,7 @@ def _regimes(answer: BaseRun, options: argparse.Namespace) -> Any:
     if options.wrt is None:
         return None
     from ..analysis.regimes import regimes
+    from ..analysis.symbols import default_range
 
     name = options.wrt.replace("-", "_")
     inputs = answer.compiled.program.inputs
@@ -161,21 +160,8 @@ def _regimes(answer: BaseRun, options: argparse.Namespace) -> Any:
         raise InputError("derive: --wrt is of a whole quantity, without --term")
     low, high = options.from_, options.to
     if low is None:
-        low, high = default_range(name, answer.bound[name][0])
+        low, high = default_range(name, answer.bound[name][0], "derive: --wrt")
     return regimes(answer, name, low, high, of=options.of)
-
-
-def default_range(name: str, value: float) -> tuple[float, float]:
-    """Where a symbol is followed when nothing is asked for."""
-    from ..common.vocabulary import vocabulary
-
-    if name.startswith("overlap") or name.endswith("_efficiency"):
-        return ((value or 1.0) / SPAN, 1.0)
-    if value <= 0:
-        raise InputError(f"derive: --wrt {name} is {value:g} here, expected --from and --to as well")
-    low, high = value / SPAN, value * SPAN
-    whole = name in vocabulary() and float(value).is_integer() and vocabulary()[name].unit == "1"
-    return (max(1.0, round(low)), max(2.0, round(high))) if whole else (low, high)
 
 
 def _deliver(text: str, output: str | None) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
-from .grammar import evaluate, number
+from .grammar import function_of, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .grammar import Node
 
@@ -126,10 +126,14 @@ class Field:
             return value
         return self._choice(value, training=training)
 
+    @cached_property
+    def _stand_in(self) -> Callable[[Mapping[str, Any]], Any]:
+        return function_of(self.stand_in)
+
     def number(self, fields: Mapping[str, Any]) -> float:
         """The number of its symbol, among the values of a plan's fields by name."""
         value = fields[self.name]
-        return float(evaluate(self.stand_in, fields) if value is None else value)
+        return float(self._stand_in(fields) if value is None else value)
 
     def form_of(self, value: Any) -> Any:
         """What of a value changes the closed form; equal where the form is the same."""

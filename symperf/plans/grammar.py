@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 LONGEST = 2000
 """Characters of an expression."""
@@ -269,11 +269,45 @@ def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
         KeyError: a name without a value.
         ZeroDivisionError: a divisor is zero.
     """
-    return fold(node, _SCALAR | {"name": values.__getitem__})
+    return function_of(node)(values)
+
+
+def function_of(node: Node) -> Callable[[Mapping[str, Any]], Any]:
+    """An expression as a function of its names' values, for one that is evaluated often; see `evaluate`."""
+    if node.operation == "name":
+        return operator.itemgetter(node.parts[0])
+    inner = [function_of(part) if isinstance(part, Node) else _constantly(part) for part in node.parts]
+    if node.operation == "number":
+        return inner[0]
+    if node.operation in ("and", "or"):
+        return _joined(inner, stop=node.operation == "or")
+    operation = _SCALAR[node.operation]
+    if len(inner) == 1:
+        (only,) = inner
+        return lambda values: operation(only(values))
+    if len(inner) == 2:
+        first, second = inner
+        return lambda values: operation(first(values), second(values))
+    return lambda values: operation(*(part(values) for part in inner))
+
+
+def _constantly(value: Any) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda _: value
+
+
+def _joined(parts: Sequence[Callable[[Mapping[str, Any]], Any]], *, stop: bool) -> Callable[[Mapping[str, Any]], bool]:
+    """A function that asks its parts in order until one is what stops it."""
+
+    def found(values: Mapping[str, Any]) -> bool:
+        for part in parts:  # a loop: a generator costs more than most parts
+            if bool(part(values)) is stop:
+                return stop
+        return not stop
+
+    return found
 
 
 _SCALAR: dict[str, Any] = {
-    "number": lambda value: value,
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -293,6 +327,4 @@ _SCALAR: dict[str, Any] = {
     "<": operator.lt,
     ">": operator.gt,
     "not": operator.not_,
-    "and": all,
-    "or": any,
 }

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from .grammar import Node, evaluate, predicate
+from .grammar import Node, function_of, predicate
 from .plan_fields import NUMBERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 IMPOSSIBLE = "choices_do_not_go_together"
 """The reason of a refusal that no rule with a name gives."""
@@ -85,9 +85,13 @@ class Rule:
         """The parsed condition."""
         return predicate(self.condition, self.names, f"rule {self.name}")
 
+    @cached_property
+    def _holds(self) -> Callable[[Mapping[str, Any]], Any]:
+        return function_of(self.tree)
+
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether values satisfy it."""
-        return bool(evaluate(self.tree, values))
+        return bool(self._holds(values))
 
 
 class BrokenRuleError(InputError):

@@ -25,7 +25,7 @@ ALLOWED = {
     "train.memory": "common models operations plans systems train.layers",
     "train.step": "models operations plans train.layers train.memory",
     "train": "common models operations plans systems train.memory train.step",
-    "analysis": "book common evaluation spending train",
+    "analysis": "book common evaluation plans spending train",
     "export": "common models plans systems train",
     "infer": "common models operations plans systems train train.memory",
     "sweep": "common evaluation models plans systems train",

@@ -1,0 +1,298 @@
+"""What `regimes` answers: the stretches of a symbol, what binds in each, and where it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .answers import Answer, AnswerTable, Equation
+from .spelling import join, percent, spell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .changes import Crossover, Regime
+    from .legal import LegalValues
+    from .spans import Profile, Span
+
+FEW = 4
+"""Stretches that one sentence tells."""
+SHOWN = 3
+"""Changes of branches that are written out of each crossover."""
+SHORT = 60
+"""Operations of a closed form that is written out as text."""
+APART = 3.0
+"""Factor up to which the crossover without roundings is that of a whole number."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A stretch, and the terms through which its resource binds: names and shares of the quantity."""
+
+    span: Span
+    terms: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where one stretch ends and the next begins.
+
+    Attributes:
+        at: the value of the symbol; of a whole number, the first of the new stretch.
+        before: the resource that binds below.
+        after: the one that binds from there on.
+        crossover: with the branches that change; of a whole number that without roundings, or nothing.
+    """
+
+    at: float
+    before: str | None
+    after: str | None
+    crossover: Crossover | None = field(repr=False, compare=False)
+
+    @cached_property
+    def form(self) -> Any:
+        """The symbol there as a SymPy expression in the others, or nothing."""
+        return None if self.crossover is None else self.crossover.closed_form()
+
+
+@dataclass(frozen=True)
+class Regimes(Answer):
+    """The regimes of one quantity along one symbol, in order.
+
+    Attributes:
+        symbol: what varies.
+        low: one end of the range.
+        high: the other.
+        of: the quantity.
+        view: "exact" of a real symbol; of a whole number "whole" (each was evaluated) or "smooth" (no roundings);
+            "sampled" where a rounding depends on a real symbol, so that a grid had to be tried.
+        intervals: stretches on which no branch that matters changes.
+        crossovers: between them.
+        told: stretches of what binds, in which changes within the band are flicker.
+        profile: shares of the resources along the symbol.
+        band: share of the quantity, over a doubling of the symbol, below which a change is flicker.
+        legal: of a whole number, which values were tried and which were skipped.
+    """
+
+    symbol: str
+    low: float
+    high: float
+    of: str
+    view: str
+    intervals: tuple[Regime, ...]
+    crossovers: tuple[Crossover, ...]
+    told: tuple[Told, ...] = field(repr=False, compare=False)
+    profile: Profile = field(repr=False, compare=False)
+    band: float = field(compare=False)
+    legal: LegalValues | None = field(default=None, repr=False, compare=False)
+    smooth: Callable[[], Regimes | None] | None = field(default=None, repr=False, compare=False)
+
+    def bounds(self) -> list[tuple[float, float, str | None]]:
+        """The intervals of the bounding resource alone, flicker and all."""
+        found: list[tuple[float, float, str | None]] = []
+        for regime in self.intervals:
+            if found and found[-1][2] == regime.bound:
+                found[-1] = (found[-1][0], regime.high, regime.bound)
+            else:
+                found.append((regime.low, regime.high, regime.bound))
+        return found
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The stretches that are told, flicker inside the band left out."""
+        return tuple(each.span for each in self.told)
+
+    @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """Where one of the told stretches ends and the next begins."""
+        rounded = None
+        if self.view == "whole" and len(self.told) > 1 and self.smooth is not None:
+            rounded = self.smooth()
+        turns = []
+        for before, after in zip(self.spans, self.spans[1:], strict=False):
+            bound = (before.bound, after.bound)
+            if self.view != "whole":
+                nearest = next((c for c in self.crossovers if c.x == after.low), None)
+            else:
+                nearest = None if rounded is None else _nearest(rounded.crossovers, bound, after.low)
+            turns.append(Turn(after.low, *bound, nearest))
+        return tuple(turns)
+
+    # --- as words
+
+    @property
+    def sentence(self) -> str:
+        """What binds from where to where."""
+        first = f"From {self.symbol} {self._say(self.low)} to {self._say(self.spans[0].high)}"
+        if self.spans[0].bound is None:
+            return f"{self._range()} {self.of} is due to no resource; it changes its form {len(self.crossovers)} times."
+        if len(self.spans) == 1:
+            return f"{self._range()} {_binds(self.spans[0].bound)} {self._what()} throughout{self._most()}."
+        if len(self.spans) > FEW:
+            return (
+                f"{self._range()} what binds {self._what()} changes {len(self.spans) - 1} times, from "
+                f"{self.spans[0].bound} to {self.spans[-1].bound}."
+            )
+        parts = [f"{first} {_binds(self.spans[0].bound)} {self._what()}"]
+        for span in self.spans[1:-1]:
+            parts.append(f"from {self._say(span.low)} to {self._say(span.high)} {span.bound} does")
+        parts.append(f"from {self._say(self.spans[-1].low)} on {self.spans[-1].bound} does")
+        return "; ".join(parts) + "."
+
+    def _what(self) -> str:
+        return f"the {self.of}" if "/" not in self.of and "_" not in self.of else self.of
+
+    def _most(self) -> str:
+        return f", most of all in {self.told[0].terms[0][0]}" if self.told[0].terms else ""
+
+    def _range(self) -> str:
+        return f"Along {self.symbol} from {self._say(self.low)} to {self._say(self.high)}"
+
+    def _say(self, value: float) -> str:
+        return spell(self.symbol, value)
+
+    def tables(self) -> list[AnswerTable]:
+        """One row a stretch; without a band also what changes where."""
+        rows = [
+            (
+                self._say(span.low),
+                self._say(span.high),
+                span.bound or "-",
+                _range_of(span.shares) if span.bound else "-",
+                ", ".join(f"{name} {percent(share)}" for name, share in each.terms),
+            )
+            for each in self.told
+            for span in (each.span,)
+        ]
+        heads = ("from", "to", "binds", "share", "most of all in")
+        found = [AnswerTable(f"What binds {self.of} along {self.symbol}", heads, tuple(rows), frozenset({0, 2, 4}))]
+        if self.band == 0 or self.spans[0].bound is None:
+            found += self._changes()
+        return found
+
+    def _changes(self) -> list[AnswerTable]:
+        rows = []
+        for crossover in self.crossovers:
+            texts = [str(change) for change in crossover.changes]
+            named = texts[:SHOWN] + ([f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else [])
+            rows.append((self._say(crossover.x), "; ".join(named)))
+        return [AnswerTable("What changes", ("at", "from one branch to another"), tuple(rows), frozenset({0, 1}))]
+
+    def equations(self) -> list[Equation]:
+        """The closed form of each crossover that has a short one."""
+        return [
+            Equation(self.symbol, turn.form, self._turn(turn))
+            for turn in self.turns
+            if turn.form is not None and turn.form.count_ops() <= SHORT
+        ]
+
+    def _turn(self, turn: Turn) -> str:
+        assert turn.crossover is not None
+        place = self._say(turn.crossover.x)
+        rounded = ", without roundings" if self.view == "whole" else ""
+        return f"{turn.before} to {turn.after}, {place}{rounded}"
+
+    def notes(self) -> list[str]:
+        """Flicker, skipped values, and what was left out."""
+        found = []
+        for span in self.spans:
+            if span.flicker is not None:
+                names = join([str(span.bound), *span.flicker.bounds])
+                found.append(
+                    f"Flickers between {names} from {self._say(span.flicker.low)} to {self._say(span.flicker.high)}, "
+                    f"where another leads by at most {percent(span.flicker.lead)}."
+                )
+        if found:
+            found.append(
+                f"Band: what binds for less than {percent(self.band)} of {self._what()} over a doubling of "
+                f"{self.symbol} is told as flicker; --all tells every change."
+            )
+        long = [turn for turn in self.turns if turn.form is not None and turn.form.count_ops() > SHORT]
+        if long:
+            places = join([self._say(turn.at) for turn in long])
+            found.append(f"The closed form of the crossover at {places} is long: it is in --json and in `turns`.")
+        if self.legal is not None and self.legal.skipped:
+            total = len(self.legal.skipped) + len(self.legal.values)
+            reasons = "; ".join(self.legal.told())
+            found.append(f"Skipped {len(self.legal.skipped)} of {total} values of {self.symbol}: {reasons}.")
+        if self.view == "smooth":
+            found.append(
+                f"Without roundings to tiles, waves and devices, and between whole numbers: {self.symbol} takes "
+                "more than can be tried one by one."
+            )
+        if self.view == "sampled":
+            found.append(f"A rounding depends on {self.symbol}: seen on a grid of 2049 points, then halved down.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `closed_form` is in the names of the symbols."""
+        whole = self.view == "whole"
+
+        def number(value: float) -> float:
+            return int(value) if whole else value
+
+        return {
+            "sentence": self.sentence,
+            "symbol": self.symbol,
+            "low": number(self.low),
+            "high": number(self.high),
+            "of": self.of,
+            "view": self.view,
+            "band": self.band,
+            "intervals": [
+                {
+                    "low": number(span.low),
+                    "high": number(span.high),
+                    "bound": span.bound,
+                    "share": list(span.shares) if span.bound else None,
+                    "terms": [{"name": name, "share": share} for name, share in each.terms],
+                    "flicker": None
+                    if span.flicker is None
+                    else {
+                        "low": number(span.flicker.low),
+                        "high": number(span.flicker.high),
+                        "bounds": list(span.flicker.bounds),
+                        "lead": span.flicker.lead,
+                    },
+                }
+                for each in self.told
+                for span in (each.span,)
+            ],
+            "crossovers": [
+                {
+                    "at": number(turn.at),
+                    "from": turn.before,
+                    "to": turn.after,
+                    "closed_form": None if turn.form is None else str(turn.form),
+                    "without_roundings": None if turn.crossover is None else turn.crossover.x,
+                }
+                for turn in self.turns
+            ],
+            "skipped": [] if self.legal is None else [{"value": s.value, "reason": s.reason} for s in self.legal.skipped],
+            "regimes": [regime.to_dict() for regime in self.intervals],
+            "changes": [crossover.to_dict() for crossover in self.crossovers],
+        }
+
+    # --- as a picture
+
+    def draw(self, axes: Any) -> None:
+        """The share of each resource along the symbol, stacked, with the crossovers marked."""
+        from .drawing import draw_shares
+
+        draw_shares(self, axes)
+
+
+def _nearest(crossovers: tuple[Crossover, ...], bound: tuple[str | None, str | None], x: float) -> Crossover | None:
+    """The crossover between the same two resources nearest to a number, where one is near."""
+    same = [c for c in crossovers if c.bound == bound and x / APART <= c.x <= x * APART]
+    return min(same, key=lambda c: abs(c.x / x - 1), default=None)
+
+
+def _binds(bound: str | None) -> str:
+    return f"{bound} binds"
+
+
+def _range_of(shares: tuple[float, float]) -> str:
+    low, high = (percent(share) for share in shares)
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"
