@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen.interpret import arrays, floats, run
 from ..common.errors import InputError, nearest, quote
 from ..train.inputs import limits_of
-from .choices import is_choice, parse_choice
+from .choices import Choice, is_choice, parse_choice
 from .measures import unit_of
 from .subject import Subject, subject_of
 from .symbols import domain_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from .symbols import Domain
 
+AGREES = 1e-11
+"""Relative difference that is rounding."""
 PROBES = (0.5, 2.0, 3.0)
 """Factors on a symbol at which it is seen what moves with it."""
 
@@ -35,15 +37,15 @@ class Side:
         label: as a sentence has it.
         run: with the choice, where it is one.
         of: the quantity of it.
-        choice: whether it is a whole choice; else a term, a resource or a quantity of the base run.
         symbol: that varies; None where this side stays as it is.
+        choice: what was chosen; None of a term, a resource or a quantity of the base run.
     """
 
     label: str
     run: BaseRun
     of: str
-    choice: bool
-    symbol: str | None
+    symbol: str | None = None
+    choice: Choice | None = None
 
     def bind(self, x: float) -> BaseRun:
         """The run with the symbol at a value.
@@ -79,6 +81,23 @@ class Side:
         """The quantity as a program, in which what the run sets in proportion to the symbol moves with it."""
         found = subject_of(self.run, self.of, "cross")
         return found if self.symbol is None else _follow(self, found)
+
+    @cached_property
+    def faithful(self) -> bool:
+        """Whether the program says what the run with the symbol bound does, as far as trials show."""
+        if self.constant or not self.now:
+            return self.constant
+        tried = 0
+        for factor in (*PROBES, 0.25, 4.0):
+            try:
+                wanted = self.value(self.now * factor)
+            except InputError:
+                continue
+            tried += 1
+            found = float(self.values(np.array([self.now * factor]))[0])
+            if not abs(found - wanted) <= AGREES * abs(wanted):
+                return False
+        return tried > 0
 
     @property
     def constant(self) -> bool:
@@ -160,47 +179,45 @@ def sides_of(base: BaseRun, a: str, b: str, over: str, of: str) -> tuple[Side, S
     if which not in ("", "a", "b"):
         raise InputError(f"cross: over: found {quote(over)}, expected NAME, a.NAME or b.NAME")
     if all(choices):
-        made = [_chosen(base, text, of, f"cross: {side}") for side, text in (("a", a), ("b", b))]
+        made = [_chosen(base, text, of, f"cross: {letter}") for letter, text in (("a", a), ("b", b))]
     else:
-        made = [_measured(base, text.strip(), f"cross: {side}") for side, text in (("a", a), ("b", b))]
-        _require_one_unit(*made)
-    first, second = (
-        dataclasses.replace(side, symbol=name) if which in ("", letter) else side
-        for side, letter in zip(made, "ab", strict=True)
-    )
-    _require_known(base, name, [side for side in (first, second) if side.symbol])
+        made = [_measured(base, text.strip(), f"cross: {letter}") for letter, text in (("a", a), ("b", b))]
+        _require_two_of_one_unit(*made)
+    first, second = (_along(side, name) if which in ("", letter) else side for side, letter in zip(made, "ab", strict=True))
+    if first.symbol is None and second.symbol is None:
+        known = {known for side in made for known in side.run.bound}
+        raise InputError(f"cross: over: the run has no symbol {quote(name)}{nearest(name, sorted(known))}")
     return first, second
+
+
+def _along(side: Side, name: str) -> Side:
+    """A side as a function of a symbol, if its run has the symbol.
+
+    Raises:
+        InputError: the side's choice sets it.
+    """
+    if side.choice is not None and name in side.choice.values:
+        raise InputError(f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open")
+    known = name in side.run.bound or limits_of(name) is not None
+    return dataclasses.replace(side, symbol=name) if known else side
 
 
 def _chosen(base: BaseRun, text: str, of: str, where: str) -> Side:
     choice = parse_choice(text, where)
-    return Side(choice.label, choice.run(base, where), of, choice=True, symbol=None)
+    side = Side(choice.label, choice.run(base, where), of, choice=choice)
+    subject_of(side.run, of, "cross: of")
+    return side
 
 
 def _measured(base: BaseRun, text: str, where: str) -> Side:
     subject_of(base, text, where)
-    return Side(text, base, text, choice=False, symbol=None)
+    return Side(text, base, text)
 
 
-def _require_one_unit(a: Side, b: Side) -> None:
-    units = [unit_of(side.of) for side in (a, b)]
-    if units[0] != units[1]:
-        told = " and ".join(f"{side.of} in {unit}" for side, unit in zip((a, b), units, strict=True))
-        raise InputError(f"cross: found {told}, expected two of one unit".replace(" in 1", ", a number"))
+def _require_two_of_one_unit(a: Side, b: Side) -> None:
     if a.of == b.of:
         raise InputError(f"cross: a and b are both {quote(a.of)}, expected two that differ")
-
-
-def _require_known(base: BaseRun, name: str, sides: Sequence[Side]) -> None:
-    """Refuse a symbol that no side has, and one that a side's choice sets."""
-    for side in sides:
-        if side.choice and name in parse_choice(side.label, "cross").values:
-            raise InputError(f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open")
-    if not any(name in side.run.bound or limits_of(name) is not None for side in sides):
-        known = {**dict.fromkeys(side_name for side in sides for side_name in side.run.bound)}
-        raise InputError(f"cross: over: the run has no symbol {quote(name)}{nearest(name, known)}")
-
-
-def domain_along(sides: Sequence[Side], name: str) -> Domain:
-    """The values that a run accepts for the symbol."""
-    return domain_of(name)
+    units = [unit_of(side.of) for side in (a, b)]
+    if units[0] != units[1]:
+        told = [f"{side.of} is {f'in {unit}' if unit != '1' else 'a number'}" for side, unit in zip((a, b), units, strict=True)]
+        raise InputError(f"cross: {told[0]} and {told[1]}, expected two of one unit")

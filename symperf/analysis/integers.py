@@ -29,6 +29,11 @@ DIVISORS = ("tp", "pp", "dp", "vpp", "ep", "expert_tp", "micro_batch", "num_key_
 """Symbols that a run accepts only where they divide one of its sizes, so that only divisors are offered to it."""
 
 
+def is_higher_better(quantity: str) -> bool:
+    """Whether a quantity is to be at least its target, and of two the higher one is better."""
+    return any(part in quantity for part in HIGHER_IS_BETTER)
+
+
 def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, target: float) -> Solution:
     """The whole number that meets a target, nearest to where the target is just met.
 
@@ -38,7 +43,7 @@ def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, 
     """
     from .solve import Solution, unreachable
 
-    sign = -1 if any(part in subject.output for part in HIGHER_IS_BETTER) else 1
+    sign = -1 if is_higher_better(subject.output) else 1
     low, high = int(domain.low), int(domain.high)
     way = direction(subject, symbol, domain.low, domain.high)
     if way == 0:
@@ -55,7 +60,7 @@ def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, 
         candidates = _walk(low, high, met, rising=way * sign > 0) if met(best) else ()
     meets_somewhere = bool(candidates)
     if symbol in DIVISORS:
-        allowed = _divisors(of_run)
+        allowed = divisors_of(of_run)
         down = isinstance(candidates, range) and candidates.step < 0
         if isinstance(candidates, range):
             candidates = [n for n in sorted(allowed, reverse=down) if n in candidates]
@@ -87,7 +92,7 @@ def solve_whole(of_run: BaseRun, subject: Subject, symbol: str, domain: Domain, 
     raise unreachable(subject.output, symbol, target, _at(subject, symbol, best), float(best), domain)
 
 
-def _divisors(of_run: BaseRun) -> set[int]:
+def divisors_of(of_run: BaseRun) -> set[int]:
     """Every divisor of a whole number that the run is bound to."""
     found: set[int] = set()
     for size in {int(value) for value, _ in of_run.bound.values() if value % 1 == 0 and 1 <= value <= LARGEST}:

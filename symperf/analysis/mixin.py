@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from .attribution import Attribution, Gain
     from .bounds import Bounds
+    from .cross import Cross
     from .limits import Asymptotics
     from .phase import Phase
     from .regimes import Regimes
@@ -89,6 +90,35 @@ class Analysis:
         from .solve import solve
 
         return solve(cast("BaseRun", self), symbol, low=low, high=high, **target)
+
+    def cross(
+        self,
+        a: str,
+        b: str,
+        over: str,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        of: str = "time",
+    ) -> Cross:
+        """Where one thing passes another: `run.cross("plan: tp=8 pp=8", "plan: tp=4 pp=16", "batch")`.
+
+        Args:
+            a: a term, a folder of terms, a resource or a quantity; or a choice, such as "plan: tp=8 pp=8",
+                "system: b200-sxm" or "precision=fp8", several with commas, or "base" for the run as it is.
+            b: another of the same kind.
+            over: the symbol; `a.NAME` or `b.NAME` where it varies on one side alone.
+            low: where to begin; by default the smallest value that a run accepts.
+            high: where to end; by default the largest, of a whole number 16 times its value now or 4096.
+            of: the quantity in which two choices are compared.
+
+        Raises:
+            InputError: what cannot be compared, an unknown name, a choice that the rules refuse, or a range that is
+                empty or reversed.
+        """
+        from .cross import cross
+
+        return cross(cast("BaseRun", self), a, b, over, low, high, of=of)
 
     def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
         """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.
