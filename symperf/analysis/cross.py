@@ -16,8 +16,8 @@ from .answers import Answer, AnswerTable, Equation
 from .cross_real import order_along
 from .cross_sides import sides_of
 from .cross_whole import turns, values_along
-from .integers import is_higher_better
-from .measures import spell
+from .measures import axis, spell
+from .solve import is_higher_better
 from .symbols import domain_of
 
 if TYPE_CHECKING:
@@ -115,10 +115,10 @@ class Cross(Answer):
 
         A symbol with another value on each side is written `a.NAME` and `b.NAME`.
         """
-        from .cross_closed import closed_crossing
-
         if self.whole or crossing >= len(self.crossings):
             return None
+        from .cross_closed import closed_crossing
+
         return closed_crossing(self.a, self.b, self.crossings[crossing].at)
 
     # --- as an answer
@@ -168,9 +168,11 @@ class Cross(Answer):
         return [AnswerTable(title, (self.over, self.a.label, self.b.label, "ratio", head), tuple(rows), frozenset({4}))]
 
     def equations(self) -> list[Equation]:
+        if self.whole or not self.crossings:
+            return []
         from .cross_closed import equations
 
-        return [] if self.whole else equations(self)
+        return equations(self)
 
     def notes(self) -> list[str]:
         found = []
@@ -221,8 +223,8 @@ class Cross(Answer):
         heights = np.concatenate([a, b])
         if heights.min() > 0 and heights.max() > 8 * heights.min():
             axes.set_yscale("log")
-        axes.set_xlabel(_axis(self.over))
-        axes.set_ylabel(_axis(self.of or self.a.of if self.of else "s"))
+        axes.set_xlabel(axis(self.over))
+        axes.set_ylabel(axis(self.of or self.a.of))
         axes.set_title(self.sentence, wrap=True, fontsize="medium")
         axes.legend()
 
@@ -386,10 +388,3 @@ def _reasons(name: str, skipped: dict[int, str]) -> list[str]:
 
 def _plain(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _axis(name: str) -> str:
-    from .measures import unit_of
-
-    unit = unit_of(name)
-    return name if unit == "1" else f"{name} ({unit})"

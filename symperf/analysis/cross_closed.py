@@ -11,6 +11,7 @@ from ..codegen.interpret import floats, run
 from .answers import Equation
 from .closed import powers, sides_at, zero
 from .forms import FormError
+from .laws import law
 
 if TYPE_CHECKING:
     from .closed import Powers
@@ -73,11 +74,18 @@ def _powers(side: Side, at: float) -> Powers:
 
 
 def equations(cross: Cross) -> list[Equation]:
-    """The closed forms of the first crossings, where they are short."""
+    """The closed forms of the first crossings where they are short, else what each side is near the first of them."""
     found = []
     for k, crossing in enumerate(cross.crossings[:SHOWN]):
         form = cross.closed_form(k)
         if form is not None and form.free_symbols and form.count_ops() <= SHORT:
             note = f"where {crossing.then or 'neither'} takes the lead"
             found.append(Equation(cross.over, form, note))
+    if found:
+        return found
+    at = cross.crossings[0].at
+    for side in (cross.a, cross.b):
+        near = law(side, at)
+        if near is not None:
+            found.append(Equation(side.of, near, f"of {side.label} near the first crossing" if side.choice else "near the first crossing"))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from .line import Pieces, align_cuts
 from .roots import between, sign_at, sign_changes, value_at
 
 if TYPE_CHECKING:
-    from .cross_sides import Side
     from .forms import PowerQuotient
 
 TIE = 1e-12
@@ -42,32 +41,58 @@ class Order:
     exact: bool
 
 
-def order_along(a: Side, b: Side, low: float, high: float) -> Order:
-    """Which of two sides is larger, from one value of their symbol to another.
+class Curve(Protocol):
+    """A quantity as a function of one real symbol."""
+
+    @property
+    def faithful(self) -> bool:
+        """Whether `pieces` and `values` are to be trusted."""
+
+    def pieces(self, low: float, high: float) -> Pieces:
+        """Exact pieces between two values of the symbol; raises `FormError` where there are none."""
+
+    def values(self, xs: Any) -> Any:
+        """The quantity at many values of the symbol."""
+
+    def value(self, x: float) -> float:
+        """The quantity at one value, whatever else moves with it."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A quantity that is the same everywhere."""
+
+    height: float
+    faithful: bool = True
+
+    def pieces(self, low: float, high: float) -> Pieces:  # noqa: ARG002
+        """One piece."""
+        return Pieces((), (constant(self.height),))
+
+    def values(self, xs: Any) -> Any:
+        """The height, as often."""
+        return np.full(np.shape(xs), self.height)
+
+    def value(self, x: float) -> float:  # noqa: ARG002
+        """The height."""
+        return self.height
+
+
+def order_along(a: Curve, b: Curve, low: float, high: float) -> Order:
+    """Which of two curves is larger, from one value of their symbol to another.
 
     Args:
-        a: one side.
+        a: one of them.
         b: the other.
         low: 0 or above.
         high: above `low`; may be infinite.
     """
-    if all(side.constant or side.faithful for side in (a, b)):
+    if a.faithful and b.faithful:
         try:
-            return _joined(*_exact_order(_pieces(a, low, high), _pieces(b, low, high), low, high), exact=True)
+            return _joined(*_exact_order(a.pieces(low, high), b.pieces(low, high), low, high), exact=True)
         except FormError:
             pass
     return _sampled(a, b, low, high)
-
-
-def _pieces(side: Side, low: float, high: float) -> Pieces:
-    """A side as exact pieces.
-
-    Raises:
-        FormError: there are none.
-    """
-    if side.constant:
-        return Pieces((), (constant(float(side.values(np.ones(1))[0])),))
-    return side.subject.line(str(side.symbol), low, high).values[side.subject.position]
 
 
 def _exact_order(a: Pieces, b: Pieces, low: float, high: float) -> tuple[list[float], list[int]]:
@@ -126,9 +151,9 @@ def _joined(cuts: list[float], signs: list[int], *, exact: bool) -> Order:
     return Order(tuple(kept), tuple(held), exact)
 
 
-def _sampled(a: Side, b: Side, low: float, high: float) -> Order:
+def _sampled(a: Curve, b: Curve, low: float, high: float) -> Order:
     """Changes that a dense grid shows, each halved down to the last bit."""
-    usable = all(side.constant or side.faithful for side in (a, b))
+    usable = a.faithful and b.faithful
 
     def signs(xs: Any) -> Any:
         if usable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from ..codegen.interpret import arrays, floats, run
 from ..common.errors import InputError, nearest, quote
 from ..train.inputs import limits_of
 from .choices import Choice, is_choice, parse_choice
+from .forms import constant
+from .line import Pieces
 from .measures import unit_of
 from .subject import Subject, subject_of
-from .symbols import domain_of
+from .symbols import LARGEST, domain_of, lead_dependents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 AGREES = 1e-11
 """Relative difference that is rounding."""
+LARGE = 1e18
+"""Where a symbol without a limit is tried."""
 PROBES = (0.5, 2.0, 3.0)
 """Factors on a symbol at which it is seen what moves with it."""
 
@@ -38,6 +43,7 @@ class Side:
         run: with the choice, where it is one.
         of: the quantity of it.
         symbol: that varies; None where this side stays as it is.
+        where: begins error lines.
         choice: what was chosen; None of a term, a resource or a quantity of the base run.
     """
 
@@ -45,6 +51,7 @@ class Side:
     run: BaseRun
     of: str
     symbol: str | None = None
+    where: str = "cross"
     choice: Choice | None = None
 
     def bind(self, x: float) -> BaseRun:
@@ -79,30 +86,49 @@ class Side:
     @cached_property
     def subject(self) -> Subject:
         """The quantity as a program, in which what the run sets in proportion to the symbol moves with it."""
-        found = subject_of(self.run, self.of, "cross")
-        return found if self.symbol is None else _follow(self, found)
+        found = subject_of(self.run, self.of, self.where)
+        if self.symbol is None:
+            return found
+        return _follow(self, lead_dependents(self.run, found, self.symbol) if self.symbol in self.run.bound else found)
 
     @cached_property
     def faithful(self) -> bool:
         """Whether the program says what the run with the symbol bound does, as far as trials show."""
-        if self.constant or not self.now:
-            return self.constant
-        tried = 0
-        for factor in (*PROBES, 0.25, 4.0):
+        if self.symbol is None:
+            return True
+        agreed = []
+        for x in self._trials(self.symbol):
             try:
-                wanted = self.value(self.now * factor)
+                wanted = self.value(x)
             except InputError:
                 continue
-            tried += 1
-            found = float(self.values(np.array([self.now * factor]))[0])
-            if not abs(found - wanted) <= AGREES * abs(wanted):
-                return False
-        return tried > 0
+            found = float(self.values(np.array([x]))[0])
+            agreed.append(abs(found - wanted) <= AGREES * abs(wanted))
+        return bool(agreed) and all(agreed)
+
+    def _trials(self, symbol: str) -> list[float]:
+        """Values of the symbol at which the program is compared with the run."""
+        domain = domain_of(symbol)
+        if self.now:
+            tried = [self.now * factor for factor in (0.25, *PROBES, 4.0)]
+            return [x for x in tried if domain.low <= x <= domain.high and not (domain.whole and x % 1)]
+        high = min(domain.high, LARGE)
+        return [domain.low, high, math.sqrt(domain.low * high)]
 
     @property
     def constant(self) -> bool:
         """Whether the quantity does not depend on the symbol."""
         return self.symbol is None or self.symbol not in self.subject.program.inputs
+
+    def pieces(self, low: float, high: float) -> Pieces:
+        """The quantity as exact pieces between two values of the symbol.
+
+        Raises:
+            FormError: there are none.
+        """
+        if self.constant:
+            return Pieces((), (constant(float(self.values(np.ones(1))[0])),))
+        return self.subject.line(str(self.symbol), low, high).values[self.subject.position]
 
     def values(self, xs: Any) -> Any:
         """The quantity along the symbol, from the program."""
@@ -135,6 +161,16 @@ def values_of(runs: Sequence[BaseRun], of: str) -> Any:
     return found
 
 
+def divisors_of(run: BaseRun) -> set[int]:
+    """Every divisor of a whole number that a run is bound to."""
+    found: set[int] = set()
+    for size in {int(value) for value, _ in run.bound.values() if value % 1 == 0 and 1 <= value <= LARGEST}:
+        tried = np.arange(1, math.isqrt(size) + 1)
+        small = tried[size % tried == 0]
+        found.update(small.tolist(), (size // small).tolist())
+    return found
+
+
 def _follow(side: Side, subject: Subject) -> Subject:
     """The subject in which what a run sets in proportion to the symbol moves with it."""
     symbol, now = side.symbol, side.now
@@ -142,6 +178,8 @@ def _follow(side: Side, subject: Subject) -> Subject:
         return subject
     ratios: dict[str, float] | None = None
     for factor in PROBES:
+        if domain_of(symbol).whole and now * factor % 1:
+            continue
         try:
             other = side.bind(now * factor).bound
         except InputError:

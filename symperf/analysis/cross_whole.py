@@ -13,8 +13,8 @@ import numpy as np
 
 from ..common.errors import InputError
 from .cross_real import order
-from .cross_sides import values_of
-from .integers import DIVISORS, divisors_of
+from .cross_sides import divisors_of, values_of
+from .integers import DIVISORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +27,7 @@ MOST_BOUND = 4096
 """The most that are."""
 MOST = 2_000_000
 """Numbers that programs are run on at once."""
-DEGREES = (*DIVISORS, "cp", "zero_shards", "chunk", "concurrency")
-TRIED = 40
+TRIED = 16
 """Numbers that are bound to see which are legal."""
 
 
@@ -100,12 +99,12 @@ def values_along(a: Side, b: Side, low: int, high: int) -> Values:
     trials, symbol, count = Trials(a, b), a.symbol or b.symbol or "", high - low + 1
     if count <= ONE_BY_ONE:
         return _bound(trials, range(low, high + 1))
-    if symbol in DEGREES:
+    if symbol in DIVISORS:
         sizes = {n for side in (a, b) for n in divisors_of(side.run)}
         found = _bound(trials, sorted(n for n in sizes if low <= n <= high))
         found.told = f"values of {symbol} that divide no size of the run were not tried"
         return found
-    if count <= MOST and all(side.constant or side.faithful for side in (a, b)):
+    if count <= MOST and a.faithful and b.faithful:
         found_at_once = _at_once(trials, low, high)
         if found_at_once is not None:
             return found_at_once

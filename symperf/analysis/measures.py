@@ -77,3 +77,9 @@ def spell(name: str, value: float) -> str:
     if kind not in (units.FRACTION, units.COUNT):
         return units.spell(value, kind) if value else f"0 {kind.scale[0]}"
     return f"{value:.0f}" if value % 1 == 0 and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def axis(name: str) -> str:
+    """The name of a symbol or quantity with its unit, as the label of an axis."""
+    unit_ = unit_of(name)
+    return name if unit_ == "1" else f"{name} ({unit_})"
