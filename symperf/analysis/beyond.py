@@ -1,4 +1,4 @@
-"""What else binds at a value of a symbol, or soon after it: memory, the positions a model knows, its window, its rules."""
+"""What else binds at a value of a symbol, or soon after it: memory, a model's positions and window, and its rules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ NEXT = 64
 """Whole numbers that are tried beyond an answer."""
 
 
-def also_binds(base: BaseRun, run: BaseRun, symbol: str, asked: Collection[str]) -> tuple[str, ...]:
+def also_binds(base: BaseRun, run: BaseRun, asked: Collection[str]) -> tuple[str, ...]:
     """Sentences about what else binds.
 
     Args:
         base: the run as it was.
         run: with the symbol at the answer.
-        symbol: what was solved for.
         asked: quantities that have a target.
     """
     found = []

@@ -14,11 +14,10 @@ from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from .answers import Answer, AnswerTable, Equation
 from .cross_real import order_along
-from .cross_sides import sides_of
+from .cross_sides import domain_along, sides_of
 from .cross_whole import turns, values_along
-from .measures import axis, spell
-from .solve import is_higher_better
-from .symbols import domain_of
+from .measures import spell
+from .solution import is_higher_better
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,6 +124,7 @@ class Cross(Answer):
 
     @property
     def sentence(self) -> str:
+        """The answer as an engineer would say it."""
         does, by = ("beats", f" in {self.of}") if self.of else ("exceeds", "")
         name, last = self.over, "" if math.isinf(self.high) else f" to {spell(self.over, self.high)}"
         if len(self.leads) == 1:
@@ -152,44 +152,71 @@ class Cross(Answer):
         return f"{spell(name, low)} {less} {name} {less} {spell(name, high)}"
 
     def tables(self) -> list[AnswerTable]:
+        """Both sides at the ends and beside each crossing."""
         rows = []
-        for x, (first, second) in self._near():
+        for x, (first, second) in self.near():
             lead = self._lead_of(first, second)
-            rows.append((
-                spell(self.over, x),
-                spell(self.a.of, first),
-                spell(self.b.of, second),
-                f"{first / second:.4f}" if second else "-",
-                lead or "equal",
-            ))
+            rows.append(
+                (
+                    spell(self.over, x),
+                    spell(self.a.of, first),
+                    spell(self.b.of, second),
+                    f"{first / second:.4f}" if second else "-",
+                    lead or "equal",
+                )
+            )
         head = "leads" if self.of is None else "better"
         title = "on both sides" + (" of each crossing" if self.crossings else "")
         title += f": {self.of}" if self.of else ""
         return [AnswerTable(title, (self.over, self.a.label, self.b.label, "ratio", head), tuple(rows), frozenset({4}))]
 
     def equations(self) -> list[Equation]:
+        """Closed forms of crossings along a real symbol, or what each side is near the first."""
         if self.whole or not self.crossings:
             return []
         from .cross_closed import equations
 
         return equations(self)
 
+    def _unfit(self) -> list[str]:
+        """Which side does not fit where the lead changes, or begins and ends."""
+        if self.of in (None, "memory"):
+            return []
+        places = [crossing.at for crossing in self.crossings[:SHOWN]] or [x for x, _ in self.near()]
+        found = []
+        for side in (self.a, self.b):
+            for x in places:
+                try:
+                    bound = side.bind(x)
+                except InputError:
+                    continue
+                memory, capacity = bound.value("memory"), bound.value("capacity_bytes")
+                if memory > capacity:
+                    told = f"{spell('memory', memory)} of {spell('memory', capacity)}"
+                    found.append(
+                        f"At {self.over} = {spell(self.over, x)}, {side.label} does not fit: memory is {told}."
+                    )
+                    break
+        return found
+
     def notes(self) -> list[str]:
+        """Changes taken together, sides that do not fit, and numbers that were skipped."""
         found = []
         for crossing in self.crossings:
             if crossing.changes > 1:
                 span = f"{spell(self.over, crossing.low)} and {spell(self.over, crossing.at)}"
                 end = "ends where it began" if crossing.first == crossing.then else f"{crossing.then} leads after it"
                 found.append(
-                    f"Between {self.over} {span} the lead changes {crossing.changes} times while the two differ by less "
-                    f"than {BAND:.0%}; {end}."
+                    f"Between {self.over} {span} the lead changes {crossing.changes} times while the two differ by "
+                    f"less than {BAND:.0%}; {end}."
                 )
         found = found[:SHOWN] + ([f"So it is in {len(found) - SHOWN} more places."] if len(found) > SHOWN else [])
         if self.found is not None and self.found.told:
             found.append(f"Of {self.over}, {self.found.told}.")
-        return found + _reasons(self.over, self.skipped)
+        return found + self._unfit() + _reasons(self.over, self.skipped)
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values, the object of `--json`."""
         form = self.closed_form() if self.crossings and not self.whole else None
         return {
             "a": self.a.label,
@@ -203,37 +230,22 @@ class Cross(Answer):
             "always": self.always,
             "leads": list(self.leads),
             "closed_form": None if form is None else str(form),
-            "values": [
-                {"value": x, "a": _plain(first), "b": _plain(second)} for x, (first, second) in self._near()
-            ],
+            "values": [{"value": x, "a": _plain(first), "b": _plain(second)} for x, (first, second) in self.near()],
             "skipped": [{"value": n, "reason": reason} for n, reason in self.skipped.items()],
         }
 
     def draw(self, axes: Any) -> None:
-        xs, a, b = self._curves()
-        style = {"marker": ".", "linewidth": 0.8} if self.whole and len(xs) <= LEAST_RANGE // 16 else {}
-        axes.plot(xs, a, color="#4477aa", label=self.a.label, **style)
-        axes.plot(xs, b, color="#ee6677", label=self.b.label, **style)
-        for k, crossing in enumerate(self.crossings[:SHOWN]):
-            if xs[0] <= crossing.at <= xs[-1]:
-                label = "crossing" if k == 0 else None
-                axes.axvline(crossing.at, color="black", linewidth=0.8, linestyle="--", label=label)
-        if min(xs) > 0 and max(xs) > 8 * min(xs):
-            axes.set_xscale("log")
-        heights = np.concatenate([a, b])
-        if heights.min() > 0 and heights.max() > 8 * heights.min():
-            axes.set_yscale("log")
-        axes.set_xlabel(axis(self.over))
-        axes.set_ylabel(axis(self.of or self.a.of))
-        axes.set_title(self.sentence, wrap=True, fontsize="medium")
-        axes.legend()
+        """Both sides along the symbol, and where the lead changes."""
+        from .cross_picture import draw
+
+        draw(self, axes)
 
     # --- values
 
     def _lead_of(self, first: float, second: float) -> str | None:
         return _leader(int(np.sign(first - second)) if not math.isclose(first, second, rel_tol=1e-12) else 0, self)
 
-    def _near(self) -> list[tuple[float, tuple[float, float]]]:
+    def near(self) -> list[tuple[float, tuple[float, float]]]:
         """Values of both sides at the ends and beside each crossing."""
         wanted = {self.low, self.high}
         if self.found is not None:
@@ -241,9 +253,7 @@ class Cross(Answer):
             for crossing in self.crossings[:SHOWN]:
                 wanted |= {crossing.before, crossing.at}
             places = [int(np.searchsorted(self.found.xs, x)) for x in sorted(wanted)]
-            return [
-                (float(self.found.xs[k]), (float(self.found.a[k]), float(self.found.b[k]))) for k in places
-            ]
+            return [(float(self.found.xs[k]), (float(self.found.a[k]), float(self.found.b[k]))) for k in places]
         for crossing in self.crossings[:SHOWN]:
             wanted |= {crossing.at * 0.9, crossing.at, crossing.at * 1.1}
         wanted |= {side.now for side in (self.a, self.b) if side.now}
@@ -254,15 +264,6 @@ class Cross(Answer):
             except InputError:
                 continue
         return found
-
-    def _curves(self) -> tuple[Any, Any, Any]:
-        if self.found is not None:
-            return self.found.xs, self.found.a, self.found.b
-        marks = [crossing.at for crossing in self.crossings] or [x for side in (self.a, self.b) if (x := side.now)]
-        middle = [x for x in marks if x > 0] or [1.0]
-        low = max(self.low, min(middle) / SPREAD)
-        xs = np.geomspace(low, min(self.high, max(middle) * SPREAD), 401)
-        return xs, self.a.values(xs), self.b.values(xs)
 
 
 def cross(
@@ -293,7 +294,7 @@ def cross(
     """
     first, second = sides_of(run, a, b, over, of)
     name = first.symbol or second.symbol or ""
-    domain = domain_of(name)
+    domain = domain_along(next(side.run for side in (first, second) if side.symbol), name)
     ends = _range(name, domain, low, high, [side.now for side in (first, second) if side.now])
     quantity = of if first.choice is not None else None
     if domain.whole:
@@ -304,7 +305,8 @@ def cross(
     sides = _Names(quantity, first, second)
     leads = tuple(_leader(sign, sides) for sign in order.signs)
     crossings = tuple(
-        Crossing(at, before, after, at, at) for at, (before, after) in zip(order.cuts, itertools.pairwise(leads), strict=True)
+        Crossing(at, before, after, at, at)
+        for at, (before, after) in zip(order.cuts, itertools.pairwise(leads), strict=True)
     )
     view = "exact" if order.exact else "sampled"
     return Cross(name, *ends, quantity, view, crossings, leads, {}, first, second)
@@ -319,7 +321,9 @@ def _along_whole_numbers(a: Side, b: Side, name: str, ends: tuple[int, int], of:
         raise InputError(f"cross: neither {a.label} nor {b.label} depends on {name}")
     sides = _Names(of, a, b)
     crossings = [
-        Crossing(turn.at, _leader(turn.signs[0], sides), _leader(turn.signs[1], sides), turn.before, turn.low, turn.changes)
+        Crossing(
+            turn.at, _leader(turn.signs[0], sides), _leader(turn.signs[1], sides), turn.before, turn.low, turn.changes
+        )
         for turn in turns(found, BAND)
     ]
     first = _leader(int(found.signs[0]), sides)
@@ -366,7 +370,7 @@ def _range(
     if first >= last:
         what = "is empty" if first == last else "is reversed"
         raise InputError(f"cross: the range from {first:g} to {last:g} {what}, expected low below high")
-    if first < domain.low and not domain.zero or last > domain.high:
+    if (first < domain.low and not domain.zero) or last > domain.high:
         least, most = spell(name, domain.low), spell(name, domain.high)
         raise InputError(
             f"cross: from {spell(name, first)} to {spell(name, last)}, but {name} goes from {least} to {most}"
@@ -381,7 +385,9 @@ def _reasons(name: str, skipped: dict[int, str]) -> list[str]:
         kinds.setdefault(re.sub(r"[0-9]+", "N", reason), []).append(n)
     found = []
     for numbers in itertools.islice(kinds.values(), SHOWN):
-        shown = ", ".join(map(str, numbers[:SHOWN])) + (f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else "")
+        shown = ", ".join(map(str, numbers[:SHOWN])) + (
+            f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+        )
         found.append(f"Skipped {name} {shown}: {skipped[numbers[0]]}.")
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -87,5 +86,6 @@ def equations(cross: Cross) -> list[Equation]:
     for side in (cross.a, cross.b):
         near = law(side, at)
         if near is not None:
-            found.append(Equation(side.of, near, f"of {side.label} near the first crossing" if side.choice else "near the first crossing"))
+            name, whose = (side.of, f"of {side.label} ") if side.choice else (side.label, "")
+            found.append(Equation(name, near, f"{whose}near the first crossing"))
     return found

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..common.errors import InputError
 from .cross_real import order
-from .cross_sides import divisors_of, values_of
-from .integers import DIVISORS
+from .cross_sides import DIVISORS, divisors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +81,7 @@ class Trials:
     def values(self) -> Values:
         """Both sides at every legal number that was tried."""
         xs = sorted(self.runs)
-        a, b = (values_of([self.runs[x][k] for x in xs], side.of) for k, side in enumerate(self.sides))
+        a, b = (side.of_runs([self.runs[x][k] for x in xs]) for k, side in enumerate(self.sides))
         good = np.isfinite(a) & np.isfinite(b)
         for x, fine in zip(xs, good, strict=True):
             if not fine:
@@ -122,7 +121,11 @@ def _bound(trials: Trials, numbers: Iterable[int]) -> Values:
 def _at_once(trials: Trials, low: int, high: int) -> Values | None:
     """Both sides at the multiples that are legal, from their programs; nothing where trials do not show which are."""
     first = next((n for n in range(low, min(high, low + MOST_BOUND) + 1) if trials.legal(n)), None)
-    second = None if first is None else next((n for n in range(first + 1, min(high, first + MOST_BOUND) + 1) if trials.legal(n)), None)
+    second = (
+        None
+        if first is None
+        else next((n for n in range(first + 1, min(high, first + MOST_BOUND) + 1) if trials.legal(n)), None)
+    )
     if first is None or second is None:
         return _bound(trials, ()) if high - low < MOST_BOUND else None
     step = second - first
@@ -141,8 +144,10 @@ def _at_once(trials: Trials, low: int, high: int) -> Values | None:
     if any(trials.legal(n) for n in beside if n <= high):
         return None
     a, b = (side.values(xs) for side in trials.sides)
-    wanted = [values_of([trials.runs[int(xs[k])][side] for k in chosen], trials.sides[side].of) for side in (0, 1)]
-    if not all(np.allclose(found[chosen], want, rtol=1e-11, atol=0) for found, want in zip((a, b), wanted, strict=True)):
+    wanted = [trials.sides[side].of_runs([trials.runs[int(xs[k])][side] for k in chosen]) for side in (0, 1)]
+    if not all(
+        np.allclose(found[chosen], want, rtol=1e-11, atol=0) for found, want in zip((a, b), wanted, strict=True)
+    ):
         return None
     # every number beside a change is bound: what is said there is what the runs say
     signs = order(a, b)
@@ -152,7 +157,7 @@ def _at_once(trials: Trials, low: int, high: int) -> Values | None:
         if not all(trials.legal(int(xs[k])) for k in near):
             return None
         for side in (0, 1):
-            told = values_of([trials.runs[int(xs[k])][side] for k in near], trials.sides[side].of)
+            told = trials.sides[side].of_runs([trials.runs[int(xs[k])][side] for k in near])
             if not np.allclose((a, b)[side][near], told, rtol=1e-11, atol=0):
                 return None
     told = "" if step == 1 else f"only multiples of {step} from {first:.0f} are legal"

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen.interpret import arrays, run
 from ..common.errors import InputError
 from .answers import Unreachable
 from .beyond import also_binds, next_legal
-from .cross_sides import divisors_of, values_of
+from .cross_sides import DIVISORS, divisors_of, value_now
 from .direction import direction
 from .measures import spell
-from .solve import Solution
+from .solution import Solution
 from .solve_real import unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..evaluation.base_run import BaseRun
-    from .solve import Target
+    from .solution import Target
     from .symbols import Domain
 
 SCANNED = 1 << 16
@@ -30,9 +29,7 @@ FAR = 513
 """Beyond them, numbers with equal ratios."""
 TRIES = 20_000
 """Whole numbers offered to the run, beginning with the best, before giving up."""
-DIVISORS = ("tp", "pp", "dp", "cp", "vpp", "ep", "expert_tp", "zero_shards", "micro_batch", "num_key_value_heads")
-"""Symbols that a run accepts only where they divide one of its sizes, so that only divisors are offered to it."""
-PATIENCE = 256
+PATIENCE = 64
 """Candidates that are offered in order before the first legal one is looked for by halving."""
 BOUND = 1024
 """Whole numbers that are bound one by one where the form of the cost changes along the symbol."""
@@ -49,7 +46,10 @@ def solve_whole(of_run: BaseRun, targets: Sequence[Target], symbol: str, domain:
     if symbol in DIVISORS:
         offered = sorted(n for n in divisors_of(of_run) if low <= n <= high)
         return _each(of_run, targets, symbol, offered, domain)
-    ways = [direction(target.side.subject, symbol, domain.low, domain.high) for target in targets]
+    ways = [
+        None if target.side.resource else direction(target.side.subject, symbol, domain.low, domain.high)
+        for target in targets
+    ]
     if not any(ways[k] != 0 for k in range(len(targets))):
         raise InputError(f"solve: {targets[0].of} does not depend on {symbol}")
     if not all(target.side.faithful for target in targets):
@@ -69,7 +69,9 @@ def solve_whole(of_run: BaseRun, targets: Sequence[Target], symbol: str, domain:
         candidates = range(last, first - 1, -1) if rising else range(first, last + 1)
     if not candidates:
         raise _conflict(targets, symbol, domain)
-    return _first_accepted(of_run, targets, symbol, candidates, 1 if rising else -1, (int(domain.low), int(domain.high)))
+    return _first_accepted(
+        of_run, targets, symbol, candidates, 1 if rising else -1, (int(domain.low), int(domain.high))
+    )
 
 
 def _first_accepted(
@@ -105,9 +107,9 @@ def _first_accepted(
 def _legal_part(of_run: BaseRun, symbol: str, candidates: Sequence[int]) -> Sequence[int]:
     """The candidates from where the run begins to accept them; rules that a whole number breaks end somewhere.
 
-    It is found from the value now in steps that halve, so that what divides now divides what is tried as long as it can.
+    It is found from the value now in steps that halve, so that what divides now divides most of what is tried.
     """
-    now = int(of_run.bound[symbol][0])
+    now = int(value_now(of_run, symbol) or 1)
     if not candidates or not min(candidates[0], candidates[-1]) <= now <= max(candidates[0], candidates[-1]):
         return candidates[:TRIES]
 
@@ -154,7 +156,7 @@ def _solution(
         end="largest" if step > 0 else "smallest",
         reached_all=reached,
         targets=tuple(targets),
-        also=also_binds(of_run, bound, symbol, reached),
+        also=also_binds(of_run, bound, reached),
         subject=of.side.subject,
     )
 
@@ -168,15 +170,13 @@ def _binding(targets: Sequence[Target], beyond: dict[str, float] | None, why: st
 
 
 def _reached(bound: BaseRun, targets: Sequence[Target]) -> dict[str, float]:
-    return {target.of: float(values_of([bound], target.of)[0]) for target in targets}
+    return {target.of: float(target.side.of_runs([bound])[0]) for target in targets}
 
 
 # --- one by one
 
 
-def _each(
-    of_run: BaseRun, targets: Sequence[Target], symbol: str, offered: Iterable[int], domain: Domain
-) -> Solution:
+def _each(of_run: BaseRun, targets: Sequence[Target], symbol: str, offered: Iterable[int], domain: Domain) -> Solution:
     """The best of numbers each of which is bound."""
     runs: dict[int, BaseRun] = {}
     refused: dict[int, str] = {}
@@ -187,8 +187,8 @@ def _each(
             refused[n] = str(error)
     if not runs:
         why = next(iter(refused.values()), "none was tried")
-        raise Unreachable(f"the run accepts no {symbol} from {domain.low:.0f} to {domain.high:.0f}: {why}", None, domain.low)
-    columns = {target.of: values_of(list(runs.values()), target.of) for target in targets}
+        raise Unreachable(f"the run accepts no {symbol} that was tried: {why}", None, domain.low)
+    columns = {target.of: target.side.of_runs(list(runs.values())) for target in targets}
     if all(np.ptp(column) == 0 for column in columns.values()) and len(runs) > 1:
         raise InputError(f"solve: {targets[0].of} does not depend on {symbol}")
     numbers = list(runs)
@@ -219,7 +219,7 @@ def _span(target: Target, symbol: str, low: int, high: int, way: int, domain: Do
     """The first and the last number that meet a target, whose quantity moves one way."""
 
     def met(n: int) -> bool:
-        return target.met(_at(target, symbol, n))
+        return target.met(_at(target, n))
 
     rising = way * target.sign
     best = high if rising < 0 else low
@@ -236,7 +236,7 @@ def _require_met(target: Target, symbol: str, met: bool, best: int, domain: Doma
         Unreachable: it does not.
     """
     if not met:
-        raise unreachable(target.of, symbol, target.wanted, _at(target, symbol, best), float(best), domain)
+        raise unreachable(target.of, symbol, target.wanted, _at(target, best), float(best), domain)
 
 
 def _conflict(targets: Sequence[Target], symbol: str, domain: Domain) -> Unreachable:
@@ -269,7 +269,7 @@ def _scan(targets: Sequence[Target], symbol: str, low: int, high: int, domain: D
     good = np.ones(len(xs), dtype=bool)
     rising = False
     for k, target in enumerate(targets):
-        heights = np.concatenate([_many(target, symbol, xs[j : j + 8192]) for j in range(0, len(xs), 8192)])
+        heights = np.concatenate([target.side.values(xs[j : j + 8192]) for j in range(0, len(xs), 8192)])
         met = target.sign * (heights - target.wanted) <= 0
         _require_met(target, symbol, bool(met.any()), int(xs[np.nanargmin(target.sign * heights)]), domain)
         good &= met
@@ -277,18 +277,11 @@ def _scan(targets: Sequence[Target], symbol: str, low: int, high: int, domain: D
             rising = bool(target.sign * (heights[-1] - heights[0]) > 0)
     last = int(np.flatnonzero(good)[-1]) if good.any() else 0
     if rising and len(near) <= last < len(xs) - 1:
-        end = _last(int(xs[last]), int(xs[last + 1]) - 1, lambda n: all(t.met(_at(t, symbol, n)) for t in targets))
+        end = _last(int(xs[last]), int(xs[last + 1]) - 1, lambda n: all(t.met(_at(t, n)) for t in targets))
         return np.concatenate([xs[good], np.arange(max(end - TRIES, int(xs[last]) + 1), end + 1, dtype=float)]), rising
     return xs[good], rising
 
 
-def _many(target: Target, symbol: str, xs: Any) -> Any:
-    subject = target.side.subject
-    with np.errstate(all="ignore"):
-        values = run(subject.program, subject.values | {symbol: xs}, arrays())
-    return np.broadcast_to(values[subject.position], xs.shape)
-
-
-def _at(target: Target, symbol: str, n: int) -> float:
-    found = float(_many(target, symbol, np.array([float(n)]))[0])
+def _at(target: Target, n: int) -> float:
+    found = float(target.side.values(np.array([float(n)]))[0])
     return found if not math.isnan(found) else math.inf

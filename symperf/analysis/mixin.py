@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .limits import Asymptotics
     from .phase import Phase
     from .regimes import Regimes
-    from .solve import Solution
+    from .solution import Solution
 
 
 class Analysis:
@@ -74,22 +74,22 @@ class Analysis:
 
         return gains(cast("BaseRun", self))
 
-    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
-        """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
+    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **targets: float) -> Solution:
+        """The value of a symbol that meets targets: `run.solve("batch", time=0.02, memory=80e9)`.
 
         Args:
             symbol: what to solve for.
             low: the smallest value to consider; by default the smallest that a run accepts.
             high: the largest.
-            target: one quantity by name and its target.
+            targets: quantities by name and their targets; of a real symbol, one target is reached, several are met.
 
         Raises:
             InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
-            symperf.analysis.Unreachable: no value reaches the target; it says what the limit is.
+            symperf.analysis.Unreachable: no value meets the targets; it says what the limit is.
         """
         from .solve import solve
 
-        return solve(cast("BaseRun", self), symbol, low=low, high=high, **target)
+        return solve(cast("BaseRun", self), symbol, low=low, high=high, **targets)
 
     def cross(
         self,

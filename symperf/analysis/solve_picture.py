@@ -11,7 +11,7 @@ from .cross_whole import Trials
 from .measures import axis, spell
 
 if TYPE_CHECKING:
-    from .solve import Solution, Target
+    from .solution import Solution, Target
 
 SPAN = 16
 """The picture goes from the answer over this to the answer times this."""
@@ -28,7 +28,13 @@ def draw(solution: Solution, axes: Any) -> None:
         style = {"marker": ".", "linewidth": 0.8} if solution.whole else {}
         axes.plot(xs, heights / scale, color=COLOURS[k % len(COLOURS)], label=str(target), **style)
     axes.axhline(solution.target if alone else 1.0, color="black", linewidth=0.8, label="target")
-    axes.axvline(solution.value, color="black", linewidth=0.8, linestyle="--", label=f"{solution.symbol} = {spell(solution.symbol, solution.value)}")
+    axes.axvline(
+        solution.value,
+        color="black",
+        linewidth=0.8,
+        linestyle="--",
+        label=f"{solution.symbol} = {spell(solution.symbol, solution.value)}",
+    )
     for low, high in solution.admissible:
         left, right = axes.get_xlim()
         axes.axvspan(max(low, left), min(high, right), color="#228833", alpha=0.1)

@@ -14,13 +14,13 @@ from .cross_real import Level, order_along
 from .forms import FormError, PowerQuotient, constant, plain
 from .measures import spell
 from .roots import sign_at, sign_changes, value_at
-from .solve import Solution
+from .solution import Solution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .line import PiecewiseProgram
-    from .solve import Target
+    from .solution import Target
     from .subject import Subject
     from .symbols import Domain
 
@@ -72,7 +72,7 @@ def solve_together(targets: Sequence[Target], symbol: str, domain: Domain) -> So
         reached[of.of],
         tuple(ends),
         meets=of.meets,
-        binding=binding and binding.of,
+        binding=None if binding is None else binding.of,
         reached_all=reached,
         targets=tuple(targets),
         admissible=tuple(together),
@@ -104,11 +104,9 @@ def _conflict(targets: Sequence[Target], missed: Target, before: Spans, symbol: 
     best = min(ends, key=lambda x: missed.sign * float(missed.side.values([x])[0]))
     limit = float(missed.side.values([best])[0])
     others = " and ".join(str(target) for target in targets if target is not missed)
-    return Unreachable(
-        f"{missed} is unreachable with {others}, the limit is {spell(missed.of, limit)} at {symbol} = {spell(symbol, best)}",
-        limit,
-        best,
-    )
+    where = f"{symbol} = {spell(symbol, best)}"
+    text = f"{missed} is unreachable with {others}, the limit is {spell(missed.of, limit)} at {where}"
+    return Unreachable(text, limit, best)
 
 
 def _distance(x: float, now: float) -> float:

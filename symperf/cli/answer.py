@@ -24,7 +24,9 @@ def check_output(options: argparse.Namespace) -> None:
         InputError: two formats at once, or a file that cannot be written.
     """
     if options.json and (options.latex or options.output is not None):
-        raise InputError(f"{options.verb}: --json prints one object, without --{'latex' if options.latex else 'output'}")
+        raise InputError(
+            f"{options.verb}: --json prints one object, without --{'latex' if options.latex else 'output'}"
+        )
     width_of(options)
     if options.output is not None:
         check_file(options.output, f"{options.verb}: --output {{}}: cannot be written")

@@ -18,5 +18,7 @@ def run(options: argparse.Namespace) -> int:
     check_output(options)
     over = options.over.replace("-", "_")
     symbol = over.removeprefix("a.").removeprefix("b.")
-    ends = [value_of(flag, symbol, text) for flag, text in (("cross: --from", options.from_), ("cross: --to", options.to))]
+    ends = [
+        value_of(flag, symbol, text) for flag, text in (("cross: --from", options.from_), ("cross: --to", options.to))
+    ]
     return deliver(cross(build_run(options), options.a, options.b, over, *ends, of=options.of), options)

@@ -22,14 +22,15 @@ def run(options: argparse.Namespace) -> int:
         Unreachable: no value meets them.
     """
     from ..analysis import Unreachable
-    from ..analysis.solve import out_of_reach, solve
+    from ..analysis.solution import out_of_reach
+    from ..analysis.solve import solve
 
     check_output(options)
     symbol, targets = options.for_.replace("-", "_"), _targets(options)
-    ends = {name: value_of(f"solve: --{name}", symbol, getattr(options, name)) for name in ("low", "high")}
+    low, high = (value_of(f"solve: --{name}", symbol, getattr(options, name)) for name in ("low", "high"))
     answer = build_run(options)
     try:
-        return deliver(solve(answer, symbol, **ends, **targets), options)
+        return deliver(solve(answer, symbol, low=low, high=high, **targets), options)
     except Unreachable as error:
         if options.json:
             write_json(out_of_reach(symbol, targets, error))
@@ -44,5 +45,7 @@ def _targets(options: argparse.Namespace) -> dict[str, float]:
             raise InputError(f"solve: {name} has two targets, expected one")
         texts[name] = text
     if not texts:
-        raise InputError('solve: no target, expected --time T, --memory M or --of QUANTITY=VALUE, such as --time "20 ms"')
+        raise InputError(
+            'solve: no target, expected --time T, --memory M or --of QUANTITY=VALUE, such as --time "20 ms"'
+        )
     return {name: float(value_of("solve: target", name, text) or 0.0) for name, text in texts.items()}

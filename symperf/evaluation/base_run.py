@@ -70,6 +70,7 @@ class BaseRun:
         bound: value and provenance of every symbol, by name.
         free_names: symbols that stay symbols.
         given: values that the user set.
+        question: what is asked beside them: work and options, by name.
         warnings: about a plan that can run.
     """
 
@@ -80,6 +81,7 @@ class BaseRun:
     bound: Bound
     free_names: frozenset[str]
     given: dict[str, Any]
+    question: dict[str, Any]
     warnings: tuple[str, ...]
 
     # --- values

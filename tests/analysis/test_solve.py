@@ -18,7 +18,7 @@ from support.strategies import seeds
 
 from symperf.analysis import Unreachable
 from symperf.analysis.direction import direction
-from symperf.analysis.solve import Solution
+from symperf.analysis.solution import Solution
 from symperf.analysis.solve_real import solutions, solve_real
 from symperf.analysis.symbols import Domain, domain_of
 from symperf.common.errors import InputError

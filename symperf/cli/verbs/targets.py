@@ -28,7 +28,8 @@ def _solve(verb: Verb) -> None:
     solve = verb(
         "solve",
         "The value of a symbol that meets every target, or how near it gets.",
-        'symperf solve infer llama-2-70b -s h100-sxm --tp 8 --batch 8 --prompt 1024 --generate 256 --for batch --memory "80 GB"',
+        "symperf solve infer llama-2-70b -s h100-sxm --tp 8 --batch 8 --prompt 1024 --generate 256 --for batch "
+        '--memory "80 GB"',
         "solve",
     )
     solve.add_argument("--for", dest="for_", required=True, metavar="NAME", help="the symbol to solve for")
