@@ -12,9 +12,9 @@ from ..codegen.interpret import adjoints, arrays, floats, run
 from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
-from .integers import is_higher_better
 from .limits import Limit, limit_of, towards
 from .measures import spell
+from .solution import is_higher_better
 from .subject import Subject, subject_of
 from .symbols import domain_of, lead_dependents, require_symbol
 from .wording import measure, sentence_case, words

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import floats, run
 from .answers import Answer, AnswerTable
 from .attribution import least
-from .integers import is_higher_better
 from .measures import spell
+from .solution import is_higher_better
 from .subject import Subject, subject_of
 from .wording import noun, sentence_case
 

@@ -1,4 +1,4 @@
-"""Whole choices as text, relative to a run: "plan: tp=8 pp=8", "system: b200-sxm", "precision=fp8", several with commas.
+"""Whole choices as text, relative to a run: "plan: tp=8 pp=8", "system: b200-sxm", or several with commas between.
 
 A choice is parts with commas between. A part begins with what it chooses (`model:`, `system:`, `stack:` and a name or a
 path, or `plan:`) or is settings at once; settings are NAME=VALUE with spaces between, and flags of a plan by their bare

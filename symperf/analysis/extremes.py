@@ -10,6 +10,7 @@ import numpy as np
 
 from ..codegen.interpret import arrays, run
 from ..common.errors import InputError
+from .cross_sides import divisors_of
 from .direction import direction
 from .symbols import LARGEST, domain_of
 
@@ -92,7 +93,7 @@ def extremes(of_run: BaseRun, subject: Subject, symbol: str, far: Limit | None, 
 
 def _whole(of_run: BaseRun, subject: Subject, symbol: str, far: Limit | None) -> Extremes:
     ends, limiting = _last_legal(of_run, symbol)
-    candidates = {float(n) for n in divisors(of_run)} | {float(n) for n in range(1, FIRST + 1)}
+    candidates = {float(n) for n in divisors_of(of_run)} | {float(n) for n in range(1, FIRST + 1)}
     if ends is None:
         candidates |= {float(2**k) for k in range(int(math.log2(LARGEST)) + 1)}
     xs = np.array(sorted(x for x in candidates if ends is None or x <= ends))
@@ -130,7 +131,7 @@ def _last_legal(of_run: BaseRun, symbol: str) -> tuple[float | None, str]:
         reason = str(error)
     else:
         return None, ""
-    accepted = [n for n in sorted(divisors(of_run)) if n > now and _accepts(of_run, symbol, n)]
+    accepted = [n for n in sorted(divisors_of(of_run)) if n > now and _accepts(of_run, symbol, n)]
     low, high = max(accepted, default=now), far
     while high - low > 1:  # a length ends in between, a degree does not
         middle = (low + high) // 2
@@ -140,16 +141,6 @@ def _last_legal(of_run: BaseRun, symbol: str) -> tuple[float | None, str]:
     except InputError as error:
         reason = str(error)
     return float(low), reason
-
-
-def divisors(of_run: BaseRun) -> set[int]:
-    """Every divisor of a whole number that the run is bound to: what a degree may be."""
-    found: set[int] = set()
-    for size in {int(value) for value, _ in of_run.bound.values() if value % 1 == 0 and 1 <= value <= LARGEST}:
-        tried = np.arange(1, math.isqrt(size) + 1)
-        small = tried[size % tried == 0]
-        found.update(small.tolist(), (size // small).tolist())
-    return found
 
 
 def _extremes(found: list[tuple[float | None, float | None]], low: float, high: float, limiting: str = "") -> Extremes:

@@ -13,8 +13,8 @@ from ..common.errors import InputError
 from .answers import Answer, AnswerTable
 from .attribution import least
 from .forms import FormError
-from .integers import is_higher_better
 from .measures import spell
+from .solution import is_higher_better
 from .subject import RISING, Subject, subject_of
 from .symbols import domain_of
 from .wording import changed, noun, sentence_case, words

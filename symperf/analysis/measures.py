@@ -10,7 +10,7 @@ from ..systems import physical_units, units
 from ..systems.units import UnitKind
 from ..train.inputs import limits_of
 
-RATIOS = ("mfu", "hfu", "mbu", "share")
+RATIOS = ("mfu", "hfu", "mbu", "share of")
 """Beginnings or ends of the names of quantities that are read in per cent."""
 ENERGY = UnitKind(
     "energy",
@@ -77,3 +77,11 @@ def spell(name: str, value: float) -> str:
     if kind not in (units.FRACTION, units.COUNT):
         return units.spell(value, kind) if value else f"0 {kind.scale[0]}"
     return f"{value:.0f}" if value % 1 == 0 and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def axis(name: str, *, named: bool = True) -> str:
+    """The name of a symbol or quantity with its unit, or the unit alone, as the label of an axis."""
+    unit_ = unit_of(name)
+    if not named:
+        return "" if unit_ == "1" else unit_
+    return name if unit_ == "1" else f"{name} ({unit_})"

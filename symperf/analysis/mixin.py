@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from .asymptotics import Asymptotics
     from .attribution import Attribution
     from .bounds import Bounds
+    from .cross import Cross
     from .gains import Gains
     from .phase import Phase
     from .regimes import Regimes
-    from .solve import Solution
+    from .solution import Solution
 
 
 class Analysis:
@@ -81,22 +82,51 @@ class Analysis:
 
         return gains(cast("BaseRun", self), of)
 
-    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
-        """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
+    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **targets: float) -> Solution:
+        """The value of a symbol that meets targets: `run.solve("batch", time=0.02, memory=80e9)`.
 
         Args:
             symbol: what to solve for.
             low: the smallest value to consider; by default the smallest that a run accepts.
             high: the largest.
-            target: one quantity by name and its target.
+            targets: quantities by name and their targets; of a real symbol, one target is reached, several are met.
 
         Raises:
             InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
-            symperf.analysis.Unreachable: no value reaches the target; it says what the limit is.
+            symperf.analysis.Unreachable: no value meets the targets; it says what the limit is.
         """
         from .solve import solve
 
-        return solve(cast("BaseRun", self), symbol, low=low, high=high, **target)
+        return solve(cast("BaseRun", self), symbol, low=low, high=high, **targets)
+
+    def cross(
+        self,
+        a: str,
+        b: str,
+        over: str,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        of: str = "time",
+    ) -> Cross:
+        """Where one thing passes another: `run.cross("plan: tp=8 pp=8", "plan: tp=4 pp=16", "batch")`.
+
+        Args:
+            a: a term, a folder of terms, a resource or a quantity; or a choice, such as "plan: tp=8 pp=8",
+                "system: b200-sxm" or "precision=fp8", several with commas, or "base" for the run as it is.
+            b: another of the same kind.
+            over: the symbol; `a.NAME` or `b.NAME` where it varies on one side alone.
+            low: where to begin; by default the smallest value that a run accepts.
+            high: where to end; by default the largest, of a whole number 16 times its value now or 4096.
+            of: the quantity in which two choices are compared.
+
+        Raises:
+            InputError: what cannot be compared, an unknown name, a choice that the rules refuse, or a range that is
+                empty or reversed.
+        """
+        from .cross import cross
+
+        return cross(cast("BaseRun", self), a, b, over, low, high, of=of)
 
     def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
         """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.

@@ -269,7 +269,9 @@ class Regimes(Answer):
                 }
                 for turn in self.turns
             ],
-            "skipped": [] if self.legal is None else [{"value": s.value, "reason": s.reason} for s in self.legal.skipped],
+            "skipped": []
+            if self.legal is None
+            else [{"value": s.value, "reason": s.reason} for s in self.legal.skipped],
             "regimes": [regime.to_dict() for regime in self.intervals],
             "changes": [crossover.to_dict() for crossover in self.crossovers],
         }

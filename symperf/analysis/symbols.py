@@ -80,9 +80,7 @@ def argument_of(symbol: str) -> str:
 _FIELDS = {field.symbol: name for name, field in NUMBERS.items() if field.symbol != name}
 
 
-def require_symbol(
-    run: BaseRun, subject: Subject, name: object, where: str, values: Sequence[float] = ()
-) -> str:
+def require_symbol(run: BaseRun, subject: Subject, name: object, where: str, values: Sequence[float] = ()) -> str:
     """The name of a symbol that the analysed quantity depends on, itself or by what the run sets from it.
 
     Args:

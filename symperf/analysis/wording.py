@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .integers import is_higher_better
 from .measures import unit_of
+from .solution import is_higher_better
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun

@@ -73,6 +73,7 @@ class BaseRun:
         bound: value and provenance of every symbol, by name.
         free_names: symbols that stay symbols.
         given: values that the user set.
+        question: what is asked beside them: work and options, by name.
         warnings: about a plan that can run.
     """
 
@@ -83,6 +84,7 @@ class BaseRun:
     bound: Bound
     free_names: frozenset[str]
     given: dict[str, Any]
+    question: dict[str, Any]
     warnings: tuple[str, ...]
 
     # --- values
