@@ -301,8 +301,7 @@ def _following(of_run: BaseRun, subject: Subject, symbol: str, value: float) -> 
 
 def _limit(of_run: BaseRun, subject: Subject, lever: _Lever) -> float:
     """The quantity with a lever without limit, or at 1; infinite where it grows without bound."""
-    capped = {name for name in lever.powers if domain_of(name).high == 1.0}
-    if capped:
+    if any(power > 0 and domain_of(name).high == 1.0 for name, power in lever.powers.items()):
         return _evaluate(subject, [_at(of_run, subject, lever, FAR)])[0]
     powers = dict(lever.powers)
     if lever.symbol is not None:

@@ -216,7 +216,10 @@ class _Tracer:
         zero: Key = (Fraction(0), 0)
         if operation == "input":
             name = operands[0]
-            return {(Fraction(1), 0): sympy.S.One} if name == self.symbol else {zero: symbol_of(name)}
+            if name == self.symbol:
+                return {(Fraction(1), 0): sympy.S.One}
+            # What only marks a part, of the memory for instance, is 1 and no symbol.
+            return {zero: _constant(self.subject.values[name]) if "/" in name else symbol_of(name)}
         if operation == "constant":
             return {zero: _constant(operands[0])}
         if operation in ("above_one", "at_least"):

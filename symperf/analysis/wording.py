@@ -10,7 +10,7 @@ from .solution import is_higher_better
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
 
-RUNS = (("concurrency", "the iteration"), ("sequence", "the step"), ("prompt", "the inference"))
+RUNS = (("decoding", "the iteration"), ("sequence", "the step"), ("prompt", "the inference"))
 """What the time of a run is the time of, by a symbol that only such a run binds."""
 QUANTITIES = {
     "prefill": "the prefill",
