@@ -154,6 +154,8 @@ def merge_rows(rows: list[Row]) -> list[Row]:
         time = sum(row.time_s for row in members)
         main = max(members, key=lambda row: (row.time_s, row.each_s))
         count = sum(row.count for row in members)
+        if not count:  # of none, as of no layers for multi-token prediction
+            continue
         found.append(
             _Row(
                 name=name,
