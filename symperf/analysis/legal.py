@@ -79,7 +79,6 @@ class LegalValues:
         return sorted(int(value) for group in self.groups for value in group.values)
 
 
-
 def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -> LegalValues:
     """Which whole numbers a run accepts.
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
-from .answers import Unreachable
 from .changes import Change, Crossover, Regime
 from .followers import followers
 from .legal import LegalGroup, LegalValues, legal_values
@@ -256,7 +255,9 @@ def _profile_of_numbers(samples: list[tuple[tuple[str, ...], Any, Any]]) -> Prof
         for name, row in zip(own, found, strict=True):
             shares[names.index(name), start : start + len(xs)] = row
         start += len(xs)
-    largest = np.where(shares.max(axis=0, initial=0.0) > 0, shares.argmax(axis=0), -1) if names else -np.ones(len(points))
+    largest = (
+        np.where(shares.max(axis=0, initial=0.0) > 0, shares.argmax(axis=0), -1) if names else -np.ones(len(points))
+    )
     runs = np.concatenate([[0], np.cumsum(np.diff(largest) != 0)])
     firsts = np.searchsorted(runs, np.arange(runs[-1] + 1))
     lasts = np.append(firsts[1:] - 1, len(points) - 1)

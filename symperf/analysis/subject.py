@@ -70,7 +70,7 @@ class Subject:
         return tuple(dict.fromkeys(self.resources[name] for name in self.program.inputs if name in self.resources))
 
     def degree(self, name: str) -> int:
-        """How a quantity moves with an input of a resource: a latency, an energy or a power (1), a rate (-1), or none."""
+        """How a quantity moves with an input of a resource: a latency, energy or power (1), a rate (-1), or neither."""
         if name not in self.resources:
             return 0
         return 1 if name.endswith(RISING) or "/" in name else -1
