@@ -68,7 +68,7 @@ def regimes(
         Unreachable: the run accepts no whole number of the range.
     """
     subject = subject_of(run, of, WHERE)
-    asked = [value for value in (low, high) if is_finite(value) and value > 0]
+    asked = [value for value in (low, high) if value is not None and is_finite(value) and value > 0]
     require_symbol(run, subject, symbol, WHERE, asked)
     domain = domain_of(symbol)
     if low is None or high is None:
@@ -159,7 +159,7 @@ def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], b
 
     cells: list[Stretch] = []
     samples = []
-    points = {}
+    points: dict[float, tuple[Subject, dict[str, float]]] = {}
     for group, part in legal.parts():
         own = subject if group.run is run else subject_of(group.run, subject.output, WHERE)
         at = {symbol: group.values[part], **{name: moved[part] for name, moved in group.moved.items()}}

@@ -129,7 +129,7 @@ class Subject:
         """The same with other values of inputs; what is none is left aside."""
         return dataclasses.replace(self, values=self.values | {n: v for n, v in values.items() if n in self.values})
 
-    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: Mapping[str, float]) -> Subject:
+    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: dict[str, float]) -> Subject:
         """The same with inputs that follow others, each a coefficient times whole powers of these.
 
         Args:
