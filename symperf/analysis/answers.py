@@ -46,6 +46,16 @@ class AnswerTable:
     rows: tuple[tuple[str, ...], ...]
     left: frozenset[int] = frozenset({0})
 
+    def text(self, width: int = WIDTH) -> str:
+        """The rows in lines of at most `width` columns, wrapped inside their cells."""
+        from rich.console import Console
+
+        out = io.StringIO()
+        console = Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None)
+        console.print(_rich(self))
+        rows = [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
+        return "\n".join([*textwrap.wrap(self.title, width), *rows])
+
 
 @dataclass(frozen=True)
 class Equation:
@@ -101,7 +111,7 @@ class Answer:
     def text(self, width: int = WIDTH) -> str:
         """The sentence, the tables and the closed forms in lines of at most `width` columns."""
         blocks = [textwrap.fill(self.sentence, width)]
-        blocks += [_table_text(table, width) for table in self.tables()]
+        blocks += [table.text(width) for table in self.tables()]
         if forms := self.equations():
             blocks.append("\n".join(row for form in forms for row in _equation_rows(form, width)))
         blocks += [textwrap.fill(note, width) for note in self.notes()]
@@ -139,17 +149,6 @@ class Answer:
         from .picture import picture
 
         return picture(self, path)
-
-
-def _table_text(table: AnswerTable, width: int) -> str:
-    from rich.console import Console
-
-    out = io.StringIO()
-    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False, color_system=None)
-    if table.title:
-        console.print(table.title)
-    console.print(_rich(table))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip("\n").split("\n"))
 
 
 def _rich(table: AnswerTable) -> Table:

@@ -17,7 +17,7 @@ from ..formulas.language.symbols import SYMBOLS
 from .forms import FormError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .changes import Crossover
     from .subject import Subject
@@ -113,7 +113,7 @@ def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:
     for exponent, coefficient in total.items():
         if coefficient.count_ops() > MOST_OPERATIONS:
             return None
-        sizes[exponent] = _number(coefficient, inputs) * x ** float(exponent)
+        sizes[exponent] = evaluator(coefficient)(inputs) * x ** float(exponent)
     largest = max((abs(size) for size in sizes.values()), default=0.0)
     kept = sorted(exponent for exponent, size in sizes.items() if abs(size) > 1e-12 * largest)
     roots: list[Any] = []
@@ -125,7 +125,7 @@ def zero(total: Powers, inputs: Mapping[str, float], x: float) -> Any:
         root = sympy.sqrt(b**2 - 4 * a * c)
         roots = [_power((-b + sign * root) / (2 * a), kept[1] - kept[0]) for sign in (1, -1)]
     for candidate in roots:
-        number = _number(candidate, inputs)
+        number = evaluator(candidate)(inputs)
         if math.isfinite(number) and math.isclose(number, x, rel_tol=1e-9):
             return _tidy(candidate.xreplace({s: sympy.S.One for s in candidate.free_symbols if "/" in s.name}))
     return None
@@ -216,11 +216,16 @@ def _tidy(expr: Any) -> Any:
     return sympy.factor_terms(sympy.cancel(expr))
 
 
-def _number(expr: Any, inputs: Mapping[str, float]) -> float:
+def evaluator(expr: Any) -> Callable[[Mapping[str, float]], float]:
+    """An expression in symbols as a function of their numbers; not a number where it has none."""
     from ..codegen.lower import lower
 
     program = lower([], {"value": expr})
-    try:
-        return float(run(program, inputs, floats())[program.outputs["value"]])
-    except (ArithmeticError, ValueError):
-        return math.nan
+
+    def value(inputs: Mapping[str, float]) -> float:
+        try:
+            return float(run(program, inputs, floats())[program.outputs["value"]])
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    return value

@@ -14,21 +14,31 @@ if TYPE_CHECKING:
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 """Paul Tol's bright scheme, told apart by colour-blind readers."""
+KNOWN = ("compute", "memory", "l2", "launch", "scale_up", "scale_out")
+"""Resources that have the same colour in every picture."""
 LEAST = 0.005
 """Largest share below which a resource is not drawn."""
 LOGARITHMIC = 8.0
 """Ratio of the ends of a range above which its axis is logarithmic."""
 
 
+def colour_of(name: str, place: int) -> str:
+    """The colour of a resource; of one that is not known by its place among others."""
+    return COLOURS[(KNOWN.index(name) if name in KNOWN else place) % len(COLOURS)]
+
+
 def draw_shares(regimes: Regimes, axes: Any) -> None:
     """The share of each resource along a symbol, stacked, with the crossovers marked."""
     profile = regimes.profile
     kept = [k for k, row in enumerate(profile.shares) if row.max() > LEAST]
+    # Points are inside of stretches: the first and the last reach to the ends of the range.
+    points = np.concatenate([[regimes.low], profile.points, [regimes.high]])
+    rows = 100 * np.pad(profile.shares, ((0, 0), (1, 1)), mode="edge")
     axes.stackplot(
-        profile.points,
-        [100 * profile.shares[k] for k in kept],
+        points,
+        rows[kept],
         labels=[profile.names[k] for k in kept],
-        colors=[COLOURS[k % len(COLOURS)] for k in range(len(kept))],
+        colors=[colour_of(profile.names[k], k) for k in kept],
         alpha=0.6,
         linewidth=0,
     )
@@ -49,7 +59,7 @@ def draw_regions(phase: Phase, axes: Any) -> None:
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
-    colours = ["#ffffff", *(COLOURS[k % len(COLOURS)] for k in range(len(phase.resources)))]
+    colours = ["#ffffff", *(colour_of(name, k) for k, name in enumerate(phase.resources))]
     axes.pcolormesh(
         phase.x_values,
         phase.y_values,

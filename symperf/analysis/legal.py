@@ -14,7 +14,7 @@ from .answers import Unreachable
 from .symbols import argument_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..evaluation.base_run import BaseRun
 
@@ -28,12 +28,12 @@ class Skipped:
     """A value that the run refuses.
 
     Attributes:
-        value: of the symbol.
+        value: of the symbol, or of two.
         reason: the line of the refusal.
         rule: the name of the rule that it breaks.
     """
 
-    value: int
+    value: int | tuple[int, int]
     reason: str
     rule: str
 
@@ -78,15 +78,8 @@ class LegalValues:
         """All accepted values, ascending."""
         return sorted(int(value) for group in self.groups for value in group.values)
 
-    def told(self) -> list[str]:
-        """Why values were skipped, a phrase for each rule that is broken."""
-        by_rule: dict[str, list[Skipped]] = {}
-        for each in self.skipped:
-            by_rule.setdefault(each.rule, []).append(each)
-        return [f"{spell_values(e.value for e in group)} ({group[0].reason})" for group in by_rule.values()]
 
-
-def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -> LegalValues:
+def legal_values(run: BaseRun, symbol: str, values: Sequence[int], where: str) -> LegalValues:
     """Which whole numbers a run accepts.
 
     Args:
@@ -114,7 +107,7 @@ def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -
         group[2].append(differences(group[0], other))
     if not groups:
         found = f"{skipped[0].value} to {skipped[-1].value}: {skipped[0].reason}" if skipped else "an empty range"
-        raise Unreachable(f"{where}: the run accepts no {symbol} of {found}", None, float(skipped[0].value))
+        raise Unreachable(f"{where}: the run accepts no {symbol} of {found}", None, float(next(iter(values), 0)))
     return LegalValues(symbol, tuple(_group(symbol, *group) for group in groups), tuple(skipped))
 
 
@@ -130,8 +123,16 @@ def _group(symbol: str, run: BaseRun, values: list[int], moves: list[dict[str, f
     return LegalGroup(run, np.array(values, dtype=float), moved)
 
 
-def spell_values(values: Iterable[int]) -> str:
-    """Whole numbers in words: the first few, and how many more.
+def spell_skipped(skipped: Iterable[Skipped]) -> str:
+    """Why values were skipped, a phrase for each rule that is broken."""
+    by_rule: dict[str, list[Skipped]] = {}
+    for each in skipped:
+        by_rule.setdefault(each.rule, []).append(each)
+    return "; ".join(f"{spell_values(e.value for e in group)} ({group[0].reason})" for group in by_rule.values())
+
+
+def spell_values(values: Iterable[object]) -> str:
+    """Values in words: the first few, and how many more.
 
     >>> spell_values([3, 5, 6, 7]), spell_values(range(3, 50))
     ('3, 5, 6 and 7', '3, 4, 5 and 44 more')

@@ -19,23 +19,34 @@ if TYPE_CHECKING:
 class Analysis:
     """What every bound run tells about where its time comes from and how it would change."""
 
-    def regimes(self, symbol: str, low: float, high: float, of: str = "time", view: str | None = None) -> Regimes:
-        """The intervals of a symbol with the bounding resource and active branches of each, and exact crossovers.
+    def regimes(
+        self,
+        symbol: str,
+        low: float | None = None,
+        high: float | None = None,
+        of: str = "time",
+        view: str | None = None,
+        band: float = 0.1,
+    ) -> Regimes:
+        """The intervals of a symbol with what binds in each, and exact crossovers.
 
         Args:
-            symbol: the symbol that varies.
-            low: one end of the range, above 0.
-            high: the other, above `low`.
-            of: the quantity: an output such as "time" or "memory", or a term.
-            view: of a whole number: "whole" tries every one, "smooth" leaves out tile and wave rounding; by default
-                "whole" up to 4096 numbers.
+            symbol: the symbol that varies; what the run sets from it moves with it.
+            low: one end of the range, above 0; by default a sixteenth of the value now.
+            high: the other, above `low`; by default 16 times the value now.
+            of: the quantity: an output such as "time", "memory" or "cost", a term, or a folder of terms.
+            view: of a whole number: "whole" tries every one that the run accepts, "smooth" leaves out tile and wave
+                rounding; by default "whole" up to 4096 numbers.
+            band: changes that matter less, a share of the quantity over a doubling of the symbol, are told as flicker;
+                0 tells every change.
 
         Raises:
             InputError: an unknown symbol or quantity, with the nearest, or a range that is empty or reversed.
+            symperf.analysis.Unreachable: the run accepts no whole number of the range.
         """
         from .regimes import regimes
 
-        return regimes(cast("BaseRun", self), symbol, low, high, of, view)
+        return regimes(cast("BaseRun", self), symbol, low, high, of, view, band)
 
     def phase(
         self,

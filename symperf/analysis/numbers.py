@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.interpret import adjoints, arrays
+from ..codegen.passes import masks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 Array = np.ndarray[Any, Any]
+FORWARD = arrays().forward
 
 
 @dataclass(frozen=True)
@@ -113,26 +115,47 @@ def numbers(subject: Subject, points: Mapping[str, Any]) -> Numbers:
         subject: the program and the values of the symbols that do not vary.
         points: arrays of one length, by symbol.
     """
-    inputs = subject.values | {name: np.asarray(value, dtype=np.float64) for name, value in points.items()}
+    at = {name: np.asarray(value, dtype=np.float64) for name, value in points.items()}
     count = len(next(iter(points.values())))
-    forward = arrays().forward
-    values: list[Any] = []
-    parts: list[Array | None] = []
-    for operation, *operands in subject.program.instructions:
-        if operation == "input":
-            value = inputs[operands[0]]
-            tag = np.array(subject.tag(operands[0]), dtype=float)[:, None]
-            values.append(value)
-            parts.append(tag * np.atleast_1d(value) if tag.size else None)
-        elif operation == "constant":
-            values.append(float(operands[0]))
-            parts.append(None)
-        else:
-            args = [values[operand] for operand in operands]
-            with np.errstate(all="ignore"):
-                values.append(forward[operation](*args))
-                parts.append(_parts(operation, args, [parts[operand] for operand in operands], values[-1]))
+    known, moving = _apart(subject, frozenset(points))
+    values, parts = list(known.values), list(known.parts)
+    for position in moving:
+        _evaluate(subject, position, at, values, parts)
     return Numbers(subject, count, values, parts)
+
+
+def _apart(subject: Subject, names: frozenset[str]) -> tuple[Numbers, list[int]]:
+    """What does not depend on symbols, evaluated, and the positions of what does; kept with the subject."""
+    found: tuple[Numbers, list[int]] | None = subject.known.get(names)
+    if found is None:
+        depends = masks(subject.program, sorted(names))
+        values: list[Any] = [None] * len(depends)
+        parts: list[Array | None] = [None] * len(depends)
+        for position, mask in enumerate(depends):
+            if not mask:
+                _evaluate(subject, position, subject.values, values, parts)
+        moving = [position for position, mask in enumerate(depends) if mask]
+        found = subject.known[names] = Numbers(subject, 1, values, parts), moving
+    return found
+
+
+def _evaluate(
+    subject: Subject, position: int, inputs: Mapping[str, Any], values: list[Any], parts: list[Array | None]
+) -> None:
+    """One instruction, from those before it."""
+    operation, *operands = subject.program.instructions[position]
+    if operation == "input":
+        value = inputs[operands[0]]
+        tag = np.array(subject.tag(operands[0]), dtype=float)[:, None]
+        values[position] = value
+        parts[position] = tag * np.atleast_1d(value) if tag.size else None
+    elif operation == "constant":
+        values[position] = float(operands[0])
+    else:
+        args = [values[operand] for operand in operands]
+        with np.errstate(all="ignore"):
+            values[position] = value = FORWARD[operation](*args)
+            parts[position] = _parts(operation, args, [parts[operand] for operand in operands], value)
 
 
 def _parts(operation: str, args: list[Any], given: list[Array | None], value: Any) -> Array | None:

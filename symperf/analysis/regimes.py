@@ -22,9 +22,13 @@ from .symbols import argument_of, check_range, default_range, domain_of, lead_de
 from .terms import largest_terms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..evaluation.base_run import BaseRun
     from .cells import RegimeCell
     from .crossings import Stretch
+    from .numbers import Numbers
+    from .spans import Span
     from .subject import Subject
 
 MOST_WHOLE = 4096
@@ -32,7 +36,7 @@ MOST_WHOLE = 4096
 LIMIT_WHOLE = 200_000
 """The most that are tried if asked."""
 VIEWS = ("whole", "smooth")
-SAMPLES = 16
+SAMPLES = 32
 """Points inside each stretch of a real symbol at which shares are told."""
 WHERE = "regimes"
 
@@ -64,7 +68,7 @@ def regimes(
         Unreachable: the run accepts no whole number of the range.
     """
     subject = subject_of(run, of, WHERE)
-    asked = [value for value in (low, high) if is_finite(value) and value > 0]
+    asked = [value for value in (low, high) if value is not None and is_finite(value) and value > 0]
     require_symbol(run, subject, symbol, WHERE, asked)
     domain = domain_of(symbol)
     if low is None or high is None:
@@ -134,9 +138,14 @@ def regimes_of(
     intervals, crossovers = _intervals(symbol, cells)
     profile = _profile(plain, symbol, intervals)
     spans = spans_of(profile, band)
-    terms = largest_terms(plain, {symbol: np.array([span.at for span in spans])}, [span.bound for span in spans])
-    told = tuple(Told(span, found) for span, found in zip(spans, terms, strict=True))
+    told = _told(spans, numbers(plain, {symbol: np.array([span.at for span in spans])}))
     return Regimes(symbol, low, high, subject.output, name, intervals, crossovers, told, profile, band)
+
+
+def _told(spans: Sequence[Span], at: Numbers) -> tuple[Told, ...]:
+    """Stretches with their values and terms, given the program at a point of each."""
+    terms = largest_terms(at, [span.bound for span in spans])
+    return tuple(Told(span, at.at(at.subject.position, k), terms[k]) for k, span in enumerate(spans))
 
 
 def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], band: float) -> Regimes:
@@ -150,7 +159,7 @@ def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], b
 
     cells: list[Stretch] = []
     samples = []
-    points = {}
+    points: dict[float, tuple[Subject, dict[str, float]]] = {}
     for group, part in legal.parts():
         own = subject if group.run is run else subject_of(group.run, subject.output, WHERE)
         at = {symbol: group.values[part], **{name: moved[part] for name, moved in group.moved.items()}}
@@ -162,11 +171,10 @@ def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], b
     intervals, crossovers = _intervals(symbol, cells)
     profile = _profile_of_numbers(samples)
     spans = spans_of(profile, band)
-    told = []
+    told: list[Told] = []
     for span in spans:
         own, at_point = points[span.at]
-        one = {name: np.array([value]) for name, value in at_point.items()}
-        told.append(Told(span, *largest_terms(own, one, [span.bound])))
+        told += _told([span], numbers(own, {name: np.array([value]) for name, value in at_point.items()}))
 
     def smooth() -> Regimes | None:
         try:
@@ -233,7 +241,8 @@ def _profile(subject: Subject, symbol: str, intervals: tuple[Regime, ...]) -> Pr
     points = np.concatenate([low * (high / low) ** steps for low, high in edges])
     weights = np.repeat([math.log2(high / low) / SAMPLES for low, high in edges], SAMPLES)
     shares = numbers(subject, {symbol: points}).all_shares()
-    return Profile(points, subject.names, shares, weights, np.repeat(np.arange(len(edges)), SAMPLES), tuple(edges))
+    runs = np.repeat(np.arange(len(edges)), SAMPLES)
+    return Profile(points, subject.names, shares, weights, runs, tuple(edges), open=True)
 
 
 def _profile_of_numbers(samples: list[tuple[tuple[str, ...], Any, Any]]) -> Profile:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .answers import Answer, AnswerTable, Equation
+from .legal import spell_skipped
 from .spelling import join, percent, spell
 
 if TYPE_CHECKING:
@@ -22,15 +23,18 @@ SHOWN = 3
 """Changes of branches that are written out of each crossover."""
 SHORT = 60
 """Operations of a closed form that is written out as text."""
+SPENT = ("memory", "energy")
+"""Quantities whose shares are parts that they go to, not resources that bind."""
 APART = 3.0
 """Factor up to which the crossover without roundings is that of a whole number."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A stretch, and the terms through which its resource binds: names and shares of the quantity."""
+    """A stretch, the quantity at its point, and the terms by which its resource binds, with shares of the quantity."""
 
     span: Span
+    value: float
     terms: tuple[tuple[str, float], ...]
 
 
@@ -106,55 +110,68 @@ class Regimes(Answer):
     @cached_property
     def turns(self) -> tuple[Turn, ...]:
         """Where one of the told stretches ends and the next begins."""
-        rounded = None
-        if self.view == "whole" and len(self.told) > 1 and self.smooth is not None:
-            rounded = self.smooth()
         turns = []
         for before, after in zip(self.spans, self.spans[1:], strict=False):
-            bound = (before.bound, after.bound)
-            if self.view != "whole":
-                nearest = next((c for c in self.crossovers if c.x == after.low), None)
+            bound, x = (before.bound, after.bound), after.low
+            if self.view == "whole":
+                same = [turn for turn in self.unrounded if (turn.before, turn.after) == bound]
+                near = [turn for turn in same if x / APART <= turn.at <= x * APART]
+                nearest = min(near, key=lambda turn, x=x: abs(turn.at / x - 1), default=None)  # type: ignore[misc]
+                found = None if nearest is None else nearest.crossover
             else:
-                nearest = None if rounded is None else _nearest(rounded.crossovers, bound, after.low)
-            turns.append(Turn(after.low, *bound, nearest))
+                found = next((c for c in self.crossovers if c.x == x), None)
+            turns.append(Turn(x, *bound, found))
         return tuple(turns)
+
+    @cached_property
+    def unrounded(self) -> tuple[Turn, ...]:
+        """Of a whole number: where it would turn without roundings to tiles, waves and devices."""
+        found = self.smooth() if self.smooth is not None and len(self.told) > 1 else None
+        return () if found is None else found.turns
 
     # --- as words
 
     @property
     def sentence(self) -> str:
         """What binds from where to where."""
-        first = f"From {self.symbol} {self._say(self.low)} to {self._say(self.spans[0].high)}"
-        if self.spans[0].bound is None:
+        first, last = self.spans[0], self.spans[-1]
+        if first.bound is None:
             return f"{self._range()} {self.of} is due to no resource; it changes its form {len(self.crossovers)} times."
         if len(self.spans) == 1:
-            return f"{self._range()} {_binds(self.spans[0].bound)} {self._what()} throughout{self._most()}."
+            return f"{self._range()} {self._binds(first.bound)} throughout{self._most()}."
         if len(self.spans) > FEW:
-            return (
-                f"{self._range()} what binds {self._what()} changes {len(self.spans) - 1} times, from "
-                f"{self.spans[0].bound} to {self.spans[-1].bound}."
-            )
-        parts = [f"{first} {_binds(self.spans[0].bound)} {self._what()}"]
-        for span in self.spans[1:-1]:
-            parts.append(f"from {self._say(span.low)} to {self._say(span.high)} {span.bound} does")
-        parts.append(f"from {self._say(self.spans[-1].low)} on {self.spans[-1].bound} does")
+            changes = f"what binds {self._what} changes {len(self.spans) - 1} times"
+            return f"{self._range()} {changes}, from {first.bound} to {last.bound}."
+        parts = [f"From {self.symbol} {self._say(first.low)} to {self._say(first.high)} {self._binds(first.bound)}"]
+        parts += [
+            f"from {self._say(span.low)} to {self._say(span.high)} {self._binds(span.bound, again=True)}"
+            for span in self.spans[1:-1]
+        ]
+        parts.append(f"from {self._say(last.low)} on {self._binds(last.bound, again=True)}")
         return "; ".join(parts) + "."
 
+    def _binds(self, bound: str | None, *, again: bool = False) -> str:
+        if self.of.startswith(SPENT):
+            return f"to {bound}" if again else f"most of {self._what} goes to {bound}"
+        return f"{bound} does" if again else f"{bound} binds {self._what}"
+
+    @property
     def _what(self) -> str:
-        return f"the {self.of}" if "/" not in self.of and "_" not in self.of else self.of
+        return f"the {self.of}" if self.of in ("time", "memory", "energy", "cost") else self.of
 
     def _most(self) -> str:
         return f", most of all in {self.told[0].terms[0][0]}" if self.told[0].terms else ""
 
     def _range(self) -> str:
-        return f"Along {self.symbol} from {self._say(self.low)} to {self._say(self.high)}"
+        return f"Along {self.symbol} from {self._say(self.spans[0].low)} to {self._say(self.spans[-1].high)}"
 
     def _say(self, value: float) -> str:
         return spell(self.symbol, value)
 
     def tables(self) -> list[AnswerTable]:
         """One row a stretch; without a band also what changes where."""
-        rows = [
+        spent = self.of.startswith(SPENT)
+        rows: list[tuple[str, ...]] = [
             (
                 self._say(span.low),
                 self._say(span.high),
@@ -165,8 +182,11 @@ class Regimes(Answer):
             for each in self.told
             for span in (each.span,)
         ]
-        heads = ("from", "to", "binds", "share", "most of all in")
-        found = [AnswerTable(f"What binds {self.of} along {self.symbol}", heads, tuple(rows), frozenset({0, 2, 4}))]
+        heads: tuple[str, ...] = ("from", "to", "goes to" if spent else "binds", "share", "most of all in")
+        title = f"{'Where' if spent else 'What binds'} {self.of}{' goes' if spent else ''} along {self.symbol}"
+        if not any(each.terms for each in self.told):  # of a term there are none below
+            heads, rows = heads[:-1], [row[:-1] for row in rows]
+        found = [AnswerTable(title, heads, tuple(rows), frozenset({0, 2, 4}))]
         if self.band == 0 or self.spans[0].bound is None:
             found += self._changes()
         return found
@@ -175,46 +195,49 @@ class Regimes(Answer):
         rows = []
         for crossover in self.crossovers:
             texts = [str(change) for change in crossover.changes]
+            if crossover.bound is not None:
+                texts = [f"{self.of}: {crossover.bound[0]} -> {crossover.bound[1]}", *texts]
             named = texts[:SHOWN] + ([f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else [])
             rows.append((self._say(crossover.x), "; ".join(named)))
         return [AnswerTable("What changes", ("at", "from one branch to another"), tuple(rows), frozenset({0, 1}))]
 
     def equations(self) -> list[Equation]:
-        """The closed form of each crossover that has a short one."""
+        """The closed form of each crossover that has a short one; of a whole number without roundings."""
+        rounded = ", without roundings" if self.view == "whole" else ""
         return [
-            Equation(self.symbol, turn.form, self._turn(turn))
-            for turn in self.turns
+            Equation(self.symbol, turn.form, f"{turn.before} to {turn.after}, {self._say(turn.at)}{rounded}")
+            for turn in self._formed()
             if turn.form is not None and turn.form.count_ops() <= SHORT
         ]
 
-    def _turn(self, turn: Turn) -> str:
-        assert turn.crossover is not None
-        place = self._say(turn.crossover.x)
-        rounded = ", without roundings" if self.view == "whole" else ""
-        return f"{turn.before} to {turn.after}, {place}{rounded}"
+    def _formed(self) -> tuple[Turn, ...]:
+        return self.unrounded if self.view == "whole" else self.turns
 
     def notes(self) -> list[str]:
         """Flicker, skipped values, and what was left out."""
         found = []
         for span in self.spans:
             if span.flicker is not None:
-                names = join([str(span.bound), *span.flicker.bounds])
-                found.append(
-                    f"Flickers between {names} from {self._say(span.flicker.low)} to {self._say(span.flicker.high)}, "
-                    f"where another leads by at most {percent(span.flicker.lead)}."
-                )
+                others = join(span.flicker.bounds)
+                stretch = f"From {self._say(span.flicker.low)} to {self._say(span.flicker.high)}"
+                if span.flicker.part == 1:
+                    leads = "lead" if len(span.flicker.bounds) > 1 else "leads"
+                    found.append(f"{stretch} {others} {leads} {span.bound}, within the band.")
+                    continue
+                part = percent(span.flicker.part)
+                found.append(f"{stretch} {span.bound} flickers with {others}, in front in {part} of that stretch.")
         if found:
             found.append(
-                f"Band: what binds for less than {percent(self.band)} of {self._what()} over a doubling of "
-                f"{self.symbol} is told as flicker; --all tells every change."
+                f"What binds for less than {percent(self.band)} of {self._what} over a doubling of {self.symbol} "
+                "is told as flicker; --all tells every change."
             )
-        long = [turn for turn in self.turns if turn.form is not None and turn.form.count_ops() > SHORT]
+        long = [turn for turn in self._formed() if turn.form is not None and turn.form.count_ops() > SHORT]
         if long:
             places = join([self._say(turn.at) for turn in long])
-            found.append(f"The closed form of the crossover at {places} is long: it is in --json and in `turns`.")
+            found.append(f"The closed form of the crossover at {places} is long; --json has it.")
         if self.legal is not None and self.legal.skipped:
             total = len(self.legal.skipped) + len(self.legal.values)
-            reasons = "; ".join(self.legal.told())
+            reasons = spell_skipped(self.legal.skipped)
             found.append(f"Skipped {len(self.legal.skipped)} of {total} values of {self.symbol}: {reasons}.")
         if self.view == "smooth":
             found.append(
@@ -245,6 +268,8 @@ class Regimes(Answer):
                     "low": number(span.low),
                     "high": number(span.high),
                     "bound": span.bound,
+                    "at": number(span.at),
+                    "value": each.value,
                     "share": list(span.shares) if span.bound else None,
                     "terms": [{"name": name, "share": share} for name, share in each.terms],
                     "flicker": None
@@ -253,7 +278,7 @@ class Regimes(Answer):
                         "low": number(span.flicker.low),
                         "high": number(span.flicker.high),
                         "bounds": list(span.flicker.bounds),
-                        "lead": span.flicker.lead,
+                        "part": span.flicker.part,
                     },
                 }
                 for each in self.told
@@ -264,10 +289,13 @@ class Regimes(Answer):
                     "at": number(turn.at),
                     "from": turn.before,
                     "to": turn.after,
-                    "closed_form": None if turn.form is None else str(turn.form),
-                    "without_roundings": None if turn.crossover is None else turn.crossover.x,
+                    "closed_form": _text(turn.form),
                 }
                 for turn in self.turns
+            ],
+            "without_roundings": [
+                {"at": turn.at, "from": turn.before, "to": turn.after, "closed_form": _text(turn.form)}
+                for turn in self.unrounded
             ],
             "skipped": []
             if self.legal is None
@@ -285,14 +313,8 @@ class Regimes(Answer):
         draw_shares(self, axes)
 
 
-def _nearest(crossovers: tuple[Crossover, ...], bound: tuple[str | None, str | None], x: float) -> Crossover | None:
-    """The crossover between the same two resources nearest to a number, where one is near."""
-    same = [c for c in crossovers if c.bound == bound and x / APART <= c.x <= x * APART]
-    return min(same, key=lambda c: abs(c.x / x - 1), default=None)
-
-
-def _binds(bound: str | None) -> str:
-    return f"{bound} binds"
+def _text(form: Any) -> str | None:
+    return None if form is None else str(form)
 
 
 def _range_of(shares: tuple[float, float]) -> str:

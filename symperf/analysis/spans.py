@@ -1,9 +1,9 @@
 """Regimes as an engineer tells them: what binds from where to where, without flicker inside of a stated band.
 
 Tiles and waves make the largest resource change from one number to the next and back. A stretch is told by itself where
-its resource leads by at least the band's share of the quantity over a doubling of the symbol, or by as much in sum
-(twice the lead over half a doubling). Of all ways to tell the stretches, the one with the least sum of what is told
-wrongly, and of a band for each change, is chosen; so with a band of zero every change is told.
+the resource that is told around it falls short by at least the band's share of the quantity over a doubling of the
+symbol, or by as much in sum (twice as much over half a doubling). Of all ways to tell the stretches, the one with the
+least sum of shortfalls, and of half a band for each change, is chosen; so with a band of zero every change is told.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array = np.ndarray[Any, Any]
-BAND = 0.05
+BAND = 0.1
 """Share of the quantity, over a doubling of the symbol, below which a change is flicker."""
 
 
@@ -34,6 +34,8 @@ class Profile:
         weights: octaves of the symbol that each point stands for.
         runs: for each point the number of its stretch, ascending: within one the largest resource stays.
         edges: the ends of each stretch.
+        open: the first and the last stretch are told however short they are: where nothing is rounded, they go on
+            beyond the range.
     """
 
     points: Array
@@ -42,6 +44,7 @@ class Profile:
     weights: Array
     runs: Array
     edges: tuple[tuple[float, float], ...]
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,13 @@ class Flicker:
         low: where the first of them begins to lead.
         high: where the last of them ends.
         bounds: the resources.
-        lead: the largest share by which one of them leads.
+        part: of the octaves between the two, the part in which they lead.
     """
 
     low: float
     high: float
     bounds: tuple[str, ...]
-    lead: float
+    part: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,14 @@ def spans_of(profile: Profile, band: float) -> tuple[Span, ...]:
     count = len(profile.edges)
     starts = np.searchsorted(profile.runs, np.arange(count))
     own = [_largest(profile, int(start)) for start in starts]
-    told = _least_wrong(_regret(profile, starts), own, band) if band > 0 else own
+    merged = band > 0 and all(name >= 0 for name in own)
+    told = own
+    if merged:
+        regret = _regret(profile, starts)
+        if profile.open:
+            for run in (0, -1):
+                regret[np.arange(len(regret)) != own[run], run] = np.inf
+        told = _least_wrong(regret, band)
     spans = []
     for name, group in itertools.groupby(range(count), key=lambda run: told[run]):
         spans.append(_span(profile, list(group), own, name))
@@ -105,16 +115,14 @@ def _regret(profile: Profile, starts: Any) -> Array:
     return np.add.reduceat(lead, starts, axis=1)
 
 
-def _least_wrong(regret: Array, own: Sequence[int], band: float) -> list[int]:
-    """The resource told of each stretch: the least sum of regrets and of a band for each change (Viterbi)."""
-    if any(name < 0 for name in own):
-        return list(own)
-    costs, steps = regret[:, 0].copy(), []
-    for run in range(1, len(own)):
+def _least_wrong(regret: Array, band: float) -> list[int]:
+    """The resource told of each stretch: the least sum of regrets and of half a band for each change (Viterbi)."""
+    costs, steps, change = regret[:, 0].copy(), [], band / 2
+    for run in range(1, regret.shape[1]):
         best = int(costs.argmin())
-        stays = costs <= costs[best] + band
+        stays = costs <= costs[best] + change
         steps.append(np.where(stays, np.arange(len(costs)), best))
-        costs = np.where(stays, costs, costs[best] + band) + regret[:, run]
+        costs = np.where(stays, costs, costs[best] + change) + regret[:, run]
     told = [int(costs.argmin())]
     for step in reversed(steps):
         told.append(int(step[told[-1]]))
@@ -132,9 +140,10 @@ def _span(profile: Profile, runs: list[int], own: list[int], name: int) -> Span:
     others = [run for run in runs if own[run] != name]
     flicker = None
     if others:
-        lead = float((shares.max(axis=0) - shares[name]).max())
         names = dict.fromkeys(profile.names[own[run]] for run in others)
-        flicker = Flicker(profile.edges[others[0]][0], profile.edges[others[-1]][1], tuple(names), lead)
+        hull = (profile.runs >= others[0]) & (profile.runs <= others[-1])
+        part = profile.weights[np.isin(profile.runs, others)].sum() / profile.weights[hull].sum()
+        flicker = Flicker(profile.edges[others[0]][0], profile.edges[others[-1]][1], tuple(names), float(part))
     return Span(low, high, profile.names[name], (float(shares[name].min()), float(shares[name].max())), flicker, at)
 
 

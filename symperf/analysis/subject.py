@@ -52,6 +52,11 @@ class Subject:
         return self.program.outputs[self.output]
 
     @cached_property
+    def known(self) -> dict[frozenset[str], Any]:
+        """What `numbers` has evaluated of the subject that does not depend on some symbols."""
+        return {}
+
+    @cached_property
     def bearing(self) -> int:
         """The position of the time whose resources tell what binds: of rates and shares of a peak not the output."""
         if any(part in self.output for part in BORNE):
@@ -65,7 +70,7 @@ class Subject:
         return tuple(dict.fromkeys(self.resources[name] for name in self.program.inputs if name in self.resources))
 
     def degree(self, name: str) -> int:
-        """How a quantity moves with an input of a resource: a latency, an energy or a power (1), a rate (-1), or none."""
+        """How a quantity moves with an input of a resource: a latency, energy or power (1), a rate (-1), or neither."""
         if name not in self.resources:
             return 0
         return 1 if name.endswith(RISING) or "/" in name else -1
@@ -120,7 +125,11 @@ class Subject:
 
         return dataclasses.replace(self, program=rewrite(self.program, rule))
 
-    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: Mapping[str, float]) -> Subject:
+    def at(self, values: Mapping[str, float]) -> Subject:
+        """The same with other values of inputs; what is none is left aside."""
+        return dataclasses.replace(self, values=self.values | {n: v for n, v in values.items() if n in self.values})
+
+    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: dict[str, float]) -> Subject:
         """The same with inputs that follow others, each a coefficient times whole powers of these.
 
         Args:
@@ -129,7 +138,7 @@ class Subject:
         """
         laws = {name: law for name, law in laws.items() if name in self.program.inputs}
         if not laws:
-            return dataclasses.replace(self, values=self.values | {n: v for n, v in values.items() if n in self.values})
+            return self.at(values)
 
         def rule(builder: Any, operation: str, operands: Any, _: int) -> int:
             if operation != "input" or operands[0] not in laws:

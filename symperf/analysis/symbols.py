@@ -73,7 +73,7 @@ def _read() -> dict[str, Any]:
 
 
 def argument_of(symbol: str) -> str:
-    """The name by which a run is bound to another value of a symbol: that of the plan's field that sets it, or its own."""
+    """The name by which a run is bound to another value of a symbol: of the plan's field that sets it, or its own."""
     return _FIELDS.get(symbol, symbol)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..codegen.builder import operands_of
 from ..codegen.interpret import adjoints, arrays
-from .numbers import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .numbers import Numbers
     from .subject import Subject
 
 MOST = 3
@@ -21,21 +21,18 @@ LEAST = 0.01
 """Share of the quantity below which a term is not."""
 
 
-def largest_terms(
-    subject: Subject, points: Mapping[str, Any], bounds: Sequence[str | None]
-) -> list[tuple[tuple[str, float], ...]]:
+def largest_terms(at: Numbers, bounds: Sequence[str | None]) -> list[tuple[tuple[str, float], ...]]:
     """The terms through which a resource has most of its share, at points.
 
     Args:
-        subject: what is analysed.
-        points: arrays of one length, by symbol.
+        at: the points.
         bounds: the resource at each point.
 
     Returns:
         At each point names and shares of the quantity, the largest first; they are what the term's own parts come to,
         counted as often as the term counts in the quantity.
     """
-    at = numbers(subject, points)
+    subject = at.subject
     terms = {name: p for name, p in subject.program.lets.items() if "/" in name and p != subject.position}
     with np.errstate(all="ignore"):
         slopes = adjoints(subject.program, at.values, subject.bearing, arrays(), stop=set(_waiting(subject, terms)))

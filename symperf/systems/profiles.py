@@ -19,13 +19,15 @@ def locate(source: object, catalogue: Path) -> Path:
     Raises:
         InputError: neither, with the nearest name.
     """
-    names = names_in(catalogue)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"stack: found {quote(source)}, expected {' or '.join(names)}, or the path of a .toml file")
+        names = " or ".join(names_in(catalogue))
+        raise InputError(f"stack: found {quote(source)}, expected {names}, or the path of a .toml file")
     text = os.fspath(source)
     if not isinstance(source, str) or text.endswith(".toml") or os.sep in text:
         return Path(text)
     key = text.strip().casefold()
-    if key not in names:
-        raise InputError(f"stack: found {quote(text)}, expected {' or '.join(names)}{nearest(key, names)}")
-    return catalogue / f"{key}.toml"
+    found = catalogue / f"{key}.toml"
+    if not key or not found.is_file():
+        known = names_in(catalogue)
+        raise InputError(f"stack: found {quote(text)}, expected {' or '.join(known)}{nearest(key, known)}")
+    return found

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.analysis_cases import REAL, evaluated, made, output_at, scan, subject_at
 from support.law_cases import few, regimes, some
+from support.legal_cases import accepted
 from support.run_cases import each_run
 from support.strategies import COUNTS, exact_points, programs, seeds
 
@@ -21,6 +22,7 @@ from symperf.analysis.forms import FormError, plain
 from symperf.analysis.numbers import numbers
 from symperf.analysis.regimes import Regimes, regimes_of
 from symperf.analysis.roots import value_at
+from symperf.analysis.spelling import scaled
 from symperf.analysis.subject import Subject
 from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
@@ -149,15 +151,18 @@ def test_random_programs_along_a_symbol(program: Any, point: Any, which: int, ou
 
 @each_run
 def test_whole_numbers_are_tried_one_by_one(name: str) -> None:
-    """Inside an interval of a whole number the bounding resource is that of every number in it."""
-    found = made(name).regimes("tp", 1, 64)
+    """Inside an interval of a whole number the bounding resource is that of every number in it that the run accepts."""
+    run_ = made(name)
+    found = run_.regimes("tp", 1, 64)
     assert found.view == "whole"
-    subject = found.intervals[0].cell.numbers.subject
-    at = numbers(subject, {"tp": np.arange(1.0, 65.0)})
-    bounds = [subject.names[k] for k in at.bounds(subject.position)]
-    assert bounds == [r.bound for r in found.intervals for _ in range(int(r.low), int(r.high) + 1)]
-    lasts = [(r.low, r.high) for r in found.intervals]
-    assert all(int(a[1]) + 1 == int(b[0]) for a, b in pairwise(lasts))
+    legal = accepted(run_, "tp", range(1, 65))
+    assert found.legal is not None
+    assert found.legal.values == sorted(legal)
+    assert [each.value for each in found.legal.skipped] == [n for n in range(1, 65) if n not in legal]
+    for n, other in legal.items():
+        (regime,) = (r for r in found.intervals if r.low <= n <= r.high)
+        shares = other.shares()
+        assert regime.bound == max(shares, key=lambda each: shares[each])
 
 
 @pytest.mark.parametrize(("low", "high"), [(128, 4096), (1000, 9000)])
@@ -181,14 +186,19 @@ def test_rounded_choices_do_not_become_thousands_of_regimes() -> None:
     assert run_.regimes("sequence", 128, 1 << 20).view == "smooth"
 
 
-def test_the_memory_has_regimes_without_resources() -> None:
+def test_the_memory_goes_to_its_parts() -> None:
     """With fewer micro-batches than stages fewer are in flight: the memory rises with the batch up to 8 of them."""
     run_ = made("gpt").bind(vpp=1)
     found = run_.regimes("batch", 1, 64, of="memory")
-    assert {r.bound for r in found.intervals} == {None}
     assert found.crossovers[-1].x == 9.0
     assert found.crossovers[-1].changes[0].before.text == "batch/(dp*micro_batch)"
     assert found.intervals[-1].value == run_.bind(batch=64).value("memory")
+    for regime in found.intervals:
+        parts: dict[str, float] = {}
+        for path, size in run_.bind(batch=int(regime.at)).memory_terms().items():
+            parts[path.partition("/")[0]] = parts.get(path.partition("/")[0], 0.0) + size
+        assert regime.bound == max(parts, key=lambda part: parts[part])
+        assert regime.shares == pytest.approx({part: size / sum(parts.values()) for part, size in parts.items()})
 
 
 @each_run
@@ -198,9 +208,12 @@ def test_reports_are_plain_and_readable(name: str) -> None:
     assert told["intervals"][0]["low"] == 1e11
     assert len(told["crossovers"]) == len(told["intervals"]) - 1
     assert all(math.isfinite(r["value"]) for r in told["intervals"])
-    lines = str(found).splitlines()
-    assert lines[0] == "time along memory_bandwidth from 1e+11 to 1e+14 (exact)"
-    assert "memory -> compute" in str(found)
+    first, second = found.spans
+    assert str(found).startswith(
+        f"From memory_bandwidth 100 GB/s to {scaled(first.high, 'B/s')} memory binds the time; "
+    )
+    assert "memory -> compute" in str(made(name).regimes("memory_bandwidth", 1e11, 1e14, band=0.0))
+    assert (first.high, first.bound, second.bound) == (second.low, "memory", "compute")
     for interval in found.intervals:
         assert sum(interval.shares.values()) == pytest.approx(1)
         assert interval.branches
