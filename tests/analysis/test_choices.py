@@ -85,11 +85,11 @@ def test_a_choice_gives_the_run_that_is_built_anew() -> None:
     assert chosen.value("time") == new.value("time")
     other = chosen.bind(batch=1024).swap(system="h100-sxm")
     assert other.question["stack"] == "flash-attention-2"
-    assert chosen.swap(stack=None).value("time") < chosen.swap(stack="megatron-2021").value("time")
+    assert chosen.swap(stack=None).value("time") < chosen.swap(stack="flash-attention-1").value("time")
 
 
 def test_what_the_rules_refuse_names_the_choice() -> None:
-    with pytest.raises(InputError, match="^cross: a: 'plan: tp=7': tp: 7 does not divide"):
+    with pytest.raises(InputError, match=r"^cross: a: 'plan: tp=7': tp: 7 does not divide"):
         parse_choice("plan: tp=7", "cross: a").run(made("gpt"), "cross: a")
-    with pytest.raises(InputError, match="^cross: a: 'system: b200': system: no system 'b200'.*did you mean"):
+    with pytest.raises(InputError, match=r"^cross: a: 'system: b200': system: no system 'b200'.*did you mean"):
         parse_choice("system: b200", "cross: a").run(made("gpt"), "cross: a")

@@ -30,7 +30,7 @@ ALLOWED = {
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
-    "analysis": "book common evaluation train",
+    "analysis": "book common evaluation plans systems train",
     "derive": "book common evaluation infer operations train",
     "runs": (
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
