@@ -30,12 +30,13 @@ def also_binds(base: BaseRun, run: BaseRun, asked: Collection[str]) -> tuple[str
     memory, capacity = run.value("memory"), run.value("capacity_bytes")
     if "memory" not in asked and memory > NEARLY * capacity:
         told = f"memory is {spell('memory', memory)} of {spell('memory', capacity)} there"
-        found.append(f"The capacity ends before: {told}." if memory > capacity else f"The capacity is near: {told}.")
-    tokens, before = _tokens(run), _tokens(base)
+        before = "It does not fit" if memory == base.value("memory") else "The capacity ends before"
+        found.append(f"{before if memory > capacity else 'The capacity is near'}: {told}.")
+    tokens, now = _tokens(run), _tokens(base)
     context, window = run.model.context, run.model.sliding_window
-    if tokens != before and context and tokens > context:
+    if tokens != now and context and tokens > context:
         found.append(f"The position table of {context} tokens ends before: {run.model.name} is made for no more.")
-    if tokens != before and window and tokens > window > 0:
+    if tokens != now and window and tokens > window > 0:
         found.append(f"The attention window of {window} tokens ends before: windowed layers see no more.")
     told = f"the {context} tokens that"
     new = [warning for warning in run.warnings if warning not in base.warnings and told not in warning]

@@ -33,6 +33,8 @@ SPREAD = 16
 """A picture and the default range of a whole number go to this many times the value now."""
 LEAST_RANGE = 4096
 """The default range of a whole number goes at least so far."""
+LONGEST_HEAD = 24
+"""Characters of a label that is the head of a column."""
 SHOWN = 6
 """Crossings, intervals and reasons that a text tells one by one."""
 
@@ -153,22 +155,19 @@ class Cross(Answer):
 
     def tables(self) -> list[AnswerTable]:
         """Both sides at the ends and beside each crossing."""
+        short = all(len(side.label) <= LONGEST_HEAD for side in (self.a, self.b))
+        heads = {side.label: side.label if short else letter for side, letter in ((self.a, "A"), (self.b, "B"))}
+        title = "on both sides" + (" of each crossing" if self.crossings else "") + (f": {self.of}" if self.of else "")
+        if not short:
+            title += f" (A is {self.a.label}, B is {self.b.label})"
         rows = []
         for x, (first, second) in self.near():
+            ratio = f"{first / second:.4f}" if second else "-"
             lead = self._lead_of(first, second)
-            rows.append(
-                (
-                    spell(self.over, x),
-                    spell(self.a.of, first),
-                    spell(self.b.of, second),
-                    f"{first / second:.4f}" if second else "-",
-                    lead or "equal",
-                )
-            )
-        head = "leads" if self.of is None else "better"
-        title = "on both sides" + (" of each crossing" if self.crossings else "")
-        title += f": {self.of}" if self.of else ""
-        return [AnswerTable(title, (self.over, self.a.label, self.b.label, "ratio", head), tuple(rows), frozenset({4}))]
+            told = heads[lead] if lead else "equal"
+            rows.append((spell(self.over, x), spell(self.a.of, first), spell(self.b.of, second), ratio, told))
+        columns = (self.over, *heads.values(), "ratio", "better" if self.of else "larger")
+        return [AnswerTable(title, columns, tuple(rows), frozenset({4}))]
 
     def equations(self) -> list[Equation]:
         """Closed forms of crossings along a real symbol, or what each side is near the first."""

@@ -107,21 +107,20 @@ class Side:
         """Whether the program says what the run with the symbol bound does, as far as trials show."""
         if self.symbol is None:
             return True
-        agreed = []
+        tried: dict[float, BaseRun] = {}
         for x in self._trials(self.symbol):
             try:
-                wanted = self.value(x)
+                tried[x] = self.bind(x)
             except InputError:
                 continue
-            found = float(self.values(np.array([x]))[0])
-            agreed.append(abs(found - wanted) <= AGREES * abs(wanted))
-        return bool(agreed) and all(agreed)
+        wanted, found = self.of_runs(list(tried.values())), self.values(np.array(list(tried)))
+        return bool(tried) and bool(np.all(np.abs(found - wanted) <= AGREES * np.abs(wanted)))
 
     def _trials(self, symbol: str) -> list[float]:
         """Values of the symbol at which the program is compared with the run."""
         domain = domain_along(self.run, symbol)
         if self.now:
-            tried = [self.now * factor for factor in (0.25, *PROBES, 4.0)]
+            tried = [self.now * factor for factor in (*PROBES, 0.25)]
             return [x for x in tried if domain.low <= x <= domain.high and not (domain.whole and x % 1)]
         high = min(domain.high, LARGE)
         return [domain.low, high, math.sqrt(domain.low * high)]

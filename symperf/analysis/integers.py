@@ -14,7 +14,7 @@ from .cross_sides import DIVISORS, divisors_of, value_now
 from .direction import direction
 from .measures import spell
 from .solution import Solution
-from .solve_real import unreachable
+from .solve_real import conflict, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,12 +63,12 @@ def solve_whole(of_run: BaseRun, targets: Sequence[Target], symbol: str, domain:
         first, last = low, high
         for target, way in zip(targets, ways, strict=True):
             begins, ends = _span(target, symbol, low, high, way or 0, domain)
+            if max(first, begins) > min(last, ends):
+                raise _conflict(targets, target, symbol, (first, last))
             first, last = max(first, begins), min(last, ends)
         leading = next(target.sign * way for target, way in zip(targets, ways, strict=True) if way)
         rising = leading > 0
         candidates = range(last, first - 1, -1) if rising else range(first, last + 1)
-    if not candidates:
-        raise _conflict(targets, symbol, domain)
     return _first_accepted(
         of_run, targets, symbol, candidates, 1 if rising else -1, (int(domain.low), int(domain.high))
     )
@@ -198,9 +198,10 @@ def _each(of_run: BaseRun, targets: Sequence[Target], symbol: str, offered: Iter
         best = int(np.nanargmin(target.sign * columns[target.of]))
         if not met.any():
             raise unreachable(target.of, symbol, target.wanted, float(columns[target.of][best]), numbers[best], domain)
+        if not (good & met).any():
+            best = int(np.nanargmin(np.where(good, target.sign * columns[target.of], np.inf)))
+            raise conflict(targets, target, float(columns[target.of][best]), symbol, float(numbers[best]))
         good &= met
-    if not good.any():
-        raise _conflict(targets, symbol, domain)
     leading = next(target for target in targets if np.ptp(columns[target.of]) > 0 or len(runs) == 1)
     rise = leading.sign * (columns[leading.of][-1] - columns[leading.of][0]) > 0
     place = int(np.flatnonzero(good)[-1 if rise else 0])
@@ -239,15 +240,19 @@ def _require_met(target: Target, symbol: str, met: bool, best: int, domain: Doma
         raise unreachable(target.of, symbol, target.wanted, _at(target, best), float(best), domain)
 
 
-def _conflict(targets: Sequence[Target], symbol: str, domain: Domain) -> Unreachable:
-    """The error of targets each of which is met somewhere, but never all."""
-    told = " and ".join(map(str, targets))
-    return Unreachable(
-        f"{told} are unreachable together: each is met for some {symbol} from {spell(symbol, domain.low)} to "
-        f"{spell(symbol, domain.high)}, but none meets them all",
-        None,
-        domain.low,
-    )
+def _conflict(targets: Sequence[Target], missed: Target, symbol: str, near: Iterable[int]) -> Unreachable:
+    """The error of targets each of which is met somewhere, but never all.
+
+    Args:
+        targets: all of them.
+        missed: the first that is not met with those before it.
+        symbol: what is solved for.
+        near: numbers at which those before it are met.
+    """
+    xs = np.array(sorted(near), dtype=float)
+    heights = missed.side.values(xs)
+    best = int(np.nanargmin(missed.sign * heights))
+    return conflict(targets, missed, float(heights[best]), symbol, float(xs[best]))
 
 
 def _last(low: int, high: int, met: Any) -> int:
@@ -272,6 +277,8 @@ def _scan(targets: Sequence[Target], symbol: str, low: int, high: int, domain: D
         heights = np.concatenate([target.side.values(xs[j : j + 8192]) for j in range(0, len(xs), 8192)])
         met = target.sign * (heights - target.wanted) <= 0
         _require_met(target, symbol, bool(met.any()), int(xs[np.nanargmin(target.sign * heights)]), domain)
+        if not (good & met).any():
+            raise _conflict(targets, target, symbol, xs[good].astype(int))
         good &= met
         if k == 0:
             rising = bool(target.sign * (heights[-1] - heights[0]) > 0)

@@ -21,10 +21,11 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 
 def draw(solution: Solution, axes: Any) -> None:
     """Each quantity as a part of its target along the symbol; of one target, the quantity itself."""
-    alone = len(solution.targets) == 1
+    alone, lowest = len(solution.targets) == 1, math.inf
     for k, target in enumerate(solution.targets):
         xs, heights = _curve(solution, target)
         scale = 1.0 if alone else target.wanted
+        lowest = min(lowest, float(heights.min()))
         style = {"marker": ".", "linewidth": 0.8} if solution.whole else {}
         axes.plot(xs, heights / scale, color=COLOURS[k % len(COLOURS)], label=str(target), **style)
     axes.axhline(solution.target if alone else 1.0, color="black", linewidth=0.8, label="target")
@@ -40,6 +41,8 @@ def draw(solution: Solution, axes: Any) -> None:
         axes.axvspan(max(low, left), min(high, right), color="#228833", alpha=0.1)
     if solution.value > 0:
         axes.set_xscale("log")
+    if lowest > 0:
+        axes.set_yscale("log")
     axes.set_xlabel(axis(solution.symbol))
     axes.set_ylabel(axis(solution.of) if alone else "part of the target")
     axes.set_title(solution.sentence, wrap=True, fontsize="medium")

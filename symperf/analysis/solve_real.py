@@ -7,6 +7,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..codegen.interpret import floats, run
 from ..common.errors import InputError
 from .answers import Unreachable
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .subject import Subject
     from .symbols import Domain
 
+POINTS, LARGE = 4097, 1e18
+"""Of the grid on which the limit of a share is looked for, and how far it goes where a symbol has no limit."""
 Spans = list[tuple[float, float]]
 """Disjoint intervals in order, ends included."""
 
@@ -50,8 +54,7 @@ def solve_together(targets: Sequence[Target], symbol: str, domain: Domain) -> So
     admitted = [_admitted(target, low, domain.high) for target in targets]
     for target, spans in zip(targets, admitted, strict=True):
         if not spans:
-            solve_real(target.side.subject, symbol, domain, target.wanted)  # which says what the limit is
-            raise Unreachable(f"{target} is met nowhere", None, low)
+            raise _met_nowhere(target, symbol, domain)
     together = admitted[0]
     for target, spans in zip(targets[1:], admitted[1:], strict=True):
         before, together = together, _both(together, spans)
@@ -80,6 +83,20 @@ def solve_together(targets: Sequence[Target], symbol: str, domain: Domain) -> So
     )
 
 
+def _met_nowhere(target: Target, symbol: str, domain: Domain) -> Unreachable:
+    """The error of a target that no value meets: how near it gets."""
+    if target.side.faithful and not target.side.resource:
+        try:
+            solve_real(target.side.subject, symbol, domain, target.wanted)
+        except Unreachable as error:
+            return error
+    xs = np.geomspace(domain.low, min(domain.high, max(domain.low, 1.0) * LARGE), POINTS)
+    heights = target.side.values(xs) if target.side.faithful else np.array([target.side.value(x) for x in xs[::64]])
+    best = int(np.nanargmin(target.sign * heights))
+    at = float((xs if len(heights) == len(xs) else xs[::64])[best])
+    return unreachable(target.of, symbol, target.wanted, float(heights[best]), at, domain)
+
+
 def _admitted(target: Target, low: float, high: float) -> Spans:
     """Where a target is met."""
     order = order_along(target.side, Level(target.wanted), low, high)
@@ -99,14 +116,25 @@ def _both(a: Spans, b: Spans) -> Spans:
 
 
 def _conflict(targets: Sequence[Target], missed: Target, before: Spans, symbol: str) -> Unreachable:
-    """The error of targets that are met each, but not together: how near the last of them gets within the others."""
+    """The error of targets that are met each, but not together, given where those before the missed one are met."""
     ends = [x for x in itertools.chain(*before) if 0 < x < math.inf]
     best = min(ends, key=lambda x: missed.sign * float(missed.side.values([x])[0]))
-    limit = float(missed.side.values([best])[0])
-    others = " and ".join(str(target) for target in targets if target is not missed)
-    where = f"{symbol} = {spell(symbol, best)}"
-    text = f"{missed} is unreachable with {others}, the limit is {spell(missed.of, limit)} at {where}"
-    return Unreachable(text, limit, best)
+    return conflict(targets, missed, float(missed.side.values([best])[0]), symbol, best)
+
+
+def conflict(targets: Sequence[Target], missed: Target, limit: float, symbol: str, at: float) -> Unreachable:
+    """The error of a target that is not met together with those before it.
+
+    Args:
+        targets: all of them.
+        missed: the one that is not.
+        limit: how near it gets.
+        symbol: what is solved for.
+        at: where it gets so near.
+    """
+    others = " and ".join(str(target) for target in itertools.takewhile(lambda each: each is not missed, targets))
+    found, where = spell(missed.of, limit), f"{symbol} = {spell(symbol, at)}"
+    return Unreachable(f"{missed} is unreachable with {others}, the limit is {found} at {where}", limit, at)
 
 
 def _distance(x: float, now: float) -> float:

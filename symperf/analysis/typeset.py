@@ -72,6 +72,8 @@ def _latex_rows(forms: Iterable[Equation]) -> list[str]:
     notation = Latex(_glyphs(), [])
     rows = []
     for form in forms:
+        for symbol in form.expr.free_symbols - notation.glyphs.keys():
+            notation.name(symbol, notation.word(symbol.name).text)
         note = rf" && \text{{({latex_text(form.note)})}}" if form.note else ""
         left = "" if form.sign in SUMMED else _left(form, notation)
         sign = RELATIONS.get(form.sign, form.sign)
@@ -82,7 +84,7 @@ def _latex_rows(forms: Iterable[Equation]) -> list[str]:
 def _left(form: Equation, notation: Notation) -> str:
     if form.symbol in SYMBOLS:
         return notation.box(SYMBOLS[form.symbol].symbol).text
-    return notation.glyph(form.symbol).text
+    return notation.word(form.symbol).text
 
 
 def _glyphs() -> dict[Any, str]:
