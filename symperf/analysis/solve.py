@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
+from ..evaluation.folders import folder_parts
 from .beyond import also_binds
 from .cross_sides import Side, domain_along, is_known, resources_of
 from .solution import SHARE, Solution, Target
@@ -69,6 +70,8 @@ def _side_of(run: BaseRun, of: str, symbol: str) -> Side:
     if not of.startswith(SHARE):
         return Side(of, run, of, symbol, "solve")
     resource = of.removeprefix(SHARE).strip()
+    if folder_parts(run.compiled, f"{resource}+"):
+        return Side(of, run, of, symbol, "solve")
     if resource not in resources_of(run):
         known = resources_of(run)
         raise InputError(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from ..spending.mixin import Spending
 
+SHARE = "share of "
+"""Before a term or a folder: the part of the time that its executions take, hidden behind other work or not."""
 RISING = ("_latency", "_energy", "power")
 """Ends of the names of inputs with which their resource's part rises; with all others, rates, it falls."""
 BORNE = ("_per_s", "mfu", "mbu", "hfu", "cost")
@@ -239,11 +241,13 @@ def _asked(run: BaseRun, key: str) -> tuple[Program, int, dict[str, float]] | No
         return spent, spent.outputs[key], own
     if parts := folder_parts(run.compiled, key):
         return *_sum_of(program, parts), {}
+    if key.startswith(SHARE) and (parts := folder_parts(run.compiled, f"{key.removeprefix(SHARE)}+")):
+        return *_sum_of(program, parts, over="time"), {}
     return None
 
 
-def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Program, int]:
-    """A program with the sum of terms, each as often as it counts."""
+def _sum_of(program: Program, parts: list[tuple[int, int | None]], over: str = "") -> tuple[Program, int]:
+    """A program with the sum of terms, each as often as it counts; as a share of an output where one is named."""
     builder = Builder()
     at = append(builder, program, {})
     builder.program.lets = {name: at[position] for name, position in program.lets.items()}
@@ -252,6 +256,8 @@ def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Prog
         part = at[position] if count is None else builder.emit("multiply", at[count], at[position])
         total = part if total is None else builder.emit("add", total, part)
     assert total is not None
+    if over:
+        total = builder.emit("divide", total, at[program.outputs[over]])
     return builder.program, total
 
 
