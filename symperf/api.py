@@ -47,12 +47,8 @@ def training(
     """
     from .runs.training_run import Run as _Run
 
-    loaded = load_system(system)
-    if stack is not None:
-        from .systems.software import Software
-
-        loaded = Software.load(stack).on(loaded)
-    return _Run(load_model(model), loaded, load_plan(plan), batch=batch, sequence=sequence, values=values)
+    work: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+    return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
 
 
 def inference(

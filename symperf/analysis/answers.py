@@ -65,11 +65,13 @@ class Equation:
         symbol: what it gives: a name of the vocabulary, or of a quantity.
         expr: SymPy expression in the symbols of the vocabulary.
         note: what it is, one phrase.
+        sign: what stands between them; "+" and "−" go on with the sum of the equation before.
     """
 
     symbol: str
     expr: Any
     note: str = ""
+    sign: str = "="
 
 
 class Answer:

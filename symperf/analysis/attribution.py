@@ -1,4 +1,4 @@
-"""Who is responsible for the time: terms, resources, and both; and what faster resources would bring."""
+"""Who is responsible for the time: terms, resources, and both."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, quote
+from .answers import Answer, AnswerTable
 from .limits import leading, towards
+from .measures import spell
 from .subject import Subject, subject_of
+from .wording import noun
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..evaluation.base_run import BaseRun
 
 
+NOTICED = 1e-9
+"""Part of the time below which seconds are not shown."""
+DRAWN = 0.002
+"""Part of the time below which a bar is too short to be drawn."""
+SHOWN = 2
+"""Parts of the paths of terms that are shown together."""
+
+
 @dataclass(frozen=True)
-class Attribution:
+class Attribution(Answer):
     """Seconds by term and resource.
 
     Attributes:
@@ -24,11 +37,13 @@ class Attribution:
         columns: resources.
         seconds: one tuple per row, one number per column. Rows add up to the terms' seconds in the breakdown, columns
             to the resources' shares times the time, and all to the time.
+        thing: how a sentence names what took the time.
     """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     seconds: tuple[tuple[float, ...], ...]
+    thing: str = "the run"
 
     @property
     def total(self) -> float:
@@ -56,7 +71,51 @@ class Attribution:
             held = found.setdefault("/".join(name.split("/")[:depth]), [0.0] * len(row))
             for k, value in enumerate(row):
                 held[k] += value
-        return Attribution(tuple(found), self.columns, tuple(map(tuple, found.values())))
+        return Attribution(tuple(found), self.columns, tuple(map(tuple, found.values())), self.thing)
+
+    @property
+    def sentence(self) -> str:
+        """The resource that most of the time is due to, and where most of that is."""
+        sums, groups = self.column_sums(), self.grouped(SHOWN)
+        worst = max(sums, key=lambda name: sums[name])
+        place = groups.columns.index(worst)
+        row = max(range(len(groups.rows)), key=lambda k: groups.seconds[k][place])
+        share = sums[worst] / self.total
+        return (
+            f"Of the {spell('time', self.total)} of {self.thing} {100 * share:.1f} % are due to {worst}, most of it in "
+            f"{groups.rows[row]} ({spell('time', groups.seconds[row][place])})."
+        )
+
+    def tables(self) -> list[AnswerTable]:
+        """The matrix, terms of one block together."""
+        groups = self.grouped(SHOWN)
+        lines = [*zip(groups.rows, groups.seconds, strict=True), ("total", tuple(self.column_sums().values()))]
+        least_shown = NOTICED * self.total
+        rows = tuple(
+            (name, *(spell("time", value) if value > least_shown else "" for value in line), spell("time", sum(line)))
+            for name, line in lines
+            if sum(line) > least_shown
+        )
+        return [AnswerTable("seconds by term and resource", ("term", *self.columns, "total"), rows)]
+
+    def draw(self, axes: Any) -> None:
+        """A bar for each block of terms, in the seconds of each resource."""
+        groups = self.grouped(SHOWN)
+        lines = {
+            name: line for name, line in zip(groups.rows, groups.seconds, strict=True) if sum(line) > DRAWN * self.total
+        }
+        order = range(len(lines))
+        left = [0.0] * len(lines)
+        for k, name in enumerate(groups.columns):
+            values = [line[k] for line in lines.values()]
+            if any(values):
+                axes.barh(order, values, 0.7, left, label=name)
+                left = [at + value for at, value in zip(left, values, strict=True)]
+        axes.set_yticks(order, list(lines))
+        axes.invert_yaxis()
+        axes.set_xlabel("seconds")
+        axes.set_title(self.sentence, fontsize=9, wrap=True)
+        axes.legend()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -96,58 +155,7 @@ def attribution(of_run: BaseRun) -> Attribution:
                 if operation == "input" and name in subject.resources:
                     row[subject.resources[name]] += weight * subject.degree(name) * slope * values[at]
         rows.append(tuple(row.values()))
-    return Attribution(tuple(term.path for term in terms), columns, tuple(rows))
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What a faster resource would bring: all its rates times a factor, and its latencies over it.
-
-    Attributes:
-        resource: its name.
-        symbols: its rates and latencies in the time.
-        share: of the time now.
-        plus_10_percent: the time now over the time at 1.1 times the rates.
-        times_2: the same at twice the rates.
-        infinite: the same in the limit; nothing where nothing is left of the time.
-    """
-
-    resource: str
-    symbols: tuple[str, ...]
-    share: float
-    plus_10_percent: float
-    times_2: float
-    infinite: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "resource": self.resource,
-            "symbols": list(self.symbols),
-            "share": self.share,
-            "plus_10_percent": self.plus_10_percent,
-            "times_2": self.times_2,
-            "infinite": self.infinite,
-        }
-
-
-def gains(of_run: BaseRun) -> tuple[Gain, ...]:
-    """What to buy next: the exact speed-up from each resource, the largest in the limit first.
-
-    Raises:
-        InputError: the run has free symbols.
-    """
-    subject = subject_of(of_run, "time", "gains")
-    shares = of_run.shares()
-    now = _time(subject, subject.values)
-    found = []
-    for resource in subject.names:
-        powers = {name: -subject.degree(name) for name, owner in subject.resources.items() if owner == resource}
-        more, twice = (now / _time(subject, faster(subject.values, powers, factor)) for factor in (1.1, 2.0))
-        rest = least(subject, powers)
-        infinite = max(now / rest, 1.0) if rest else None
-        found.append(Gain(resource, tuple(powers), shares.get(resource, 0.0), more, twice, infinite))
-    return tuple(sorted(found, key=lambda gain: -(math.inf if gain.infinite is None else gain.infinite)))
+    return Attribution(tuple(term.path for term in terms), columns, tuple(rows), noun(of_run, "time"))
 
 
 def faster(values: dict[str, float], powers: dict[str, int], factor: float) -> dict[str, float]:
@@ -157,11 +165,9 @@ def faster(values: dict[str, float], powers: dict[str, int], factor: float) -> d
     }
 
 
-def least(subject: Subject, powers: dict[str, int]) -> float:
-    """What is left of the output when these rates grow without bound and these latencies vanish."""
+def least(subject: Subject, powers: Mapping[str, int]) -> float:
+    """What the output goes to when these inputs grow without bound, or vanish; infinite where it has no bound."""
     exponent, logs, coefficient = leading(towards(subject, subject.forms(powers), math.inf), math.inf)
+    if coefficient and (exponent > 0 or (exponent == 0 and logs > 0)):
+        return math.inf
     return float(coefficient) if exponent == 0 and logs == 0 else 0.0
-
-
-def _time(subject: Subject, values: dict[str, float]) -> float:
-    return float(run(subject.program, values, floats())[subject.position])

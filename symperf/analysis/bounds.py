@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats, run
+from .answers import Answer, AnswerTable
 from .attribution import least
+from .measures import spell
+from .solution import is_higher_better
 from .subject import Subject, subject_of
+from .wording import noun, sentence_case
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -15,12 +20,15 @@ if TYPE_CHECKING:
 OVERLAP = "overlap_"
 """How the name of a fraction that lets transfers run beside work begins."""
 
+RATES = ("_bandwidth", "_rate", "_latency")
+"""How the names of what a time depends on end; of an energy, its resources are no rates."""
+
 RIDGE, IN_TURN = "ridge_efficiency", 0.5
 """What work and traffic of a product attain where they are equally long, and its value where they run in turn."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Answer):
     """`overlapped <= time <= serial`.
 
     Attributes:
@@ -29,12 +37,39 @@ class Bounds:
         time: the time itself.
         serial: the time if nothing ran beside anything else: no overlap of transfers, and the memory levels and network
             tiers of one operation in turn.
+        thing: how a sentence names what takes the time.
     """
 
     overlapped: float
     by_resource: dict[str, float]
     time: float
     serial: float
+    thing: str = "the run"
+
+    @property
+    def sentence(self) -> str:
+        """The time between its bounds."""
+        longest = max(self.by_resource, key=lambda name: self.by_resource[name], default="nothing")
+        low, now, high = (spell("time", value) for value in (self.overlapped, self.time, self.serial))
+        return (
+            f"{sentence_case(self.thing)} takes {now}: at least {low} ({longest} alone) with everything at once, "
+            f"at most {high} with one thing after another."
+        )
+
+    def tables(self) -> list[AnswerTable]:
+        """How long each resource would take alone."""
+        ordered = sorted(self.by_resource.items(), key=lambda item: -item[1])
+        rows = tuple((name, spell("time", value), f"{100 * value / self.time:.1f} %") for name, value in ordered)
+        return [AnswerTable("each resource alone, all others without limit", ("resource", "time", "of now"), rows)]
+
+    def draw(self, axes: Any) -> None:
+        """Bars of each resource alone, of the time and of one thing after another."""
+        bars = {**self.by_resource, "now": self.time, "one after another": self.serial}
+        axes.barh(range(len(bars)), list(bars.values()), 0.7)
+        axes.set_yticks(range(len(bars)), list(bars))
+        axes.invert_yaxis()
+        axes.set_xlabel("seconds")
+        axes.set_title(self.sentence, fontsize=9, wrap=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -57,13 +92,32 @@ def bounds(of_run: BaseRun) -> Bounds:
         InputError: the run has free symbols.
     """
     subject = subject_of(of_run, "time", "bounds")
-    values = run(subject.program, subject.values, floats())
-    time = float(values[subject.position])
-    alone = {}
-    for resource in subject.names:
-        others = {name: -subject.degree(name) for name, owner in subject.resources.items() if owner != resource}
-        alone[resource] = min(least(subject, others), time)  # equal but for rounding where it is greater
-    return Bounds(max(alone.values(), default=time), alone, time, max(serial(subject), time))
+    time = float(run(subject.program, subject.values, floats())[subject.position])
+    alone = {name: min(each, time) for name, each in _alone(subject).items()}  # greater is equal but for rounding
+    return Bounds(max(alone.values(), default=time), alone, time, max(serial(subject), time), noun(of_run, "time"))
+
+
+def bounds_of(subject: Subject) -> tuple[float, float] | None:
+    """A quantity with everything at once and with one thing after another, the lower first.
+
+    Nothing where the quantity knows of no resource: bytes, counts, and joules, which no overlap changes.
+    """
+    if not subject.names or not any(name.endswith(RATES) for name in subject.resources):
+        return None
+    now = float(run(subject.program, subject.values, floats())[subject.position])
+    in_turn, alone = serial(subject), [each for each in _alone(subject).values() if math.isfinite(each)]
+    if is_higher_better(subject.output):
+        # A rate in the definition of a utilisation takes it to nothing: such a limit bounds no overlap.
+        return min(in_turn, now), min((each for each in alone if each >= now), default=now)
+    return min(max(alone, default=now), now), max(in_turn, now)
+
+
+def _alone(subject: Subject) -> dict[str, float]:
+    """The output with all resources but one infinitely fast."""
+    return {
+        resource: least(subject, {n: -subject.degree(n) for n, owner in subject.resources.items() if owner != resource})
+        for resource in subject.names
+    }
 
 
 def serial(subject: Subject) -> float:

@@ -12,7 +12,7 @@ from .closed import powers, sides_at, symbol_of, zero
 from .forms import FormError
 
 if TYPE_CHECKING:
-    from .solve import Solution
+    from .solution import Solution
 
 
 def inverse(solution: Solution) -> Any:

@@ -14,7 +14,7 @@ from .answers import Unreachable
 from .symbols import argument_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..evaluation.base_run import BaseRun
 
@@ -79,8 +79,7 @@ class LegalValues:
         return sorted(int(value) for group in self.groups for value in group.values)
 
 
-
-def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -> LegalValues:
+def legal_values(run: BaseRun, symbol: str, values: Sequence[int], where: str) -> LegalValues:
     """Which whole numbers a run accepts.
 
     Args:
@@ -108,7 +107,7 @@ def legal_values(run: BaseRun, symbol: str, values: Iterable[int], where: str) -
         group[2].append(differences(group[0], other))
     if not groups:
         found = f"{skipped[0].value} to {skipped[-1].value}: {skipped[0].reason}" if skipped else "an empty range"
-        raise Unreachable(f"{where}: the run accepts no {symbol} of {found}", None, float(skipped[0].value))
+        raise Unreachable(f"{where}: the run accepts no {symbol} of {found}", None, float(next(iter(values), 0)))
     return LegalValues(symbol, tuple(_group(symbol, *group) for group in groups), tuple(skipped))
 
 

@@ -7,21 +7,20 @@ maximum takes the branch that wins in the end.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import Arithmetic, run
 from .forms import ONE, FormError, PowerQuotient, constant, plain
 from .line import COMPUTED
 from .roots import sign_at
-from .subject import subject_of
-from .symbols import FRACTION, domain_of, kind_of, lead_dependents, require_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..evaluation.base_run import BaseRun
+    from .leading import Monomial
     from .subject import Subject
 
 
@@ -35,6 +34,9 @@ class Limit:
         coefficient: the leading term is `coefficient * x ** exponent * log2(x) ** logs`.
         limit: what the quantity goes to; nothing where that is infinite.
         bound: the resource that sets the leading term; nothing where the quantity is no time.
+        subject: what has the limit.
+        symbol: that goes to the end; empty where several do.
+        end: 0 or infinity.
     """
 
     exponent: Fraction
@@ -42,6 +44,34 @@ class Limit:
     coefficient: float
     limit: float | None
     bound: str | None
+    subject: Subject = field(repr=False, compare=False)
+    symbol: str = ""
+    end: float = math.inf
+
+    @cached_property
+    def monomials(self) -> list[Monomial] | None:
+        """The leading term in symbols, without its power of the symbol: a sum, the largest part first.
+
+        Nothing where there is no short closed form.
+        """
+        from .leading import monomials
+
+        traced = trace(self.subject, self.subject.forms(symbol=self.symbol), self.end)
+        key = (self.exponent, self.logs)
+        return monomials(self.subject, self.symbol, math.isinf(self.end), traced, key, self.coefficient)
+
+    def closed_form(self) -> Any:
+        """The leading term as an expression in the symbols, or nothing."""
+        import sympy
+
+        from ..formulas.language.atoms import log2
+        from .closed import symbol_of
+
+        if self.monomials is None:
+            return None
+        x = symbol_of(self.symbol)
+        power = x ** sympy.Rational(self.exponent.numerator, self.exponent.denominator) * log2(x) ** self.logs
+        return sympy.Add(*(_rounded(each.rounding) * each.expr * power for each in self.monomials))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -62,54 +92,13 @@ class Limit:
         return " ".join(parts)
 
 
-@dataclass(frozen=True)
-class Asymptotics:
-    """Both ends of a symbol.
-
-    Attributes:
-        at_zero: as it goes to zero; nothing for a whole number.
-        at_infinity: as it grows without bound; nothing for a fraction.
-    """
-
-    symbol: str
-    of: str
-    at_zero: Limit | None
-    at_infinity: Limit | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "symbol": self.symbol,
-            "of": self.of,
-            "at_zero": self.at_zero.to_dict() if self.at_zero else None,
-            "at_infinity": self.at_infinity.to_dict() if self.at_infinity else None,
-        }
-
-    def __str__(self) -> str:
-        lines = []
-        for what, limit in (("0", self.at_zero), ("infinity", self.at_infinity)):
-            if limit is not None:
-                lines.append(f"{self.of} ~ {limit.leading(self.symbol)} as {self.symbol} -> {what}")
-        return "\n".join(lines)
-
-
-def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
-    """How a quantity scales with a symbol in the end.
-
-    Raises:
-        InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
-    """
-    subject = subject_of(of_run, of, "asymptotics")
-    subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "asymptotics"))
-    forms = subject.forms(symbol=symbol)
-    low = None if domain_of(symbol).whole else limit_of(subject, towards(subject, forms, 0.0), 0.0)
-    fraction = kind_of(symbol) == FRACTION
-    high = None if fraction else limit_of(subject, towards(subject, forms, math.inf), math.inf)
-    return Asymptotics(symbol, subject.output, low, high)
-
-
 def towards(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> PowerQuotient:
     """The form that the output has near an end, 0 or infinity."""
+    return trace(subject, forms, end)[subject.position]
+
+
+def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> list[PowerQuotient]:
+    """The form that every instruction has near an end; a maximum is the very form of the operand that it takes."""
 
     def above(a: PowerQuotient, b: PowerQuotient) -> int:
         difference = a - b
@@ -137,7 +126,7 @@ def towards(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) ->
         },
         lambda condition, yes, no: yes if condition else no,
     )
-    result: PowerQuotient = run(subject.program, forms, arithmetic)[subject.position]
+    result: list[PowerQuotient] = run(subject.program, forms, arithmetic)
     return result
 
 
@@ -154,8 +143,12 @@ def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
     return constant(math.floor(limit) + 1 if above > 0 and limit.denominator == 1 else math.ceil(limit))
 
 
-def limit_of(subject: Subject, form: PowerQuotient, end: float) -> Limit:
-    """What a form goes to at an end, 0 or infinity."""
+def _rounded(factor: float) -> Any:
+    return 1 if math.isclose(factor, 1.0, rel_tol=1e-12) else factor
+
+
+def limit_of(subject: Subject, form: PowerQuotient, end: float, symbol: str = "") -> Limit:
+    """What a form goes to at an end of a symbol, 0 or infinity."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isfinite(end) else -exponent
     if coefficient and (rising < 0 or (rising == 0 and logs > 0)):
@@ -163,7 +156,7 @@ def limit_of(subject: Subject, form: PowerQuotient, end: float) -> Limit:
     else:
         limit = float(coefficient) if rising == 0 and logs == 0 else 0.0
     scaled = float(coefficient) * math.log(2.0) ** logs
-    return Limit(Fraction(exponent), logs, scaled, limit, _find_bound(subject, form, end))
+    return Limit(Fraction(exponent), logs, scaled, limit, _find_bound(subject, form, end), subject, symbol, end)
 
 
 def leading(form: PowerQuotient, end: float) -> tuple[Fraction, int, Fraction]:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
-    from .attribution import Attribution, Gain
+    from .asymptotics import Asymptotics
+    from .attribution import Attribution
     from .bounds import Bounds
-    from .limits import Asymptotics
+    from .cross import Cross
+    from .gains import Gains
     from .phase import Phase
     from .regimes import Regimes
-    from .solve import Solution
+    from .solution import Solution
 
 
 class Analysis:
@@ -78,28 +80,64 @@ class Analysis:
 
         return attribution(cast("BaseRun", self))
 
-    def gains(self) -> tuple[Gain, ...]:
-        """What to buy next: the exact speed-up from each resource at 10 % more, twice as much, and in the limit."""
-        from .attribution import gains
+    def gains(self, of: str = "time") -> Gains:
+        """What to buy or tune next: exact gains from each resource and symbol at 10 % more, twice, and in the limit.
 
-        return gains(cast("BaseRun", self))
+        Args:
+            of: the quantity; rates and utilisations gain by growing, all others by shrinking.
 
-    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **target: float) -> Solution:
-        """The value of a symbol that brings one quantity to a target: `run.solve("memory_bandwidth", time=0.02)`.
+        Raises:
+            InputError: an unknown quantity, with the nearest, or free symbols.
+        """
+        from .gains import gains
+
+        return gains(cast("BaseRun", self), of)
+
+    def solve(self, symbol: str, *, low: float | None = None, high: float | None = None, **targets: float) -> Solution:
+        """The value of a symbol that meets targets: `run.solve("batch", time=0.02, memory=80e9)`.
 
         Args:
             symbol: what to solve for.
             low: the smallest value to consider; by default the smallest that a run accepts.
             high: the largest.
-            target: one quantity by name and its target.
+            targets: quantities by name and their targets; of a real symbol, one target is reached, several are met.
 
         Raises:
             InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
-            symperf.analysis.Unreachable: no value reaches the target; it says what the limit is.
+            symperf.analysis.Unreachable: no value meets the targets; it says what the limit is.
         """
         from .solve import solve
 
-        return solve(cast("BaseRun", self), symbol, low=low, high=high, **target)
+        return solve(cast("BaseRun", self), symbol, low=low, high=high, **targets)
+
+    def cross(
+        self,
+        a: str,
+        b: str,
+        over: str,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        of: str = "time",
+    ) -> Cross:
+        """Where one thing passes another: `run.cross("plan: tp=8 pp=8", "plan: tp=4 pp=16", "batch")`.
+
+        Args:
+            a: a term, a folder of terms, a resource or a quantity; or a choice, such as "plan: tp=8 pp=8",
+                "system: b200-sxm" or "precision=fp8", several with commas, or "base" for the run as it is.
+            b: another of the same kind.
+            over: the symbol; `a.NAME` or `b.NAME` where it varies on one side alone.
+            low: where to begin; by default the smallest value that a run accepts.
+            high: where to end; by default the largest, of a whole number 16 times its value now or 4096.
+            of: the quantity in which two choices are compared.
+
+        Raises:
+            InputError: what cannot be compared, an unknown name, a choice that the rules refuse, or a range that is
+                empty or reversed.
+        """
+        from .cross import cross
+
+        return cross(cast("BaseRun", self), a, b, over, low, high, of=of)
 
     def asymptotics(self, symbol: str, of: str = "time") -> Asymptotics:
         """The leading term of a quantity, and its exponent, as a symbol goes to zero and to infinity.
@@ -107,7 +145,7 @@ class Analysis:
         Raises:
             InputError: an unknown symbol or quantity, or one that does not depend on the symbol.
         """
-        from .limits import asymptotics
+        from .asymptotics import asymptotics
 
         return asymptotics(cast("BaseRun", self), symbol, of)
 

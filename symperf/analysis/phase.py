@@ -96,9 +96,7 @@ def _grid(run: BaseRun, symbol: str, ends: object, points: int) -> tuple[Array, 
     return spaced, "smooth" if domain.whole else "exact"
 
 
-def _curves(
-    plane: Plane, xs: Array, ys: Array, region: Array, *, upright: bool, whole: bool
-) -> tuple[Boundary, ...]:
+def _curves(plane: Plane, xs: Array, ys: Array, region: Array, *, upright: bool, whole: bool) -> tuple[Boundary, ...]:
     """The boundaries along one symbol: every change between neighbouring accepted values of it, joined into curves.
 
     Args:

@@ -195,7 +195,9 @@ class Phase(Answer):
         rows = []
         for (before, after, solved), curves in spans.items():
             xs, ys = (np.concatenate([getattr(c, name) for c in curves]) for name in ("x", "y"))
-            rows.append((f"{before or '-'} to {after or '-'}", f"as {solved} grows", _span(self.x, xs), _span(self.y, ys)))
+            rows.append(
+                (f"{before or '-'} to {after or '-'}", f"as {solved} grows", _span(self.x, xs), _span(self.y, ys))
+            )
         heads = ("binds", "", self.x, self.y)
         return [AnswerTable("Boundaries", heads, tuple(rows), frozenset({0, 1}))] if rows else []
 
@@ -214,7 +216,9 @@ class Phase(Answer):
             found.append(f"Skipped: {spell_skipped(self.plane.skipped)}.")
         smooth = [name for name, view in zip((self.x, self.y), self.views, strict=True) if view == "smooth"]
         if smooth:
-            found.append(f"Without roundings to tiles, waves and devices, and between whole numbers, of {join(smooth)}.")
+            found.append(
+                f"Without roundings to tiles, waves and devices, and between whole numbers, of {join(smooth)}."
+            )
         if self.boundaries:
             found.append("Closed forms of the boundaries that have one are in --latex and --json.")
         return found

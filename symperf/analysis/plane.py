@@ -159,7 +159,9 @@ def _pairs(
             group[1].append(first * FAR + second)
             group[2].append(differences(group[0], other))
     if not found:
-        raise Unreachable(f"{where}: the run accepts no pair of {symbols[0]} and {symbols[1]}: {skipped[0].reason}", None, 0.0)
+        raise Unreachable(
+            f"{where}: the run accepts no pair of {symbols[0]} and {symbols[1]}: {skipped[0].reason}", None, 0.0
+        )
     groups = []
     for own, keys, moves in found:
         names = dict.fromkeys(name for move in moves for name in move if name not in symbols)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
-from .answers import Unreachable
 from .changes import Change, Crossover, Regime
 from .followers import followers
 from .legal import LegalGroup, LegalValues, legal_values
@@ -69,7 +68,7 @@ def regimes(
         Unreachable: the run accepts no whole number of the range.
     """
     subject = subject_of(run, of, WHERE)
-    asked = [value for value in (low, high) if is_finite(value) and value > 0]
+    asked = [value for value in (low, high) if value is not None and is_finite(value) and value > 0]
     require_symbol(run, subject, symbol, WHERE, asked)
     domain = domain_of(symbol)
     if low is None or high is None:
@@ -160,7 +159,7 @@ def _whole(run: BaseRun, subject: Subject, symbol: str, ends: tuple[int, int], b
 
     cells: list[Stretch] = []
     samples = []
-    points = {}
+    points: dict[float, tuple[Subject, dict[str, float]]] = {}
     for group, part in legal.parts():
         own = subject if group.run is run else subject_of(group.run, subject.output, WHERE)
         at = {symbol: group.values[part], **{name: moved[part] for name, moved in group.moved.items()}}
@@ -256,7 +255,9 @@ def _profile_of_numbers(samples: list[tuple[tuple[str, ...], Any, Any]]) -> Prof
         for name, row in zip(own, found, strict=True):
             shares[names.index(name), start : start + len(xs)] = row
         start += len(xs)
-    largest = np.where(shares.max(axis=0, initial=0.0) > 0, shares.argmax(axis=0), -1) if names else -np.ones(len(points))
+    largest = (
+        np.where(shares.max(axis=0, initial=0.0) > 0, shares.argmax(axis=0), -1) if names else -np.ones(len(points))
+    )
     runs = np.concatenate([[0], np.cumsum(np.diff(largest) != 0)])
     firsts = np.searchsorted(runs, np.arange(runs[-1] + 1))
     lasts = np.append(firsts[1:] - 1, len(points) - 1)

@@ -31,7 +31,7 @@ APART = 3.0
 
 @dataclass(frozen=True)
 class Told:
-    """A stretch, the quantity at its point, and the terms by which its resource binds: names, shares of the quantity."""
+    """A stretch, the quantity at its point, and the terms by which its resource binds, with shares of the quantity."""
 
     span: Span
     value: float
@@ -143,8 +143,10 @@ class Regimes(Answer):
             changes = f"what binds {self._what} changes {len(self.spans) - 1} times"
             return f"{self._range()} {changes}, from {first.bound} to {last.bound}."
         parts = [f"From {self.symbol} {self._say(first.low)} to {self._say(first.high)} {self._binds(first.bound)}"]
-        for span in self.spans[1:-1]:
-            parts.append(f"from {self._say(span.low)} to {self._say(span.high)} {self._binds(span.bound, again=True)}")
+        parts += [
+            f"from {self._say(span.low)} to {self._say(span.high)} {self._binds(span.bound, again=True)}"
+            for span in self.spans[1:-1]
+        ]
         parts.append(f"from {self._say(last.low)} on {self._binds(last.bound, again=True)}")
         return "; ".join(parts) + "."
 
@@ -226,8 +228,8 @@ class Regimes(Answer):
                 found.append(f"{stretch} {span.bound} flickers with {others}, in front in {part} of that stretch.")
         if found:
             found.append(
-                f"What binds for less than {percent(self.band)} of {self._what} over a doubling of {self.symbol} is told "
-                "as flicker; --all tells every change."
+                f"What binds for less than {percent(self.band)} of {self._what} over a doubling of {self.symbol} "
+                "is told as flicker; --all tells every change."
             )
         long = [turn for turn in self._formed() if turn.form is not None and turn.form.count_ops() > SHORT]
         if long:
@@ -295,7 +297,9 @@ class Regimes(Answer):
                 {"at": turn.at, "from": turn.before, "to": turn.after, "closed_form": _text(turn.form)}
                 for turn in self.unrounded
             ],
-            "skipped": [] if self.legal is None else [{"value": s.value, "reason": s.reason} for s in self.legal.skipped],
+            "skipped": []
+            if self.legal is None
+            else [{"value": s.value, "reason": s.reason} for s in self.legal.skipped],
             "regimes": [regime.to_dict() for regime in self.intervals],
             "changes": [crossover.to_dict() for crossover in self.crossovers],
         }

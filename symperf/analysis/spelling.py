@@ -41,7 +41,7 @@ def spell(name: str, value: float | None) -> str:
     if name in vocabulary() and domain_of(name).whole and value % 1 == 0:
         return f"{value:.0f}"
     measure = unit_of(name)
-    if not measure or value == 0 or value != value:  # noqa: PLR0124 (not a number)
+    if not measure or value == 0 or value != value:
         return f"{value:.4g} {LARGER.get(measure, measure)}".strip()
     return scaled(value, measure)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
     from ..spending.mixin import Spending
 
+SHARE = "share of "
+"""Before a term or a folder: the part of the time that its executions take, hidden behind other work or not."""
 RISING = ("_latency", "_energy", "power")
 """Ends of the names of inputs with which their resource's part rises; with all others, rates, it falls."""
 BORNE = ("_per_s", "mfu", "mbu", "hfu", "cost")
@@ -70,7 +72,7 @@ class Subject:
         return tuple(dict.fromkeys(self.resources[name] for name in self.program.inputs if name in self.resources))
 
     def degree(self, name: str) -> int:
-        """How a quantity moves with an input of a resource: a latency, an energy or a power (1), a rate (-1), or none."""
+        """How a quantity moves with an input of a resource: a latency, energy or power (1), a rate (-1), or neither."""
         if name not in self.resources:
             return 0
         return 1 if name.endswith(RISING) or "/" in name else -1
@@ -129,7 +131,7 @@ class Subject:
         """The same with other values of inputs; what is none is left aside."""
         return dataclasses.replace(self, values=self.values | {n: v for n, v in values.items() if n in self.values})
 
-    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: Mapping[str, float]) -> Subject:
+    def led(self, laws: Mapping[str, tuple[float, Mapping[str, int]]], values: dict[str, float]) -> Subject:
         """The same with inputs that follow others, each a coefficient times whole powers of these.
 
         Args:
@@ -239,11 +241,13 @@ def _asked(run: BaseRun, key: str) -> tuple[Program, int, dict[str, float]] | No
         return spent, spent.outputs[key], own
     if parts := folder_parts(run.compiled, key):
         return *_sum_of(program, parts), {}
+    if key.startswith(SHARE) and (parts := folder_parts(run.compiled, f"{key.removeprefix(SHARE)}+")):
+        return *_sum_of(program, parts, over="time"), {}
     return None
 
 
-def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Program, int]:
-    """A program with the sum of terms, each as often as it counts."""
+def _sum_of(program: Program, parts: list[tuple[int, int | None]], over: str = "") -> tuple[Program, int]:
+    """A program with the sum of terms, each as often as it counts; as a share of an output where one is named."""
     builder = Builder()
     at = append(builder, program, {})
     builder.program.lets = {name: at[position] for name, position in program.lets.items()}
@@ -252,6 +256,8 @@ def _sum_of(program: Program, parts: list[tuple[int, int | None]]) -> tuple[Prog
         part = at[position] if count is None else builder.emit("multiply", at[count], at[position])
         total = part if total is None else builder.emit("add", total, part)
     assert total is not None
+    if over:
+        total = builder.emit("divide", total, at[program.outputs[over]])
     return builder.program, total
 
 

@@ -73,16 +73,14 @@ def _read() -> dict[str, Any]:
 
 
 def argument_of(symbol: str) -> str:
-    """The name by which a run is bound to another value of a symbol: that of the plan's field that sets it, or its own."""
+    """The name by which a run is bound to another value of a symbol: of the plan's field that sets it, or its own."""
     return _FIELDS.get(symbol, symbol)
 
 
 _FIELDS = {field.symbol: name for name, field in NUMBERS.items() if field.symbol != name}
 
 
-def require_symbol(
-    run: BaseRun, subject: Subject, name: object, where: str, values: Sequence[float] = ()
-) -> str:
+def require_symbol(run: BaseRun, subject: Subject, name: object, where: str, values: Sequence[float] = ()) -> str:
     """The name of a symbol that the analysed quantity depends on, itself or by what the run sets from it.
 
     Args:

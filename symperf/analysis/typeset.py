@@ -25,6 +25,10 @@ HEAD = r"""\documentclass{article}
 \sloppy
 \begin{document}
 """
+SUMMED = ("+", "−")
+"""Signs with which a sum goes on."""
+RELATIONS = {"∼": r"\sim", "−": "-"}
+"""Signs between the sides of an equation in LaTeX."""
 TABLE_ROWS = 30
 """Rows of one table; a `tabular` cannot break across pages."""
 
@@ -52,23 +56,35 @@ def document(answer: Answer) -> str:
 def unicode_text(form: Equation) -> str:
     """A closed form on one line of a terminal."""
     notation = Unicode(_glyphs(), [])
-    text = f"{_left(form, notation)} = {notation.box(strip_units(form.expr)).text}"
+    left = _left(form, notation)
+    if form.sign in SUMMED:
+        left = " " * len(left)
+    text = f"{left} {form.sign} {notation.box(strip_units(form.expr)).text}"
     return f"{text}   ({form.note})" if form.note else text
+
+
+def glyphs_of(expr: Any) -> str:
+    """An expression on one line of a terminal."""
+    return Unicode(_glyphs(), []).box(strip_units(expr)).text
 
 
 def _latex_rows(forms: Iterable[Equation]) -> list[str]:
     notation = Latex(_glyphs(), [])
     rows = []
     for form in forms:
+        for symbol in form.expr.free_symbols - notation.glyphs.keys():
+            notation.name(symbol, notation.word(symbol.name).text)
         note = rf" && \text{{({latex_text(form.note)})}}" if form.note else ""
-        rows.append(f"{_left(form, notation)} &= {notation.box(strip_units(form.expr)).text}{note}")
+        left = "" if form.sign in SUMMED else _left(form, notation)
+        sign = RELATIONS.get(form.sign, form.sign)
+        rows.append(f"{left} &{sign} {notation.box(strip_units(form.expr)).text}{note}")
     return rows
 
 
 def _left(form: Equation, notation: Notation) -> str:
     if form.symbol in SYMBOLS:
         return notation.box(SYMBOLS[form.symbol].symbol).text
-    return notation.glyph(form.symbol).text
+    return notation.word(form.symbol).text
 
 
 def _glyphs() -> dict[Any, str]:

@@ -110,6 +110,9 @@ class Latex(Notation):
             text += _gap(before.text, box.text) + box.text
         return Box(text, sum(box.width + 0.2 for box in boxes), PRODUCT)
 
+    def scaled(self, digits: Box, ten: Box) -> Box:
+        return Box(rf"{digits.text} \cdot {ten.text}", digits.width + ten.width + 1, PRODUCT)
+
     def fraction(self, over: Box, under: Box) -> Box:
         return Box(rf"\frac{{{over.text}}}{{{under.text}}}", max(over.width, under.width) + 0.3, FUNCTION)
 

@@ -125,8 +125,7 @@ class Notation(ABC):
         if operation in TECHNOLOGY:
             return self._technology(operation, [self.box(arg) for arg in expr.args])
         if expr.is_Float:
-            short = f"{float(expr):g}"
-            return self.glyph(short if float(short) == float(expr) else repr(float(expr)))
+            return self._float(float(expr))
         return self.call(self.word(expr.func.__name__), [self.box(arg) for arg in expr.args])
 
     def shown_arguments(self, call: Any) -> list[Any]:
@@ -144,6 +143,17 @@ class Notation(ABC):
         shown = [*map(self.box, self.shown_arguments(call)), *replaced]
         glyph = self.glyph(call.formula.glyph)
         return self.call(glyph, shown) if shown else glyph
+
+    def _float(self, value: float) -> Box:
+        """A number that is no quotient of whole ones: its digits, and a power of ten where that is shorter."""
+        short = f"{value:g}"
+        digits, power, exponent = (short if float(short) == value else repr(value)).partition("e")
+        if not power:
+            return self.glyph(digits)
+        ten = self.power(
+            self.number(10), self.number(int(exponent)) if int(exponent) > 0 else self.glyph(str(int(exponent)))
+        )
+        return self.scaled(self.glyph(digits), ten)
 
     def _technology(self, operation: str, boxes: list[Box]) -> Box:
         """Atoms of chips: a quotient rounded down, laws of voltage and clock, parts of dies without a defect."""
@@ -258,6 +268,10 @@ class Notation(ABC):
     @abstractmethod
     def product(self, boxes: list[Box]) -> Box:
         """Factors one after the other."""
+
+    @abstractmethod
+    def scaled(self, digits: Box, ten: Box) -> Box:
+        """A number and a power of ten."""
 
     @abstractmethod
     def fraction(self, over: Box, under: Box) -> Box:

@@ -99,6 +99,9 @@ class Unicode(Notation):
     def product(self, boxes: list[Box]) -> Box:
         return _make_box(" ".join(box.text for box in boxes), PRODUCT)
 
+    def scaled(self, digits: Box, ten: Box) -> Box:
+        return _make_box(f"{digits.text}·{ten.text}", PRODUCT)
+
     def fraction(self, over: Box, under: Box) -> Box:
         below = self.grouped(under, FUNCTION)
         return _make_box(f"{self.grouped(over, PRODUCT).text} / {below.text}", PRODUCT)

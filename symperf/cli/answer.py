@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from .output import write, write_file, write_json
+from .output import check_file, write, write_file, write_json
 
 if TYPE_CHECKING:
     import argparse
@@ -17,14 +17,32 @@ if TYPE_CHECKING:
 NARROWEST = 40
 
 
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse ways of printing that do not go together, before the work whose result they are to show.
+
+    Raises:
+        InputError: two formats at once, or a file that cannot be written.
+    """
+    if options.json and (options.latex or options.output is not None):
+        raise InputError(
+            f"{options.verb}: --json prints one object, without --{'latex' if options.latex else 'output'}"
+        )
+    width_of(options)
+    if options.output is not None:
+        check_file(options.output, f"{options.verb}: --output {{}}: cannot be written")
+    if options.plot is not None:
+        from ..analysis.picture import check_suffix
+
+        check_suffix(options.plot)
+
+
 def deliver(answer: Answer, options: argparse.Namespace) -> int:
     """Print an answer as the options say.
 
     Raises:
         InputError: two formats at once, or a file that cannot be written.
     """
-    if options.json and options.latex:
-        raise InputError(f"{options.verb}: --json prints one object, without --latex")
+    check_output(options)
     if options.plot is not None:
         answer.plot(options.plot)
     if options.json:

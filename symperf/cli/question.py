@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.measures import kind_of_unit
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import numeral
 from ..models.model import Model
@@ -29,17 +30,6 @@ OPTIONS = {
     "serve": ("stack", "kv_precision", "concurrency", "chunk"),
 }
 """What else it may be asked."""
-UNITS = {
-    "s": units.TIME,
-    "B": units.BYTES,
-    "B/s": units.BANDWIDTH,
-    "FLOP/s": units.RATE,
-    "W": units.POWER,
-    "USD": units.PRICE,
-    "1": units.FRACTION,
-    "": units.FRACTION,
-}
-"""How a value with a unit is read, by the SI unit of its symbol or quantity."""
 
 
 def build_run(options: argparse.Namespace) -> BaseRun:
@@ -72,12 +62,7 @@ def build_run(options: argparse.Namespace) -> BaseRun:
 def _training(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
     from ..runs.training_run import Run
 
-    model, system = Model.load(options.model), System.load(options.system)
-    if "stack" in more:
-        from ..systems.software import Software
-
-        system = Software.load(more["stack"]).on(system)
-    return Run(model, system, plan, **work, values=values)
+    return Run(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
 
 
 def _inference(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
@@ -112,11 +97,7 @@ def value_of(flag: str, name: str, text: str | None) -> float | None:
     plain = numeral(text, float)
     if plain is not None:
         return plain
-    from ..common.vocabulary import unit, vocabulary
-
-    known = vocabulary().get(name)
-    dimension = UNITS.get(unit(name) if known is None else known.unit)
     try:
-        return units.parse(text, units.FRACTION if dimension is None else dimension)
+        return units.parse(text, kind_of_unit(name))
     except InputError as error:
         raise InputError(f"{flag} of {name}: {error}") from None

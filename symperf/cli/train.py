@@ -25,11 +25,8 @@ def run(options: argparse.Namespace) -> int:
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
-    if options.stack is not None:
-        from ..systems.software import Software
-
-        system = Software.load(options.stack).on(system)
-    print_run(Run(model, system, plan, batch=batch, sequence=sequence, values=values), report, options)
+    answer = Run(model, system, plan, batch=batch, sequence=sequence, stack=options.stack, values=values)
+    print_run(answer, report, options)
     return 0
 
 

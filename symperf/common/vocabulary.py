@@ -12,6 +12,9 @@ _UNITS = {
     "time": "s",
     "mfu": "1",
     "hfu": "1",
+    "mfu_executed": "1",
+    "prefill_mfu": "1",
+    "prefill_mfu_executed": "1",
     "tokens": "1",
     "devices": "1",
     "parameters": "1",
@@ -53,10 +56,14 @@ def unit(name: str) -> str:
         return _UNITS[name]
     if name.startswith("tokens_per_s"):
         return "1/s"
+    if name.startswith("share of "):
+        return "1"
     if name.startswith("term/"):
         return _ENDS.get(name.rpartition("/")[2], "")
-    if name == "memory" or name.startswith("memory/"):
+    if name == "memory" or name.startswith(("memory/", "bytes/")):
         return "B"
+    if name.startswith("flops/"):
+        return "FLOP"
     return "s" if "/" in name else ""
 
 

@@ -73,6 +73,7 @@ class BaseRun:
         bound: value and provenance of every symbol, by name.
         free_names: symbols that stay symbols.
         given: values that the user set.
+        question: what is asked beside them: work and options, by name.
         warnings: about a plan that can run.
     """
 
@@ -83,6 +84,7 @@ class BaseRun:
     bound: Bound
     free_names: frozenset[str]
     given: dict[str, Any]
+    question: dict[str, Any]
     warnings: tuple[str, ...]
 
     # --- values
@@ -109,6 +111,14 @@ class BaseRun:
 
         Raises:
             InputError: an unknown name, with the nearest, or a value out of range.
+        """
+        raise NotImplementedError
+
+    def swap(self, *, model: Any = None, system: Any = None, **values: Any) -> Self:
+        """The same question of another model or system, with other values as `bind` takes them.
+
+        Raises:
+            InputError: an unknown name, with the nearest, a value out of range, or what does not go together.
         """
         raise NotImplementedError
 

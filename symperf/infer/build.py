@@ -26,10 +26,11 @@ from ..formulas.language.symbols import sequence as sequence_length
 from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
-from ..operations.schedule import Op, executions, terms, time_of
+from ..operations.executed import executed_utilization
+from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
-from .passes import decode, layers_of, micro_batches, prefill
+from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ def decode_bytes(structure: InferenceStructure) -> Any:
     return sympy.Add(*moved) * micro_batches() / Max(micro_batches(), pp)
 
 
+def prefill_counts(structure: InferenceStructure) -> dict[Op, Any]:
+    """How often each operation of the prefill of all prompts runs, on all devices together."""
+    return count_operations(trees(structure)["prefill"], tp * pp * dp, worked, share=1 / pp)
+
+
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its times; tokens are those generated, or read where none are."""
     devices = tp * pp * dp
@@ -118,6 +124,7 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "parameters": counts.total_parameters(structure.architecture),
         "prefill_flops": flops,
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
+        "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
     if not structure.generates:
         return found | {

@@ -30,6 +30,17 @@ def micro_batches() -> Any:
     return pipe.micro_batch_count(batch, micro_batch, dp)
 
 
+def waits() -> tuple[Any, Any]:
+    """How often a stage is waited for in prefill and in a decode step; it works once for each micro-batch."""
+    return micro_batches() + less_one(pp), Max(micro_batches(), pp)
+
+
+def worked(count: Any) -> Any:
+    """How often a device runs what the time counts `count` times, in `count_operations`."""
+    return micro_batches() if count in waits() else count
+
+
+
 def prefill(structure: InferenceStructure) -> Node:
     """All prompts through the model: micro-batches fill the pipeline one after the other.
 
@@ -41,7 +52,7 @@ def prefill(structure: InferenceStructure) -> Node:
     return in_sequence(
         Repeat(
             _stage(last, [(_prefill(layer), n) for layer, n in layers_of(structure, "prefill")]),
-            micro_batches() + less_one(pp),
+            waits()[0],
         ),
         Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp),
     )
@@ -78,7 +89,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     ends = ModelEnds(structure, "decode", micro_batch)
     stage = _stage(ends, [(_decode(layer, count), n) for layer, n in layers_of(structure, "decode")])
     each = in_sequence(
-        Repeat(stage, Max(micro_batches(), pp)),
+        Repeat(stage, waits()[1]),
         Ends(ends.embedding(), ends.head(), micro_batches(), pp),
     )
     return StepSeries(each, count)

@@ -19,6 +19,7 @@ from .run_parts import (
     warnings_of,
 )
 from .scaled import percent, quantity, seconds
+from .utilization import executed, impossible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "tokens_per_s": run.value("tokens_per_s"),
         "tokens_per_s_per_device": run.value("tokens_per_s_per_device"),
         "prefill_mfu": run.value("prefill_mfu"),
+        "prefill_mfu_executed": run.value("prefill_mfu_executed"),
         "decode_mbu": run.value("decode_mbu") if run.generates else None,
         "memory_bytes": memory_classes(run),
         "capacity_bytes": run.value("capacity_bytes"),
@@ -61,7 +63,10 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
 
 def all_warnings(run: InferenceRun) -> tuple[str, ...]:
     """What the plan, the model and the system warn of, and how many sequences would fit where not all do."""
-    return warnings_of(run, None if run.fits else _shortage(run))
+    return (
+        *impossible(run, {"prefill_mfu": "MFU"}, "prefill_mfu_executed"),
+        *warnings_of(run, None if run.fits else _shortage(run)),
+    )
 
 
 def _shortage(run: InferenceRun) -> str:
@@ -81,6 +86,7 @@ def show(run: InferenceRun, console: Console) -> None:
     console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
     times = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
     times.add_row("prefill", seconds(run.value("prefill")), f"MFU {percent(run.value('prefill_mfu'))}", bold=True)
+    other = executed(run, "prefill_mfu", "prefill_mfu_executed")
     if run.generates:
         steps = run.work.generate - 1
         decode = f"{steps} steps of {seconds(run.value('time_per_token'))}, MBU {percent(run.value('decode_mbu'))}"
@@ -90,6 +96,8 @@ def show(run: InferenceRun, console: Console) -> None:
     whole, parts = memory_of(run, memory_classes(run))
     held = run.fitting_sequences() * run.plan.dp
     table = facts()
+    if other:
+        table.add_row("executed", other)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
     table.add_row("time is due to", shares_of(run))

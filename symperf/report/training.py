@@ -19,6 +19,7 @@ from .run_parts import (
 )
 from .scaled import gibibytes, percent, quantity, seconds
 from .stages import CLASSES, LISTED_STAGES, stages_json, stages_table
+from .utilization import executed, impossible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +44,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "tflops_per_device": run.value("tflops_per_device"),
         "mfu": run.value("mfu"),
         "hfu": run.value("hfu"),
+        "mfu_executed": run.value("mfu_executed"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
         **({"stages": stages_json(run)} if 1 < run.plan.pp <= LISTED_STAGES else {}),
@@ -57,7 +59,10 @@ def as_json(run: Run) -> dict[str, Any]:
 
 def all_warnings(run: Run) -> tuple[str, ...]:
     """What the plan, the model and the system warn of, and what would make a run fit that does not."""
-    return warnings_of(run, None if run.fits else _shortage(run))
+    return (
+        *impossible(run, {"mfu": "MFU", "hfu": "HFU"}, "mfu_executed"),
+        *warnings_of(run, None if run.fits else _shortage(run)),
+    )
 
 
 def _shortage(run: Run) -> str:
@@ -103,6 +108,8 @@ def show(run: Run, console: Console) -> None:
     table.add_row("throughput", f"{quantity(run.value('tokens_per_s'), 'token/s')}")
     per_device = quantity(run.value("flops_per_s_per_device"), "FLOP/s")
     table.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
+    if other := executed(run, "mfu", "mfu_executed"):
+        table.add_row("executed", other)
     whole, parts = memory_of(run, memory_classes(run))
     table.add_row("memory", whole)
     table.add_row("", parts)
@@ -144,6 +151,8 @@ def merge_rows(rows: list[Row]) -> list[Row]:
         time = sum(row.time_s for row in members)
         main = max(members, key=lambda row: (row.time_s, row.each_s))
         count = sum(row.count for row in members)
+        if not count:  # of none, as of no layers for multi-token prediction
+            continue
         found.append(
             _Row(
                 name=name,

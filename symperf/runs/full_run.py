@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ..analysis.mixin import Analysis
 from ..derive.mixin import Derivable
 from ..evaluation.base_run import BaseRun
+from ..plans.arguments import load_model, load_system
 from ..plans.plan import Plan
 from ..spending.mixin import Spending
 from ..spending.quantities import QUANTITIES
 from ..train.inputs import Settable, resize_model
 
 if TYPE_CHECKING:
+    import os
+
     from ..models.model import Model
     from ..systems.system import System
 
@@ -32,6 +35,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
     Attributes:
         settable: the names that a run of this kind takes values of.
         base_model: before values replaced sizes of it.
+        bare_system: before software took its share of it.
         base_system: before values replaced figures of it.
         base_plan: before what it leaves open was chosen.
         own: the values that belong neither to the model nor to the system.
@@ -53,6 +57,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         **question: Any,
     ) -> None:
         self.given, self.free_names, self.question = dict(values or {}), free, question
+        self.bare_system, system = system, self._equip(system)
         self.base_model, self.base_system, self.base_plan = model, system, plan
         sizes, figures, self.own = self.settable.sort(self.given)
         self.model = resize_model(model, sizes) if sizes else model
@@ -71,17 +76,46 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         """
         return self.spent(name) if name in QUANTITIES else super().value(name)
 
+    def _equip(self, system: System) -> System:
+        """The system as the software of the question uses it."""
+        return system
+
     def bind(self, **values: Any) -> Self:
         """The same run with other values of plan fields, work, options or symbols; they are bound if they were free.
 
         Raises:
             InputError: an unknown name, with the nearest, or a value out of range.
         """
+        return self._ask(self.base_model, self.bare_system, values)
+
+    def swap(
+        self,
+        *,
+        model: Model | str | os.PathLike[str] | None = None,
+        system: System | str | os.PathLike[str] | None = None,
+        **values: Any,
+    ) -> Self:
+        """The same question of another model or system, with other values as `bind` takes them.
+
+        What the run was given stays: the software (`stack`), and values of symbols.
+
+        Args:
+            model: instead of the run's, or the name or path of one.
+            system: instead of the run's, or the name or path of one.
+            values: of plan fields, work, options or symbols, by name.
+
+        Raises:
+            InputError: an unknown name, with the nearest, a value out of range, or what does not go together.
+        """
+        other_model = self.base_model if model is None else load_model(model)
+        return self._ask(other_model, self.bare_system if system is None else load_system(system), values)
+
+    def _ask(self, model: Model, system: System, values: dict[str, Any]) -> Self:
         fields = {name: value for name, value in values.items() if name in Plan.names()}
         symbols = {n: v for n, v in values.items() if n not in fields and n not in self.question}
         return type(self)(
-            self.base_model,
-            self.base_system,
+            model,
+            system,
             dataclasses.replace(self.base_plan, **fields),
             values=self.given | symbols,
             free=self.free_names - set(values),
@@ -90,8 +124,8 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
 
     def _with_free(self, free: frozenset[str]) -> Self:
         plan, values = self.base_plan, self.given
-        return type(self)(self.base_model, self.base_system, plan, values=values, free=free, **self.question)
+        return type(self)(self.base_model, self.bare_system, plan, values=values, free=free, **self.question)
 
     def __repr__(self) -> str:
-        asked = ", ".join(f"{name}={value}" for name, value in self.question.items())
+        asked = ", ".join(f"{name}={value}" for name, value in self.question.items() if value is not None)
         return f"{type(self).__name__}({self.model.name} on {self.system.name}, {self.plan}, {asked})"

@@ -14,6 +14,8 @@ from ..train.memory.memory_tables import MemoryTables
 from .full_run import FullRun
 
 if TYPE_CHECKING:
+    import os
+
     from ..codegen.program import Program
     from ..models.model import Model
     from ..operations.compiled import Compiled
@@ -31,6 +33,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         plan: how it is laid out.
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
+        stack: name of a training software's profile, or the path of one; by default the best kernels published.
         values: values of other symbols, by name: sizes of the model, figures of the system, defaults.
         free: names of symbols that stay symbols.
 
@@ -49,11 +52,13 @@ class Run(FullRun, SweepMethods, MemoryTables):
         *,
         batch: int,
         sequence: int,
+        stack: str | os.PathLike[str] | None = None,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
         batch, sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
-        super().__init__(model, system, plan, values=values, free=free, batch=batch, sequence=sequence)
+        asked: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+        super().__init__(model, system, plan, values=values, free=free, **asked)
         self.batch, self.sequence, self.plan = batch, sequence, plan.with_micro_batch(1)
         own = dict(self.own)
         encoder = int(own.pop("encoder_sequence")) if "encoder_sequence" in own else None
@@ -62,6 +67,14 @@ class Run(FullRun, SweepMethods, MemoryTables):
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)
+
+    def _equip(self, system: System) -> System:
+        stack = self.question["stack"]
+        if stack is None:
+            return system
+        from ..systems.software import Software
+
+        return Software.load(stack).on(system)
 
     @cached_property
     def compiled(self) -> Compiled:

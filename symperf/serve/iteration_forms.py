@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -10,6 +9,7 @@ import sympy
 from ..codegen.lower import lower
 from ..formulas.generation.serving import prompt_chunks, prompts_of_a_chunk, saturated_chunk_tokens
 from ..formulas.language.atoms import less_one
+from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
     chunk,
@@ -43,7 +43,7 @@ def prompt_tokens() -> Any:
     return saturated_chunk_tokens(decoding, prompt, less_one(generate), chunks_of_prompt, together)
 
 
-@lru_cache(maxsize=16)
+@remember_forms(maxsize=16)
 def iteration(structure: InferenceStructure) -> Node:
     """The schedule tree of the mean iteration."""
     return substitute(tree(structure, "mixed"), {chunk_tokens: prompt_tokens(), chunks: prompt_chunks(prompt, chunk)})

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.atoms import Max, less_one
 from ..formulas.language.symbols import (
     SYMBOLS,
     attention_energy,
@@ -56,8 +55,9 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.technology import carbon, cost, energy
 from ..infer.build import tree as inference_tree
-from ..infer.passes import micro_batches
+from ..infer.passes import worked
 from ..infer.structure import InferenceStructure
+from ..operations.executed import rate_of
 from ..operations.groups import replicas
 from ..operations.schedule import Node, Op, count_operations
 from ..train.build import step_tree
@@ -73,7 +73,7 @@ LINKS = {
     "scale_up": scale_up_bandwidth * scale_up_efficiency,
     "scale_out": scale_out_bandwidth * scale_out_efficiency,
 }
-PRODUCTS = {"matrix": matrix_rate, "attention": attention_rate, "vector": vector_rate}
+PRODUCTS = {matrix_rate: "matrix", attention_rate: "attention", vector_rate: "vector"}
 ENERGIES = {
     "matrix": matrix_energy,
     "attention": attention_energy,
@@ -97,7 +97,7 @@ def spending_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
     found = {f"work/{name}": form for name, form in work.items()}
     dynamic = {
         name: energy.work_energy(form, ENERGIES[name])
-        if name in PRODUCTS
+        if name in PRODUCTS.values()
         else energy.traffic_energy(form, ENERGIES[name])
         for name, form in work.items()
     }
@@ -141,18 +141,13 @@ def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
         node: Node = inference_tree(structure)
     else:
         node = step_tree(structure)
-    each = micro_batches()
-    # A stage of an inference is waited for more often than it works, which is once for each micro-batch.
-    waits = (each + less_one(pp), Max(each, pp))
-    counts = count_operations(
-        node, devices_of(structure), lambda count: each if count in waits else count, share=1 / pp
-    )
+    counts = count_operations(node, devices_of(structure), worked, share=1 / pp)
     found: dict[str, list[Any]] = {name: [] for name in ENERGIES}
     for op, times in counts.items():
         demand, symbols = op.demand, op.time.free_symbols
-        unit = next((name for name, rate in PRODUCTS.items() if rate in symbols), None)
-        if unit is not None:
-            found[unit].append(times * demand.flops)
+        rate = rate_of(op)
+        if rate is not None:
+            found[PRODUCTS[rate]].append(times * demand.flops)
         found["memory"].append(times * memory_bytes(op))
         for name, bandwidth in LINKS.items():
             if bandwidth.free_symbols & symbols and not op.summed:

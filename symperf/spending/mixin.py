@@ -28,7 +28,11 @@ class Spending:
     plan: Plan
     structure: Any
     bound: Bound
-    compiled: Compiled
+
+    @property
+    def compiled(self) -> Compiled:
+        """The compiled structure."""
+        raise NotImplementedError
 
     def value(self, name: str) -> float:
         """A number of the run."""

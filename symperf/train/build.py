@@ -22,8 +22,9 @@ from ..formulas.language.symbols import (
 from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
+from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
-from ..operations.schedule import Idle, Op, executions, terms, time_of
+from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
 from .memory import multi_token_counts
 from .memory.footprint import footprint
 from .step.step import TrainingStep
@@ -62,6 +63,13 @@ def _recomputed_flops(structure: Structure) -> Any:
     return layers + multi_token_counts.recomputed_flops(structure)
 
 
+@remember_forms(maxsize=16)
+def step_counts(structure: Structure) -> dict[Op, Any]:
+    """How often each operation of a step runs, on all devices together: stages have the mean number of layers."""
+    node = TrainingStep(structure).work()
+    return count_operations(node, tp * pp * replicas(structure), share=1 / pp)
+
+
 def metrics(structure: Structure, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its time or a symbol for it."""
     total = totals(structure)
@@ -73,6 +81,7 @@ def metrics(structure: Structure, time: Any) -> dict[str, Any]:
         "flops_per_s_per_device": per_device,
         "mfu": flops_utilization(total["model_flops"], time, total["devices"], matrix_rate),
         "hfu": flops_utilization(total["hardware_flops"], time, total["devices"], matrix_rate),
+        "mfu_executed": executed_utilization(step_counts(structure), time, total["devices"]),
     }
 
 

@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 import pytest
+import sympy
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.analysis_cases import REAL, made, output_at, subject_at, subject_of_formula
@@ -14,10 +15,11 @@ from support.law_cases import few, regimes, some
 from support.run_cases import each_run
 from support.strategies import seeds
 
+import symperf as sf
 from symperf.analysis.limits import limit_of, towards
 from symperf.common.errors import InputError
 from symperf.formulas.language.atoms import ceil_div, log2
-from symperf.formulas.language.symbols import matrix_rate, ranks, sequence
+from symperf.formulas.language.symbols import SYMBOLS, matrix_rate, ranks, sequence
 
 
 @given(some, seeds, regimes, st.sampled_from(REAL), st.booleans())
@@ -59,8 +61,8 @@ def test_ends_that_a_symbol_does_not_have() -> None:
     assert run.asymptotics("overlap_tp").at_infinity is None
     told = run.asymptotics("memory_bandwidth").to_dict()
     assert json.loads(json.dumps(told))["at_zero"]["exponent"] == -1.0
-    assert "memory_bandwidth^-1 as memory_bandwidth -> 0" in str(run.asymptotics("memory_bandwidth"))
-    with pytest.raises(InputError, match="time does not depend on workspace_bytes"):
+    assert "towards none of it, it grows as 1 / β (memory)" in run.asymptotics("memory_bandwidth").sentence
+    with pytest.raises(InputError, match="limits: time does not depend on workspace_bytes"):
         run.asymptotics("workspace_bytes")
 
 
@@ -86,3 +88,112 @@ def test_logarithms_and_roundings() -> None:
     assert limit.limit == 1 + 3  # the quotient is just above zero, and rounds up to one
     limit = limit_of(rounded, towards(rounded, rounded.forms(symbol="matrix_rate"), 0.0), 0.0)
     assert (limit.exponent, limit.coefficient) == (-1, 5)
+
+
+CLOSED = (
+    ("gpt", "batch", "time"),
+    ("gpt", "memory_bandwidth", "time"),
+    ("gpt", "sequence", "memory"),
+    ("llama", "scale_out_bandwidth", "time"),
+    ("llama", "matrix_rate", "layer/mlp"),
+    ("one device", "sequence", "time"),
+)
+
+
+@pytest.mark.parametrize(("name", "symbol", "of"), CLOSED)
+def test_the_leading_term_in_symbols_is_its_number(name: str, symbol: str, of: str) -> None:
+    """At both ends the closed form has the value of the exact coefficient, and holds no more symbols than the run."""
+    run = made(name)
+    found = run.asymptotics(symbol, of)
+    for limit in (found.at_infinity, found.at_zero):
+        if limit is None:
+            continue
+        form = limit.closed_form()
+        assert form is not None
+        x = 7.0
+        at = {each: x if each.name == symbol else run.bound[each.name][0] for each in form.free_symbols}
+        expected = limit.coefficient * x ** float(limit.exponent) * math.log2(x) ** limit.logs
+        assert float(form.evalf(subs=at)) == pytest.approx(expected, rel=1e-9)
+        assert sum(each.share for each in limit.monomials or ()) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_attention_grows_as_the_square_and_products_as_the_textbook_says() -> None:
+    """2 b L s^2 h of a causal prefill in half of 4; 72 B L s h^2 of a step with rounding told as a factor."""
+    model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
+    prefill = sf.inference(model, system, sf.Plan(), batch=1, prompt=512, generate=2)
+    found = prefill.asymptotics("prompt", "prefill").at_infinity
+    assert found is not None
+    assert found.exponent == 2
+    assert found.monomials is not None
+    sym = SYMBOLS
+    names = ("hidden_size", "num_layers", "batch", "tp", "pp", "dp", "attention_rate", "attention_efficiency")
+    h, layers, b, t, p, d, rate, part = (sym[name].symbol for name in names)
+    assert sympy.simplify(found.monomials[0].expr - 2 * h * layers * b / (t * p * d * rate * part)) == 0
+    gpt = sf.training(
+        sf.Model.load("gpt3-175b"), sf.System.load("a100-80gb-sxm"), sf.Plan(tp=8, pp=8), batch=64, sequence=2048
+    )
+    largest = gpt.asymptotics("batch").main.monomials
+    assert largest is not None
+    assert largest[0].expr.as_coeff_Mul()[0] == 72
+    assert largest[0].rounding == pytest.approx(1.094, abs=5e-4)
+    assert largest[0].resource == "compute"
+
+
+@pytest.mark.parametrize(("symbol", "last"), [("tp", 96), ("sequence", 2048), ("pp", 96)])
+def test_whole_numbers_end_where_the_run_refuses_more(symbol: str, last: int) -> None:
+    """A degree ends at what it divides, a sequence at the learned positions: the answer says so."""
+    gpt = sf.training(sf.Model.load("gpt3-175b"), sf.System.load("a100-80gb-sxm"), sf.Plan(), batch=96, sequence=1024)
+    found = gpt.asymptotics(symbol)
+    assert found.extremes.high == last
+    assert found.last == pytest.approx(gpt.bind(**{symbol: last}).value("time"), rel=1e-12)
+    assert f"{symbol} ends at {last}" in found.sentence
+    assert found.to_dict()["largest_legal"] == last
+    with pytest.raises(InputError):
+        gpt.bind(**{symbol: last + 1})
+
+
+@pytest.mark.parametrize(
+    ("symbol", "of", "values"),
+    [
+        ("memory_bandwidth", "time", [1e9, 1e11, 1e12, 5e12, 1e14, 1e16]),
+        ("tp", "time", [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96]),
+        ("micro_batch", "mfu", [1, 2, 4, 8, 16, 32, 64]),
+        ("overlap_dp", "time", [0.0, 0.25, 1.0]),
+    ],
+)
+def test_extremes_are_not_passed_by_any_legal_value(symbol: str, of: str, values: list[float]) -> None:
+    plan = sf.Plan(dp=2, tp=2, sequence_parallel=False)
+    gpt = sf.training(sf.Model.load("gpt3-175b"), sf.System.load("a100-80gb-sxm"), plan, batch=128, sequence=2048)
+    found = gpt.asymptotics(symbol, of)
+    seen = []
+    for value in values:
+        try:
+            seen.append(gpt.bind(**{symbol: value}).value(of))
+        except InputError:
+            continue
+    low, high = found.extremes.lowest, found.extremes.highest
+    assert low.value is not None
+    assert low.value <= min(seen) * (1 + 1e-12)
+    assert high.value is None or high.value >= max(seen) * (1 - 1e-12)
+    for extreme in (low, high):
+        if extreme.at is not None:
+            other = gpt.bind(**{symbol: int(extreme.at) if isinstance(values[0], int) else extreme.at})
+            assert other.value(of) == pytest.approx(extreme.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("of", ["time", "mfu", "tokens_per_s", "memory", "layer/mlp", "energy"])
+def test_a_quantity_lies_between_its_bounds(of: str) -> None:
+    found = made("gpt").asymptotics("batch", of)
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert {"leading_term", "exponent", "lower", "upper"} <= told.keys()
+    assert told["lower"] <= told["value"] * (1 + 1e-12)
+    assert told["upper"] is None or told["upper"] >= told["value"] * (1 - 1e-12)
+
+
+def test_limits_say_themselves() -> None:
+    run = made("llama")
+    for found in (run.asymptotics("sequence"), run.asymptotics("memory_bandwidth", "mfu"), run.asymptotics("tp")):
+        assert found.sentence.startswith(found.text(100).splitlines()[0])
+        assert max(map(len, found.text(100).splitlines())) <= 110
+        assert r"\begin{document}" in found.latex()
+        found.plot()

@@ -7,11 +7,9 @@ import sys
 from typing import Any
 
 import pytest
-from rich.console import Console
 from support.analysis_cases import made
 
 from symperf.common.errors import InputError
-from symperf.report.analysis import attribution_table, bounds_line, gains_table
 
 
 @pytest.mark.parametrize(
@@ -87,20 +85,3 @@ print("sympy" in sys.modules, "matplotlib" in sys.modules)
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.split()[1] == "False"
         assert not warm or done.stdout.split()[0] == "False"
-
-
-def test_tables_tell_what_the_answers_hold() -> None:
-    run = made("llama")
-    console = Console(width=160, record=True, file=None, quiet=False, force_terminal=False)
-    with console.capture() as capture:
-        console.print(gains_table(run.gains()))
-        console.print(attribution_table(run.attribution()))
-        console.print(bounds_line(run.bounds()))
-    text = capture.get()
-    for word in (
-        "what to buy next",
-        "gradients/reduce",
-        "<=",
-    ):
-        assert word in text
-    assert max(map(len, text.splitlines())) <= 160

@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.analysis_cases import REAL, evaluated, made, output_at, scan, subject_at
 from support.law_cases import few, regimes, some
-from support.run_cases import each_run
 from support.legal_cases import accepted
+from support.run_cases import each_run
 from support.strategies import COUNTS, exact_points, programs, seeds
 
 import symperf as sf
@@ -209,7 +209,9 @@ def test_reports_are_plain_and_readable(name: str) -> None:
     assert len(told["crossovers"]) == len(told["intervals"]) - 1
     assert all(math.isfinite(r["value"]) for r in told["intervals"])
     first, second = found.spans
-    assert str(found).startswith(f"From memory_bandwidth 100 GB/s to {scaled(first.high, 'B/s')} memory binds the time; ")
+    assert str(found).startswith(
+        f"From memory_bandwidth 100 GB/s to {scaled(first.high, 'B/s')} memory binds the time; "
+    )
     assert "memory -> compute" in str(made(name).regimes("memory_bandwidth", 1e11, 1e14, band=0.0))
     assert (first.high, first.bound, second.bound) == (second.low, "memory", "compute")
     for interval in found.intervals:

@@ -50,7 +50,9 @@ def _phase(question: Verb) -> None:
     _range(parser, "", "--over")
     _range(parser, "and-", "--and")
     _of(parser)
-    parser.add_argument("--points", type=whole, metavar="N", help="of the grid along each symbol (default 33, with --plot 65)")
+    parser.add_argument(
+        "--points", type=whole, metavar="N", help="of the grid along each symbol (default 33, with --plot 65)"
+    )
 
 
 def _range(parser: Parser, prefix: str, of: str) -> None:
@@ -58,7 +60,9 @@ def _range(parser: Parser, prefix: str, of: str) -> None:
     parser.add_argument(
         f"--{prefix}from", dest=f"{dest}from_", metavar="A", help=f"of {of}: from this value (default: now / 16)"
     )
-    parser.add_argument(f"--{prefix}to", dest=f"{dest}to", metavar="B", help=f"of {of}: to this one (default: now x 16)")
+    parser.add_argument(
+        f"--{prefix}to", dest=f"{dest}to", metavar="B", help=f"of {of}: to this one (default: now x 16)"
+    )
 
 
 def _of(parser: Parser) -> None:

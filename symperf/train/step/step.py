@@ -107,6 +107,12 @@ class TrainingStep:
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
         return with_overheads(self.structure, lowered)
 
+    def work(self) -> Node:
+        """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
+        stage = in_sequence(*self.passes(fullest=False))
+        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), Update(self).node())
+        return step if self.structure.products == "half" else Lowered(self.structure)(step)
+
     def whole_passes(self) -> list[Node | None]:
         """The pipeline of a schedule whose backward passes are whole.
 

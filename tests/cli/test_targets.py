@@ -1,0 +1,113 @@
+"""`symperf solve` and `symperf cross`: text, JSON, LaTeX and pictures, exit statuses, and one line of bad input."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from symperf.cli import main
+from symperf.cli.parser import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN = "train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048"
+INFER = "infer llama-2-70b -s h100-sxm --tp 8 --batch 8 --prompt 1024 --generate 256"
+SERVE = "serve llama-2-7b -s h100-sxm --prompt 512 --generate 128 --concurrency 16"
+
+
+def asked(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    status = main(shlex.split(command))
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+ANSWERS = {
+    f'solve {INFER} --for batch --memory "80 GB"': "batch = 580 is the largest that meets memory <= 80 GB.",
+    f'solve {INFER} --for memory-bandwidth --of time_per_token="15 ms"': "brings time_per_token to 15 ms",
+    f'solve {SERVE} --for concurrency --time "10 ms" --of "tokens_per_s=1 ktoken/s"': "is the largest that meets",
+    f'cross {TRAIN} --a "plan: tp=8" --b "plan: tp=4 pp=16" --over batch --from 16 --to 256': "while batch <= 125.",
+    f"cross {TRAIN} --a compute --b memory --over memory-bandwidth --to '4 TB/s'": "compute exceeds memory while",
+    f'cross {INFER} --a "system: b200-sxm" --b base --over a.memory_bandwidth --from "1 TB/s"': "b200-sxm beats base",
+    f'cross {SERVE} --a "stack: vllm" --b base --over concurrency --to 40 --of tokens_per_s': "beats",
+}
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_answers_begin_with_their_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = asked(command, capsys)
+    assert (status, err) == (0, "")
+    assert ANSWERS[command] in out.splitlines()[0]
+
+
+def test_json_has_the_keys_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(f"solve {INFER} --for batch --memory 80e9 --json", capsys)
+    found = json.loads(out)
+    assert (found["value"], found["binding"], found["reachable"], found["limit"]) == (580, "memory", True, None)
+    _, out, _ = asked(f"cross {TRAIN} --a compute --b memory --over memory_bandwidth --json", capsys)
+    found = json.loads(out)
+    assert {"at", "first", "then"} <= set(found["crossings"][0])
+    assert found["always"] is None
+
+
+def test_an_unreachable_target_is_no_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 1, one line, and under --json the keys of the contract with the limit."""
+    status, out, err = asked(f'solve {INFER} --for batch --memory "1 GB" --json', capsys)
+    assert status == 1
+    assert err.startswith("symperf: memory = 1 GB is unreachable, the limit is 17.35 GB at batch = 1")
+    found = json.loads(out)
+    assert (found["value"], found["reachable"], found["binding"]) == (None, False, None)
+    assert found["limit"] == pytest.approx(17.35e9, rel=1e-3)
+    status, out, err = asked(f'solve {INFER} --for batch --memory "1 GB"', capsys)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+
+
+def test_files_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, text = tmp_path / "a.svg", tmp_path / "a.tex"
+    command = f"cross {TRAIN} --a compute --b memory --over memory_bandwidth --plot {picture} --latex -o {text}"
+    assert asked(command, capsys) == (0, "", "")
+    assert picture.read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    assert text.read_text(encoding="utf-8").rstrip().endswith(r"\end{document}")
+    assert asked(f"solve {INFER} --for batch --memory 80e9 --plot {tmp_path / 'b.png'}", capsys)[0] == 0
+    assert (tmp_path / "b.png").stat().st_size > 5000
+
+
+BAD = {
+    f"solve {INFER} --for batch": "no target, expected --time T, --memory M or --of QUANTITY=VALUE",
+    f"solve {INFER} --for bach --time 3": "the run has no symbol 'bach'; did you mean batch",
+    f"solve {INFER} --for batch --time '3 GB'": "found '3 GB', whose unit GB is one of a size; expected a time",
+    f"solve {INFER} --for batch --of time=3 --time 4": "time has two targets, expected one",
+    f"solve {INFER} --for batch --of tmie=3": "unknown quantity 'tmie'; did you mean time",
+    f"solve {INFER} --for batch --of time": "--of: found 'time', expected QUANTITY=VALUE",
+    f"solve {INFER} --for batch --time 3 --low many": "--low of batch: found 'many'",
+    f"cross {TRAIN} --a compute --b base --over batch": "expected two of one kind",
+    f"cross {TRAIN} --a memory --b time --over batch": "memory is in B and time is in s, expected two of one unit",
+    f"cross {TRAIN} --a compute --b memory --over bach": "the run has no symbol 'bach'; did you mean batch",
+    f"cross {TRAIN} --a compute --b memory --over batch --from 9 --to 3": "the range from 9 to 3 is reversed",
+    f"cross {TRAIN} --a compute --b memory --over memory_bandwidth --to '3 GB'": "whose unit GB is one of a size",
+    f'cross {TRAIN} --a "plan: tp=7" --b base --over batch': "a: 'plan: tp=7': tp: 7 does not divide",
+    f'cross {TRAIN} --a "plan: tp=4" --b base --over tp': "tp is set by 'tp=4'",
+    f"cross {TRAIN} --a compute --b memory --over batch --json --latex": "--json prints one object, without --latex",
+    f"cross {TRAIN} --a compute --b memory --over batch --plot a.gif": "expected a file that ends in .png, .pdf, .svg",
+    "cross train gpt3-175b -s a100-80gb-sxm --a compute --b memory --over batch": "--batch is needed",
+    "cross tain gpt3-175b -s a100-80gb-sxm --a compute --b memory --over batch": "did you mean train",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_input_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = asked(command, capsys)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert BAD[command] in err
+
+
+@pytest.mark.parametrize("verb", ["solve", "cross"])
+def test_the_example_of_the_help_runs(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    epilog = build()[1][verb].epilog or ""
+    status, out, err = asked(epilog.rpartition("Example: symperf ")[2], capsys)
+    assert (status, err) == (0, "")
+    assert out
