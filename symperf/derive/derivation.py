@@ -11,8 +11,11 @@ import sympy
 from . import monomials as mono
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..evaluation.base_run import BaseRun
     from .conditions import Condition
+    from .elsewhere import Elsewhere
     from .forms import Forms
 
 
@@ -134,6 +137,40 @@ class Derivation:
         from .whole import active_form
 
         return active_form(self)
+
+    # --- other values
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere:
+        """The conditions and the lines at other values, also many at a time."""
+        from .elsewhere import Elsewhere
+
+        return Elsewhere(self)
+
+    def holds(self, bindings: Mapping[Any, float]) -> bool:
+        """Whether every condition holds at other values: there the lines give the quantity, within 1e-12.
+
+        Args:
+            bindings: `run.bindings` of another run, whose closed forms have to be of the same structure; or numbers by
+                symbol or by name. What is missing has the value of this run.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        if getattr(bindings, "structure", self.run.structure) != self.run.structure:
+            return False
+        return all(map(bool, self.elsewhere.at(self.elsewhere.values(bindings))[1]))
+
+    def value_at(self, bindings: Mapping[Any, float]) -> float:
+        """What the lines give at other values, whether or not the conditions hold there.
+
+        Args:
+            bindings: as of `holds`.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        return float(self.elsewhere.at(self.elsewhere.values(bindings))[0])
 
     # --- text
 

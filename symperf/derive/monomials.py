@@ -86,6 +86,11 @@ def exact_number(value: Number) -> Any:
     return sympy.Float(value, 17)
 
 
+def expression(found: Sum) -> Any:
+    """A sum of monomials as a SymPy expression."""
+    return sympy.Add(*(exact_number(exact) * product(monomial) for monomial, (exact, _) in found.items()))
+
+
 def _join(one: Monomial, other: Monomial) -> Monomial:
     if not one or not other:
         return one or other

@@ -105,5 +105,6 @@ _ATOMS: dict[str, Any] = {
     "less_one": lambda count: count - 1,
     "complement": lambda fraction: 1 - fraction,
     "above_one": lambda count: 1.0 if count > 1 else 0.0,
+    "fraction_power": lambda fraction, exponent: fraction**exponent,
 }
 """How atoms are computed, beside `Max` and `Min`; any other by its definition."""

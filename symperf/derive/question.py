@@ -11,7 +11,7 @@ from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
 from ..formulas.language.symbols import SYMBOLS, generate
 from . import monomials as mono
-from .attribution import counts, term_sums
+from .attribution import counts, part_of, term_sums
 from .conditions import conditions, resource_of, value_of
 from .derivation import Derivation, Line
 from .forms import (
@@ -23,7 +23,6 @@ from .forms import (
     metric_forms,
     prefixes,
     select_paths,
-    stand_in,
     time_forms,
     time_in,
     values_of,
@@ -183,13 +182,12 @@ def _tree(
     regime: RegimeRewriter,
 ) -> Derivation:
     paths = list(forms.terms) if term is None else check_term(of, forms, term)
-    times = {path: count for path, count in counts(forms, regime).items() if path in paths}
-    sums = term_sums(forms, regime)
-    parts = {path: mono.multiply(count, sums[path]) for path, count in times.items() if sums[path]}
+    counted, sums = counts(forms, regime), term_sums(forms, regime)
+    times = {path: count for path, count in counted.of.items() if path in paths}
+    parts = {path: mono.multiply(count, sums.of[path]) for path, count in times.items() if sums.of[path]}
     lines = _lines(parts, regime)
-    counted = {stand_in(path) for path in times}
-    choices = [("", choice) for choice in regime.choices(forms.formula) if choice.node.free_symbols & counted]
-    choices += [(path, choice) for path in times for choice in regime.choices(forms.terms[path])]
+    choices = [("", choice) for choice in counted.choices(paths)]
+    choices += [each for path in times for each in sums.choices(path)]
     return Derivation(
         of=of,
         term=None if term is None else term.strip("/").removeprefix(f"{of}/"),
@@ -200,11 +198,11 @@ def _tree(
         folded=tuple(sorted(symbol.name for symbol in regime.numbers)),
         lines=lines,
         below=below,
-        conditions=tuple(conditions(choices, regime, _resources(), _stand_ins(forms))),
+        conditions=tuple(conditions(choices, regime, _resources())),
         relations=_relations(regime),
-        counts={path: expression(count) for path, count in times.items()},
+        counts={path: mono.expression(count) for path, count in times.items()},
         forms=forms,
-        formula=forms.formula if term is None else sympy.Add(*(expression(c) * stand_in(p) for p, c in times.items())),
+        formula=forms.formula if term is None else part_of(forms, regime, paths),
         time=None,
     )
 
@@ -217,9 +215,10 @@ def _metric(
         raise InputError(f"derive: {of} needs a decode step, found generate = 1, expected 2 or more")
     time = None if symbol is None else _tree(run, "time", time_forms(run), TIMES[symbol], free, below, regime)
     if time is not None:
-        regime.values.define(symbol, time.value)
+        regime.define(symbol, time.formula, time.value)
     lines = _lines({"": regime.sum_of(form)}, regime)
-    found = conditions([("", choice) for choice in regime.choices(form)], regime, _resources(), {})
+    found = conditions([("", choice) for choice in regime.choices(form)], regime, _resources())
+    found += [] if time is None else time.conditions
     return Derivation(
         of=of,
         term=None,
@@ -265,17 +264,8 @@ def _lines(parts: dict[str, mono.Sum], regime: RegimeRewriter) -> tuple[Line, ..
     return tuple(sorted(lines, key=lambda line: (-abs(line.value), str(line.monomial))))
 
 
-def _stand_ins(forms: Forms) -> dict[Any, Any]:
-    return {stand_in(path): form for path, form in forms.terms.items()}
-
-
 def _relations(regime: RegimeRewriter) -> dict[Any, Any]:
-    return {symbol: expression(found) for symbol, found in regime.relations.items()}
-
-
-def expression(found: mono.Sum) -> Any:
-    """A sum of monomials as a SymPy expression."""
-    return sympy.Add(*(mono.exact_number(exact) * mono.product(monomial) for monomial, (exact, _) in found.items()))
+    return {symbol: mono.expression(found) for symbol, found in regime.relations.items()}
 
 
 def _resources() -> dict[Any, str]:

@@ -32,7 +32,7 @@ def program_of(derivation: Derivation) -> tuple[Program, str]:
         program = prune(program, [derivation.of])
         program.outputs = {output: program.outputs[derivation.of]}
     else:
-        program = lower(_definitions(derivation), {output: derivation.formula})
+        program = lower(definitions_of(derivation), {output: derivation.formula})
     program = prune(program, [output])
     if derivation.free:
         bound = derivation.run.bound
@@ -41,11 +41,11 @@ def program_of(derivation: Derivation) -> tuple[Program, str]:
     return program, output
 
 
-def _definitions(derivation: Derivation) -> list[tuple[Any, Any]]:
+def definitions_of(derivation: Derivation) -> list[tuple[Any, Any]]:
     """Every term that the formula is over, idle ones last, and the time where it is over that."""
     if derivation.forms is None:
         time = derivation.time
-        return [] if time is None else [*_definitions(time), (time_in(derivation.formula), time.formula)]
+        return [] if time is None else [*definitions_of(time), (time_in(derivation.formula), time.formula)]
     terms = {stand_in(path): form for path, form in derivation.forms.terms.items()}
     return sorted(terms.items(), key=lambda pair: bool(pair[1].free_symbols & terms.keys()))
 
