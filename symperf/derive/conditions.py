@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.atoms import bubble, complement, less_one, log2, ring_share
+from ..formulas.language.atoms import bubble, ceil_div, complement, less_one, log2, ring_share
 from . import monomials as mono
-from .proofs import wins_always
+from .proofs import is_settled, is_whole, wins_always
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 LEADING = 0.05
 """Parts of a branch below this share of it are not written out."""
+LEGIBLE = 16
+"""Operations in a count or an amount that is written as it is, not as it is at the point."""
 ORDER = ("max", "min", "present", "vanishes", "fits", "divides", "rounding", "equals")
 
 
@@ -30,7 +33,7 @@ class ConditionSide:
     Attributes:
         expr: its closed form, whole.
         leading: its largest monomials in the regime, as (coefficient, rounding, monomial) like those of a `Line`;
-            of two branches, without what both have.
+            of two branches, without what both have. Of a count or an amount all of it, as it is.
         more: whether there are others.
         value: at the run's values.
         resource: that it is time of, or None.
@@ -131,8 +134,14 @@ def _condition(
     resources: dict[Any, str],
     known: Iterable[Choice],
 ) -> Condition | None:
+    if choice.kind not in ("max", "min", "equals") and is_settled(choice.node.args, regime, known):
+        return None
+
     def side(expr: Any) -> ConditionSide:
-        return _branch(expr, regime.sum_of(expr), regime, resources)
+        expr = _legible(expr)
+        if expr.count_ops() > LEGIBLE:
+            return _branch(expr, regime.sum_of(expr), regime, resources)
+        return ConditionSide(expr, ((Fraction(1), 1.0, expr),), False, regime.values(expr), resources.get(expr))
 
     def made(active: Any, *others: Any, **more: Any) -> Condition:
         sides = tuple(side(other) for other in others)
@@ -144,17 +153,20 @@ def _condition(
         case "vanishes":
             return made(*_vanishing(choice))
         case "fits" | "divides":
-            return made(*choice.node.args)
+            return None if is_whole(choice) else made(*choice.node.args)
         case "rounding":
             amount, size = choice.node.args
             factor = regime.values(choice.node) * regime.values(size) / regime.values(amount)
             return made(amount, size, factor=factor)
         case "equals":
-            symbol = ConditionSide(
-                choice.node, ((1, 1.0, choice.node),), False, regime.values(choice.node), resources.get(choice.node)
-            )
-            return Condition("equals", symbol, (side(choice.active),), paths, choices=(choice,))
+            return made(choice.node, choice.active)
     return _contest(choice, paths, regime, resources, known)
+
+
+def _legible(expr: Any) -> Any:
+    """An expression in which no symbol is rounded up to a whole number, which counts are."""
+    ones = {node: node.args[0] for node in expr.atoms(ceil_div) if node.args[1] == 1 and node.args[0].is_Symbol}
+    return expr.xreplace(ones) if ones else expr
 
 
 def _vanishing(choice: Choice) -> tuple[Any, Any]:

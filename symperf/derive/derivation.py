@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .conditions import Condition
     from .elsewhere import Elsewhere
     from .forms import Forms
+    from .regime import Choice
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Derivation:
         forms: the whole closed form over named terms, or None for a quantity that has none.
         formula: the whole quantity: over named terms, or over the time and the vocabulary.
         time: of the same run, for a quantity that depends on it.
+        zeros: terms that are 0 at the run's values, by path, with the choices that make them so.
+        own: values of symbols that only this quantity is over, by name: prices, energies.
     """
 
     of: str
@@ -86,8 +89,15 @@ class Derivation:
     forms: Forms | None
     formula: Any
     time: Derivation | None
+    zeros: dict[str, tuple[Choice, ...]] = field(default_factory=dict)
+    own: dict[str, float] = field(default_factory=dict)
 
     # --- parts
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The value of every symbol of the run, and of those that only this quantity is over, by name."""
+        return {name: value for name, (value, _) in self.run.bound.items()} | self.own
 
     @property
     def kept(self) -> tuple[Line, ...]:

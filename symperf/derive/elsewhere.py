@@ -34,7 +34,7 @@ class Elsewhere:
 
     def __init__(self, derivation: Derivation) -> None:
         self.derivation = derivation
-        self.defaults = {name: value for name, (value, _) in derivation.run.bound.items()}
+        self.defaults = derivation.values
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:

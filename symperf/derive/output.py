@@ -83,14 +83,14 @@ def _branch(branch: ConditionSide) -> dict[str, Any]:
 
 
 def _symbols(derivation: Derivation) -> list[dict[str, Any]]:
-    inputs = derivation.run.compiled.program.inputs
+    inputs = {**derivation.run.compiled.program.inputs, **derivation.own}
     notation = unicode_notation()
     return [
         {
             "name": name,
             "glyph": entry.glyph,
             "unicode": notation.box(entry.symbol).text,
-            "value": derivation.run.bound[name][0],
+            "value": derivation.values[name],
             "unit": unit_of(name),
             "sentence": entry.sentence,
             "free": name in derivation.free,

@@ -9,7 +9,7 @@ from ..formulas.language.symbols import COUNT, FRACTION, SYMBOLS
 from . import monomials as mono
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
     from .regime import Choice, RegimeRewriter
 
@@ -36,6 +36,20 @@ def wins_always(choice: Choice, other: Any, regime: RegimeRewriter, known: Conta
         return False
     rests = [*regime.choices(choice.active), *regime.choices(other)]
     return all(each in known for each in rests) and _covers(regime.sum_of(best), regime.sum_of(least))
+
+
+def is_settled(parts: Iterable[Any], regime: RegimeRewriter, known: Container[Choice]) -> bool:
+    """Whether some expressions are the same numbers wherever the known choices hold."""
+    return all(
+        regime.sum_of(each).keys() <= {mono.ONE} and all(choice in known for choice in regime.choices(each))
+        for each in parts
+    )
+
+
+def is_whole(choice: Choice) -> bool:
+    """Whether a quotient is whole by its kind: a count over 1."""
+    amount, size = choice.others
+    return bool(size == 1 and amount.is_Symbol and at_least_one(amount))
 
 
 def _covers(best: mono.Sum, least: mono.Sum) -> bool:

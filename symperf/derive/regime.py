@@ -56,7 +56,7 @@ class RegimeRewriter:
         free: symbols that vary: what depends on them is not made a number.
         numbers: symbols that are replaced by their values.
         relations: symbols that are a rational number times a product of powers of others, as single monomials.
-        expand: multiply out what is one fewer than a count, for counts that are not free of symbols.
+        expand: counts of which one fewer is multiplied out, by what they are; none by default.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RegimeRewriter:
         numbers: Collection[Any] = (),
         relations: Mapping[Any, mono.Sum] | None = None,
         *,
-        expand: bool = False,
+        expand: Callable[[Any], bool] = lambda _: False,
     ) -> None:
         self.values = values
         self.free, self.numbers = frozenset(free), frozenset(numbers)
@@ -83,9 +83,9 @@ class RegimeRewriter:
         self._parts[symbol] = self._symbols(form)
         self.values.define(symbol, value)
 
-    def expanding(self) -> RegimeRewriter:
+    def expanding(self, expand: Callable[[Any], bool] = lambda _: True) -> RegimeRewriter:
         """The same at the same point, which multiplies out what is one fewer than a count."""
-        found = RegimeRewriter(self.values, self.free, self.numbers, self.relations, expand=True)
+        found = RegimeRewriter(self.values, self.free, self.numbers, self.relations, expand=expand)
         found._parts = self._parts
         return found
 
@@ -242,7 +242,7 @@ class RegimeRewriter:
                 self._note(self._number(symbol))
             return mono.constant(mono.number(self.values(node)))
         varies = bool(node.free_symbols & self.free)
-        expanded = self.expand and isinstance(node, less_one)
+        expanded = isinstance(node, less_one) and self.expand(node.args[0])
         if not varies and not expanded and self.values(node) == 0:
             self._note(Choice("vanishes", node, sympy.S.Zero, node.args))
             return {}

@@ -35,8 +35,9 @@ def program_of(derivation: Derivation) -> tuple[Program, str]:
         program = lower(definitions_of(derivation), {output: derivation.formula})
     program = prune(program, [output])
     if derivation.free:
-        bound = derivation.run.bound
-        program = specialise(program, {name: bound[name][0] for name in program.inputs if name not in derivation.free})
+        program = specialise(
+            program, {name: derivation.values[name] for name in program.inputs if name not in derivation.free}
+        )
         program = prune(program, [output])
     return program, output
 
@@ -56,8 +57,7 @@ def python_source(derivation: Derivation) -> str:
     inputs = sorted(program.inputs)
     reads = {name: f"{name}_" if keyword.iskeyword(name) or not name.isidentifier() else name for name in inputs}
     lines, values = statements(program, python.TABLE, python.number, reads, "{} = {}")
-    bound = derivation.run.bound
-    parameters = [f"    {reads[name]}={python.number(bound[name][0])}," for name in inputs]
+    parameters = [f"    {reads[name]}={python.number(derivation.values[name])}," for name in inputs]
     head = ["    *,", *parameters] if parameters else []
     text = [
         f'"""{_title(derivation)}"""',

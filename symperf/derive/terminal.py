@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from typing import TYPE_CHECKING
 
 from ..formulas.language.symbols import SYMBOLS
-from .conditions import readable
+from .condition_text import regime_rows, zero_terms
 from .rows import unicode_rows
 from .whole import definitions
-from .writing import branch_text, label, line_box, quantity_glyph, si, unicode_notation, unit_of
+from .writing import label, line_box, quantity_glyph, si, unicode_notation, unit_of
 
 if TYPE_CHECKING:
     from ..book.unicode import Unicode
-    from .conditions import Condition
     from .derivation import Derivation
 
-SHOWN_CONDITIONS = 8
-SIGNS = {"max": "≥", "min": "≤"}
 
+def text(derivation: Derivation, width: int = 100, *, whole: bool = False, every: bool = False) -> str:
+    """The lines, what they hold under and the symbols in them.
 
-def text(derivation: Derivation, width: int = 100, *, whole: bool = False) -> str:
-    """The lines, what they hold under and the symbols in them; with `whole` also the closed form over named terms."""
+    Args:
+        derivation: the closed form in its regime.
+        width: columns.
+        whole: also the closed form over named terms.
+        every: every condition, not the nearest alone.
+    """
     notation = unicode_notation(derivation.paths)
     lines = _lines(derivation, notation, width)
     if derivation.time is not None:
         lines += ["", *_lines(derivation.time, notation, width)]
     lines += _notes(derivation, notation, width)
-    lines += _regime(derivation, notation, width)
+    lines += _regime(derivation, notation, width, every=every)
     lines += _symbols(derivation, notation, width)
     if whole:
         rows = unicode_rows(definitions(derivation), derivation.paths, derivation.of, derivation.term, width)
@@ -80,7 +82,8 @@ def _wrap(body: str, width: int, indent: int) -> list[str]:
 
 
 def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    found = []
+    zeros = zero_terms(derivation, notation)
+    found = [f"Zero here: {'; '.join(zeros)}"] if zeros else []
     relations = [f"{notation.box(s).text} = {notation.box(e).text}" for s, e in derivation.relations.items()]
     if relations:
         found.append(f"Put in, exact for this model: {', '.join(relations)}")
@@ -88,39 +91,21 @@ def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
     if any(abs(line.rounding - 1) > 1e-9 for line in shown):
         found.append("A factor before a coefficient: what rounding up adds (tiles, waves, shares that do not divide)")
     if derivation.folded and not derivation.free:
-        bound = derivation.run.bound
+        bound = derivation.values
         used = [n for n in derivation.folded if n in derivation.run.compiled.program.inputs]
-        numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n][0], unit_of(n))}" for n in used]
+        numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n], unit_of(n))}" for n in used]
         found.append(f"In the coefficients: {', '.join(numbers)}")
     return ["", *(row for note in found for row in _wrap(note, width, 2))] if found else []
 
 
-def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    conditions = derivation.conditions or (derivation.time.conditions if derivation.time is not None else ())
-    shown = readable(conditions)
-    if not shown:
+def _regime(derivation: Derivation, notation: Unicode, width: int, *, every: bool) -> list[str]:
+    rows = regime_rows(derivation, notation, every=every)
+    if not rows:
         return []
     found = ["", "Holds while (the nearest to a change first)"]
-    for condition in shown[:SHOWN_CONDITIONS]:
-        found += _condition(condition, notation, width)
-    more = len(shown) - SHOWN_CONDITIONS
-    return [*found, f"  and {more} more"] if more > 0 else found
-
-
-def _condition(condition: Condition, notation: Unicode, width: int) -> list[str]:
-    where = label(condition.terms)
-    active = branch_text(condition.active, notation)
-    if condition.kind == "present":
-        return _beside(f"  {active} {'> 1' if condition.holds else '= 1'}", where, width)
-    sign = SIGNS.get(condition.kind, "≤")
-    names = [active, *(branch_text(other, notation) for other in condition.others)]
-    margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
-    resources = [branch.resource for branch in (condition.active, *condition.others)]
-    if len(names) == 2 and None not in resources and resources[0] != resources[1]:
-        where = f"{resources[0]} {sign} {resources[1]}, {where}"
-    return _beside(f"  {f' {sign} '.join(names[:2])}", f"{where}{margin}", width) + [
-        row for other in names[2:] for row in _wrap(f"    and {sign} {other}", width, 8)
-    ]
+    for body, where in rows:
+        found += _beside(f"  {body}", where, width)
+    return found
 
 
 def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
@@ -128,8 +113,8 @@ def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]
     used = {symbol.name for line in shown for symbol in line.monomial.free_symbols}
     rows = []
     for name, entry in SYMBOLS.items():
-        if name in used and name in derivation.run.bound:
-            value = si(derivation.run.bound[name][0], unit_of(name))
+        if name in used and name in derivation.values:
+            value = si(derivation.values[name], unit_of(name))
             value = f"{value} (free)" if name in derivation.free else value
             rows.append((notation.box(entry.symbol).text, name, value, entry.sentence))
     if not rows:

@@ -10,9 +10,12 @@ from ..common.errors import InputError
 from .prices import grid_of, rent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..operations.compiled import Bound
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
     from .answers import Carbon, Cost, Energy
 
 ENERGIES = ("matrix", "attention", "vector", "memory", "l2", "scale_up", "scale_out")
@@ -45,14 +48,17 @@ class Spending:
 
     def _spending_values(self) -> dict[str, float]:
         """What the symbols of spending alone are bound to; what the system does not tell is 0."""
-        matrix, static = self._figure("matrix_energy"), self._figure("static_power") or 0.0
-        power = self._figure("power")
+        power, static = self._figure("power"), self._figure("static_power") or 0.0
         return {
             "busy_time": self.value("time"),
-            "matrix_energy": (matrix or 0.0) * self._narrowing,
-            "attention_energy": matrix or 0.0,
+            **self._own_energies(),
             "power_cap": max((power or 0.0) - static, 1e-9),
         }
+
+    def _own_energies(self) -> dict[str, float]:
+        """Energies that are not the system's as they are: of a FLOP in the run's precision, and in attention."""
+        matrix = self._figure("matrix_energy") or 0.0
+        return {"matrix_energy": matrix * self._narrowing, "attention_energy": matrix}
 
     def _bill(self, what: str, **values: float) -> float:
         """One figure of the bill, given the energy, or the mean power, and prices."""
@@ -90,19 +96,42 @@ class Spending:
             InputError: symbols are free, or the system tells neither energies nor a power.
         """
         power = self._figure("power")
-        if any(self._figure(f"{name}_energy") is not None for name in ENERGIES):
+        if self.energy_basis() == "resources":
             return self._resource_energy(power)
-        if power is None:
+        joules = {"board": (power or 0.0) * self._devices * self.value("time")}
+        return self._energy("board", joules, {}, (), None)
+
+    def energy_basis(self) -> str:
+        """ "resources" where the system tells energies of FLOPs or bytes, else "board".
+
+        Raises:
+            InputError: it tells neither energies nor a power.
+        """
+        if any(self._figure(f"{name}_energy") is not None for name in ENERGIES):
+            return "resources"
+        if self._figure("power") is None:
             raise InputError(
                 f"energy: system {self.system.name} gives neither matrix_energy, memory_energy, ... nor power; set one"
             )
-        joules = {"board": power * self._devices * self.value("time")}
-        return self._energy("board", joules, {}, (), None)
+        return "board"
+
+    def told_energies(self, resources: Iterable[str]) -> list[str]:
+        """Those of some resources for whose work the system tells an energy."""
+        return [name for name in resources if self._figure(f"{_teller(name)}_energy") is not None]
+
+    def spending_figures(self, *names: str) -> dict[str, float]:
+        """What symbols of spending are bound to, by name: figures of the system, prices of the catalogue, defaults."""
+        found = {name: self._figure(name) or 0.0 for name in names} | {"facility_overhead": 1.0}
+        overhead, rent = self._figure("facility_overhead"), rent_of(self.system)
+        found |= {} if overhead is None else {"facility_overhead": overhead}
+        found |= {} if rent is None else {"price_per_hour": rent.value}
+        own = self._own_energies()
+        return {name: own.get(name, found[name]) for name in names}
 
     def _resource_energy(self, power: float | None) -> Energy:
         spent, static = self._spent, self._figure("static_power") or 0.0
         work = self.resource_work()
-        told = [name for name in work if self._figure(f"{'matrix' if name in DERIVED else name}_energy") is not None]
+        told = self.told_energies(work)
         joules = {name: spent[f"energy/{name}"] for name in told} | {"static": spent["energy/static"]}
         missing = tuple(name for name in work if name not in told)
         capped = spent["capped_time"] if power is not None and power > static else None
@@ -152,19 +181,29 @@ class Spending:
         """
         from .answers import Cost as _Cost
 
-        rent = rent_of(self.system)
-        if rent is not None:
-            dollars, source, basis = self._bill("rented_cost", price_per_hour=rent.value), rent.source, "rent"
-        elif "price" in self.system.quantities:
-            if "lifetime" not in self.system.quantities:
-                raise InputError(f"cost: system {self.system.name} has a price without a lifetime, expected both")
-            power = self.energy().mean_power if self._has_energy else 0.0
+        basis, price = self.cost_basis()
+        if basis == "rent":
+            dollars = self._bill("rented_cost", price_per_hour=price.value)
+        else:
+            power = self.energy().mean_power if self.has_energy else 0.0
             electricity = self._figure("electricity_price") or 0.0
             dollars = self._bill("owned_cost", power=power, electricity_price=electricity)
-            source, basis = self.system.quantities["price"].source, "owned"
-        else:
+        return _Cost(basis, price.source, dollars, self._tokens, self._devices, self.value("time"))
+
+    def cost_basis(self) -> tuple[str, Quantity]:
+        """ "rent" or "owned", and the price of an hour or of a device.
+
+        Raises:
+            InputError: no price, or a price without a lifetime.
+        """
+        rent = rent_of(self.system)
+        if rent is not None:
+            return "rent", rent
+        if "price" not in self.system.quantities:
             raise InputError(f"cost: system {self.system.name} has no price; set price_per_hour, or price and lifetime")
-        return _Cost(basis, source, dollars, self._tokens, self._devices, self.value("time"))
+        if "lifetime" not in self.system.quantities:
+            raise InputError(f"cost: system {self.system.name} has a price without a lifetime, expected both")
+        return "owned", self.system.quantities["price"]
 
     def carbon(self, grid: str | None = None) -> Carbon:
         """Kilograms of carbon dioxide of the run's electricity.
@@ -184,7 +223,8 @@ class Spending:
         return _Carbon(kilograms, energy.tokens, intensity.value * KILOWATT_HOUR, intensity.source)
 
     @property
-    def _has_energy(self) -> bool:
+    def has_energy(self) -> bool:
+        """Whether the system tells energies or a power."""
         return any(name in self.system.quantities for name in ("power", *(f"{name}_energy" for name in ENERGIES)))
 
     def spending_json(self, grid: str | None = None) -> dict[str, Any]:
@@ -206,3 +246,8 @@ class Spending:
                 raise
             found["carbon_kg"] = None
         return found
+
+
+def _teller(name: str) -> str:
+    """The resource whose energy says what the work of another costs."""
+    return "matrix" if name in DERIVED else name

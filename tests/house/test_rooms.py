@@ -31,7 +31,7 @@ ALLOWED = {
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
-    "derive": "book common evaluation infer operations train",
+    "derive": "book common evaluation infer operations spending train",
     "runs": (
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),

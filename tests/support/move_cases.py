@@ -98,7 +98,8 @@ def moves(run: BaseRun, seed: int, count: int) -> dict[str, Any]:
     """Values of every symbol at `count` points.
 
     Of a third of them one symbol moves, of a third two or three, of a third any number; by little or by much, to 1, to
-    0, to a multiple, a part or a neighbour, or to the value of another symbol. Each stays in its domain.
+    0, to a multiple, a part or a neighbour, or to the value of another symbol of its kind. Each stays in its domain.
+    Where that leaves less than a part of a micro-batch, in which m - 1 and 1 would cancel, nothing moves.
     """
     rng = np.random.default_rng(seed)
     names = sorted(run.compiled.program.inputs)
@@ -109,12 +110,13 @@ def moves(run: BaseRun, seed: int, count: int) -> dict[str, Any]:
         small = rng.random() < 0.5
         for name in rng.choice(names, int(many), replace=False):
             found[name][k] = _moved(name, base, rng, small=small)
-    return found
+    empty = found["batch"] * 64 < found["dp"] * found["micro_batch"]
+    return {name: np.where(empty, base[name], value) for name, value in found.items()}
 
 
 def _moved(name: str, base: Mapping[str, float], rng: Any, *, small: bool) -> float:
     value, domain = base[name], SYMBOLS[name].domain
-    other = base[str(rng.choice(list(base)))]
+    other = base[str(rng.choice([each for each in base if SYMBOLS[each].domain == domain]))]
     if domain == COUNT:
         ways = [value + 1, value - 1, 2 * value] if small else []
         ways += [1, 2 * value, 3 * value, value // 2, value + rng.integers(1, 9), rng.integers(1, 4 * value + 2), other]
@@ -123,7 +125,7 @@ def _moved(name: str, base: Mapping[str, float], rng: Any, *, small: bool) -> fl
     if domain == FRACTION:
         return float(rng.choice([min(near, 1)] if small else [0, 0.5, 1, rng.random()]))
     far = value * float(np.exp(rng.normal() * 2))
-    ways = [near] if small else [far, far, 2 * value, *([other] if 0 < other else []), *([0] if domain == ZERO_UP else [])]
+    ways = [near] if small else [far, far, 2 * value, *([other] if other > 0 else []), *([0] if domain == ZERO_UP else [])]
     return float(rng.choice(ways))
 
 

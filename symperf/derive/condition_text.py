@@ -1,0 +1,155 @@
+"""Conditions as text: each by itself, and all of a derivation as a reader is told them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from .conditions import readable
+from .writing import branch_text, decimal, label, si, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..book.notation import Notation
+    from .conditions import Condition
+    from .derivation import Derivation
+
+SHOWN, LISTED = 8, 6
+"""Conditions that are written out unless all are asked for, and those that share a row."""
+SIGNS = {"max": "≥", "min": "≤"}
+Row = tuple[str, str]
+"""What holds, and where."""
+
+
+def condition_text(condition: Condition, notation: Notation) -> str:
+    """A condition in one line, whole but for the small parts of sums."""
+    active = branch_text(condition.active, notation)
+    others = [branch_text(other, notation) for other in condition.others]
+    match condition.kind:
+        case "present":
+            return f"{active} {'> 1' if condition.holds else '= 1'}"
+        case "vanishes":
+            return _vanishing(condition, notation)
+        case "divides":
+            return f"{others[0]} divides {active}"
+        case "rounding":
+            quotient = f"{_factor(active)} / {_factor(others[0])}"
+            return f"⌈{quotient}⌉ = {decimal(condition.factor)} · {quotient}"
+        case "equals":
+            symbol, number = condition.active.expr, condition.others[0].expr
+            value = si(float(number), unit_of(symbol.name)) if number.is_Number else others[0]
+            return f"{notation.box(symbol).text} = {value}"
+    sign = SIGNS.get(condition.kind, "≤")
+    return f"{active} {sign} {f', {sign} '.join(others)}"
+
+
+def _factor(text: str) -> str:
+    """A side of a quotient, in brackets where it is more than one symbol."""
+    return f"({text})" if " " in text else text
+
+
+def _vanishing(condition: Condition, notation: Notation) -> str:
+    """A count or a fraction and its number; of a quotient of 1 both sides."""
+    number = condition.others[0].value
+    if len(condition.active.leading) == 1 and not condition.active.more and number == 1:
+        coefficient, rounding, monomial = condition.active.leading[0]
+        over, under = sympy.fraction(monomial)
+        if coefficient == 1 and rounding == 1 and under != 1:
+            return f"{notation.box(over).text} = {notation.box(under).text}"
+    return f"{branch_text(condition.active, notation)} = {number:.4g}"
+
+
+def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
+    """What is 0 at the point, with what makes it so, a reason each: terms by their folders, then parts of others."""
+    time = derivation if derivation.time is None else derivation.time
+    of_choice = {choice: each for each in derivation.conditions for choice in each.choices}
+    reasons: dict[str, list[str]] = {}
+    for path, choices in time.zeros.items():
+        found = [of_choice[each] for each in choices if each in of_choice]
+        off = [each for each in found if each.kind == "vanishes" or not each.holds]
+        reasons.setdefault(_reason(off, notation), []).append(path)
+    rows = [f"{', '.join(_folders(paths))} ({reason})" for reason, paths in reasons.items()]
+    told = {choice for choices in time.zeros.values() for choice in choices}
+    rest = [each for each in derivation.conditions if each.kind == "vanishes" and not told & set(each.choices)]
+    return [*rows, *([f"parts of others ({_reason(rest, notation)})"] if rest else [])]
+
+
+def _reason(conditions: list[Condition], notation: Notation) -> str:
+    """What makes a part zero: the symbols that do, or else the first of what they make."""
+    plain = [each for each in conditions if each.active.expr.is_Symbol]
+    return ", ".join(dict.fromkeys(condition_text(each, notation) for each in plain or conditions[:1]))
+
+
+def _folders(paths: list[str]) -> list[str]:
+    """Paths, those of one folder by its name and their number."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(path.rpartition("/")[0] or path, []).append(path)
+    return [each[0] if len(each) == 1 else f"{folder} ({len(each)} terms)" for folder, each in found.items()]
+
+
+def regime_rows(derivation: Derivation, notation: Notation, *, every: bool) -> list[Row]:
+    """What the lines hold under, the nearest to a change first: the first branches, then one row a kind.
+
+    Args:
+        derivation: the closed form in its regime.
+        notation: of symbols.
+        every: write out every condition.
+    """
+    conditions = derivation.conditions
+    if every:
+        return [row for each in conditions for row in _rows(each, notation)]
+    shown = readable(conditions)
+    rows = [row for each in shown[:SHOWN] for row in _rows(each, notation)]
+    written = min(len(shown), SHOWN)
+    for kind, tell in ROWS.items():
+        texts = list(dict.fromkeys(tell(each, notation) for each in conditions if each.kind == kind))
+        if texts:
+            more = f", and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+            rows.append((f"{HEADS[kind]}: {', '.join(texts[:LISTED])}{more}", ""))
+        written += sum(each.kind == kind for each in conditions)
+    written += sum(each.kind == "equals" for each in conditions)
+    more = len(conditions) - written
+    return [*rows, (f"and {more} more (--conditions all)", "")] if more > 0 else rows
+
+
+def _rows(condition: Condition, notation: Notation) -> list[Row]:
+    """A condition, each branch beyond two in a row of its own."""
+    if condition.kind not in ("max", "min"):
+        return [(condition_text(condition, notation), _where(condition))]
+    first = dataclasses.replace(condition, others=condition.others[:1])
+    more = (branch_text(other, notation) for other in condition.others[1:])
+    return [
+        (condition_text(first, notation), _where(condition)),
+        *((f"  and {SIGNS[condition.kind]} {other}", "") for other in more),
+    ]
+
+
+def _where(condition: Condition) -> str:
+    margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
+    sides = (condition.active, *condition.others)
+    resources = [side.resource for side in sides]
+    where = label(condition.terms)
+    if len(sides) == 2 and None not in resources and resources[0] != resources[1]:
+        where = f"{resources[0]} {SIGNS.get(condition.kind, '≤')} {resources[1]}, {where}"
+    return f"{where}{margin}"
+
+
+def _rounding(condition: Condition, _: Notation) -> str:
+    return f"{decimal(condition.factor)} ({label(condition.terms)})"
+
+
+HEADS = {
+    "vanishes": "zero parts stay zero",
+    "divides": "quotients stay whole",
+    "rounding": "roundings stay as they are here",
+}
+ROWS: dict[str, Callable[[Condition, Notation], str]] = {
+    "vanishes": condition_text,
+    "divides": condition_text,
+    "rounding": _rounding,
+}
