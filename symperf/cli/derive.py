@@ -136,7 +136,7 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
 
         terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
         width = max(shutil.get_terminal_size().columns, 40) if terminal else 100
-        return as_text(derivation, width, whole=options.whole) + "\n"
+        return as_text(derivation, width, whole=options.whole, every=options.conditions == "all") + "\n"
     made = {
         "latex": derivation.latex,
         "fragment": derivation.fragment,

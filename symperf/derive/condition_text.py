@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..book.latex import Latex
+from ..book.prose import latex_text
 from .conditions import readable
 from .writing import branch_text, decimal, label, si, unit_of
 
@@ -29,13 +31,14 @@ def condition_text(condition: Condition, notation: Notation) -> str:
     """A condition in one line, whole but for the small parts of sums."""
     active = branch_text(condition.active, notation)
     others = [branch_text(other, notation) for other in condition.others]
+    math = _mathematics(notation)
     match condition.kind:
         case "present":
-            return f"{active} {'> 1' if condition.holds else '= 1'}"
+            return math(f"{active} {'> 1' if condition.holds else '= 1'}")
         case "vanishes":
-            return _vanishing(condition, notation)
+            return math(_vanishing(condition, notation))
         case "divides":
-            return f"{others[0]} divides {active}"
+            return f"{math(others[0])} divides {math(active)}"
         case "rounding":
             quotient = f"{_factor(active)} / {_factor(others[0])}"
             return f"⌈{quotient}⌉ = {decimal(condition.factor)} · {quotient}"
@@ -45,6 +48,16 @@ def condition_text(condition: Condition, notation: Notation) -> str:
             return f"{notation.box(symbol).text} = {value}"
     sign = SIGNS.get(condition.kind, "≤")
     return f"{active} {sign} {f', {sign} '.join(others)}"
+
+
+def _mathematics(notation: Notation) -> Callable[[str], str]:
+    """How mathematics stands in a sentence."""
+    return (lambda text: f"${text}$") if isinstance(notation, Latex) else (lambda text: text)
+
+
+def _words(notation: Notation) -> Callable[[str], str]:
+    """How a path stands in a sentence."""
+    return latex_text if isinstance(notation, Latex) else (lambda text: text)
 
 
 def _factor(text: str) -> str:
@@ -72,7 +85,8 @@ def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
         found = [of_choice[each] for each in choices if each in of_choice]
         off = [each for each in found if each.kind == "vanishes" or not each.holds]
         reasons.setdefault(_reason(off, notation), []).append(path)
-    rows = [f"{', '.join(_folders(paths))} ({reason})" for reason, paths in reasons.items()]
+    words = _words(notation)
+    rows = [f"{words(', '.join(_folders(paths)))} ({reason})" for reason, paths in reasons.items()]
     told = {choice for choices in time.zeros.values() for choice in choices}
     rest = [each for each in derivation.conditions if each.kind == "vanishes" and not told & set(each.choices)]
     return [*rows, *([f"parts of others ({_reason(rest, notation)})"] if rest else [])]
@@ -106,15 +120,23 @@ def regime_rows(derivation: Derivation, notation: Notation, *, every: bool) -> l
     shown = readable(conditions)
     rows = [row for each in shown[:SHOWN] for row in _rows(each, notation)]
     written = min(len(shown), SHOWN)
-    for kind, tell in ROWS.items():
-        texts = list(dict.fromkeys(tell(each, notation) for each in conditions if each.kind == kind))
-        if texts:
-            more = f", and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-            rows.append((f"{HEADS[kind]}: {', '.join(texts[:LISTED])}{more}", ""))
-        written += sum(each.kind == kind for each in conditions)
+    rows += [(each, "") for each in kind_sentences(derivation, notation)]
+    written += sum(each.kind in ROWS for each in conditions)
     written += sum(each.kind == "equals" for each in conditions)
     more = len(conditions) - written
     return [*rows, (f"and {more} more (--conditions all)", "")] if more > 0 else rows
+
+
+def kind_sentences(derivation: Derivation, notation: Notation) -> list[str]:
+    """What stays as it is at the point: zero parts, whole quotients and roundings, the first of each kind."""
+    found = []
+    for kind, tell in ROWS.items():
+        own = (each for each in derivation.conditions if each.kind == kind)
+        texts = list(dict.fromkeys(tell(each, notation) for each in own))
+        if texts:
+            more = f", and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+            found.append(f"{HEADS[kind]}: {', '.join(texts[:LISTED])}{more}")
+    return found
 
 
 def _rows(condition: Condition, notation: Notation) -> list[Row]:
@@ -139,8 +161,8 @@ def _where(condition: Condition) -> str:
     return f"{where}{margin}"
 
 
-def _rounding(condition: Condition, _: Notation) -> str:
-    return f"{decimal(condition.factor)} ({label(condition.terms)})"
+def _rounding(condition: Condition, notation: Notation) -> str:
+    return f"{decimal(condition.factor)} ({_words(notation)(label(condition.terms))})"
 
 
 HEADS = {

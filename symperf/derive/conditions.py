@@ -12,7 +12,7 @@ import sympy
 
 from ..formulas.language.atoms import bubble, ceil_div, complement, less_one, log2, ring_share
 from . import monomials as mono
-from .proofs import is_settled, is_whole, wins_always
+from .proofs import Proofs, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,9 +112,10 @@ def conditions(
     found: dict[Choice, list[str]] = {}
     for path, choice in choices:
         found.setdefault(choice, []).append(path)
+    proofs = Proofs(regime, found)
     made: dict[Any, Condition] = {}
     for choice, paths in found.items():
-        condition = _condition(choice, tuple(dict.fromkeys(paths)), regime, resources, found)
+        condition = _condition(choice, tuple(dict.fromkeys(paths)), regime, resources, proofs)
         if condition is None:
             continue
         leading = tuple(other.leading for other in condition.others)
@@ -132,9 +133,9 @@ def _condition(
     paths: tuple[str, ...],
     regime: RegimeRewriter,
     resources: dict[Any, str],
-    known: Iterable[Choice],
+    proofs: Proofs,
 ) -> Condition | None:
-    if choice.kind not in ("max", "min", "equals") and is_settled(choice.node.args, regime, known):
+    if choice.kind not in ("max", "min", "equals") and proofs.is_settled(choice):
         return None
 
     def side(expr: Any) -> ConditionSide:
@@ -160,7 +161,7 @@ def _condition(
             return made(amount, size, factor=factor)
         case "equals":
             return made(choice.node, choice.active)
-    return _contest(choice, paths, regime, resources, known)
+    return _contest(choice, paths, regime, resources, proofs)
 
 
 def _legible(expr: Any) -> Any:
@@ -184,9 +185,9 @@ def _contest(
     paths: tuple[str, ...],
     regime: RegimeRewriter,
     resources: dict[Any, str],
-    known: Iterable[Choice],
+    proofs: Proofs,
 ) -> Condition | None:
-    others = [each for each in choice.others if not wins_always(choice, each, regime, known)]
+    others = [each for each in choice.others if not proofs.wins_always(choice, each)]
     if not others:
         return None
     own = regime.sum_of(choice.active)

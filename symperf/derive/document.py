@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ..book.notation import SUM, Box
 from ..book.prose import latex_text
 from ..formulas.language.symbols import SYMBOLS
+from .condition_text import kind_sentences, zero_terms
 from .conditions import readable
 from .rows import latex_rows
 from .whole import definitions
 from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..book.latex import Latex
     from ..evaluation.base_run import BaseRun
@@ -59,7 +60,7 @@ def document(derivation: Derivation) -> str:
         r"\subsection*{The whole closed form}",
         whole(derivation, PAGE),
         r"\subsection*{Symbols}",
-        *symbol_tables(run, _used_names(derivation), names=True),
+        *symbol_tables(run, _used_names(derivation), names=True, own=derivation.own),
         r"\end{document}",
     ]
     return "\n\n".join(text) + "\n"
@@ -135,7 +136,8 @@ def _sentence(derivation: Derivation) -> str:
 
 def _notes(derivation: Derivation) -> list[str]:
     notation = latex_notation()
-    found = []
+    zeros = zero_terms(derivation, notation)
+    found = [f"Zero here: {'; '.join(zeros)}."] if zeros else []
     relations = [f"${notation.box(s).text} = {notation.box(e).text}$" for s, e in derivation.relations.items()]
     if relations:
         found.append(f"Put in, as they hold exactly for this model: {', '.join(relations)}.")
@@ -146,7 +148,7 @@ def _notes(derivation: Derivation) -> list[str]:
         )
     if derivation.folded and not derivation.free:
         names = [
-            rf"${notation.box(SYMBOLS[n].symbol).text} = {latex_si(derivation.run.bound[n][0], unit_of(n)).strip('$')}$"
+            rf"${notation.box(SYMBOLS[n].symbol).text} = {latex_si(derivation.values[n], unit_of(n)).strip('$')}$"
             for n in derivation.folded
             if n in derivation.run.compiled.program.inputs
         ]
@@ -156,7 +158,7 @@ def _notes(derivation: Derivation) -> list[str]:
 
 def _regime(derivation: Derivation) -> list[str]:
     notation = latex_notation(derivation.paths)
-    shown = readable(_conditions(derivation))
+    shown = readable(derivation.conditions)
     if not shown:
         return []
     rows: list[str] = []
@@ -164,11 +166,8 @@ def _regime(derivation: Derivation) -> list[str]:
         rows += _condition_rows(condition, notation)
     more = len(shown) - SHOWN_CONDITIONS
     text = [r"\subsection*{The regime}", "The lines hold while, the nearest to a change first,\n" + _align(rows)]
-    return [*text, f"and {more} more."] if more > 0 else text
-
-
-def _conditions(derivation: Derivation) -> tuple[Condition, ...]:
-    return derivation.conditions or (derivation.time.conditions if derivation.time is not None else ())
+    text += [f"and {more} more."] if more > 0 else []
+    return [*text, *(f"{each[0].upper()}{each[1:]}." for each in kind_sentences(derivation, notation))]
 
 
 def _condition_rows(condition: Condition, notation: Latex) -> list[str]:
@@ -209,10 +208,20 @@ def _used_names(derivation: Derivation) -> set[str]:
     return {name for name in found if name in SYMBOLS}
 
 
-def symbol_tables(run: BaseRun, used: Iterable[str], *, names: bool) -> list[str]:
-    """Tables of symbols: glyph, name if asked for, sentence, value in SI units."""
+def symbol_tables(
+    run: BaseRun, used: Iterable[str], *, names: bool, own: Mapping[str, float] | None = None
+) -> list[str]:
+    """Tables of symbols: glyph, name if asked for, sentence, value in SI units.
+
+    Args:
+        run: that gives the values.
+        used: names of the symbols.
+        names: whether they are told.
+        own: values that the run does not have.
+    """
     notation = latex_notation()
-    rows = [_symbol_row(run, name, notation, names=names) for name in SYMBOLS if name in set(used)]
+    values = {name: value for name, (value, _) in run.bound.items()} | dict(own or {})
+    rows = [_symbol_row(run, name, notation, values, names=names) for name in SYMBOLS if name in set(used)]
     width = "65mm" if names else "58mm"
     head = r"symbol & name & meaning & value" if names else "symbol & meaning & value"
     columns = f"l{'l' * names}p{{{width}}}r"
@@ -229,9 +238,9 @@ def symbol_tables(run: BaseRun, used: Iterable[str], *, names: bool) -> list[str
     ]
 
 
-def _symbol_row(run: BaseRun, name: str, notation: Latex, *, names: bool) -> str:
+def _symbol_row(run: BaseRun, name: str, notation: Latex, values: Mapping[str, float], *, names: bool) -> str:
     entry: Any = SYMBOLS[name]
-    value = "free" if name in run.free_names else latex_si(run.bound[name][0], unit_of(name))
+    value = "free" if name in run.free_names else latex_si(values[name], unit_of(name))
     cells = [f"${notation.box(entry.symbol).text}$"]
     cells += [rf"\texttt{{{latex_text(name)}}}"] if names else []
     cells += [rf"\raggedright {latex_text(entry.sentence)}", value]

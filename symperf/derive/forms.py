@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 
+from ..common.errors import InputError
 from ..formulas.language.atoms import Max, less_one
-from ..formulas.language.symbols import SYMBOLS, generate, strip_units
+from ..formulas.language.symbols import SYMBOLS, busy_time, generate, strip_units
 from ..operations.schedule import Idle, Op, terms, time_of
 from .numeric import Values
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
+    from ..spending.mixin import Spending
 
 TIME = sympy.Symbol("time", positive=True)
 """Stands for the time in the closed forms of metrics."""
@@ -23,6 +25,8 @@ TIMES: dict[Any, str | None] = {TIME: None, PREFILL: "prefill", DECODE: "decode"
 """The term of the time that each of these is, None for all of it."""
 TREES = ("time", "memory")
 """Quantities that have named terms."""
+SPENT = ("energy", "cost")
+"""What a run spends over its time, all devices together, in joules and dollars."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,31 @@ def metric_forms(run: BaseRun) -> dict[str, Any]:
         found = metrics(run.structure, TIME)
     found["device_seconds"] = TIME * found["devices"]
     return {name: strip_units(expr) for name, expr in found.items()}
+
+
+def spent_form(run: BaseRun, of: str) -> tuple[Any, dict[str, float]]:
+    """The closed form of one of `SPENT` over `TIME`, and the values of the symbols that only it is over, by name.
+
+    Raises:
+        InputError: the system does not tell what it needs.
+    """
+    from ..spending.quantities import cost_form, energy_form
+
+    spender = cast("Spending", run)
+    form, values = energy_form(spender) if of == "energy" else cost_form(spender)
+    return strip_units(form).xreplace({busy_time: TIME}), values
+
+
+def told_spending(run: BaseRun) -> list[str]:
+    """Those of `SPENT` for which the system tells what they need."""
+    spender, found = cast("Spending", run), []
+    for name, basis in zip(SPENT, (spender.energy_basis, spender.cost_basis), strict=True):
+        try:
+            basis()
+        except InputError:
+            continue
+        found.append(name)
+    return found
 
 
 def time_in(form: Any) -> Any:

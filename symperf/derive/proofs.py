@@ -9,7 +9,7 @@ from ..formulas.language.symbols import COUNT, FRACTION, SYMBOLS
 from . import monomials as mono
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container
 
     from .regime import Choice, RegimeRewriter
 
@@ -17,33 +17,39 @@ ROUND_OFF = 1e-15
 """What two equal coefficients may differ by, of either, where they are not exact."""
 
 
-def wins_always(choice: Choice, other: Any, regime: RegimeRewriter, known: Container[Choice]) -> bool:
-    """Whether the active branch of a maximum or minimum is better than another wherever the known choices hold.
-
-    Either the closed forms themselves say so, as they do of a count and 1; or all that turns both branches into sums
-    of monomials is known, and of these sums one is the other and more.
+class Proofs:
+    """What other conditions of a regime imply.
 
     Args:
-        choice: of the maximum or minimum.
-        other: a branch that loses.
-        regime: in which it was made.
-        known: choices that are conditions.
+        regime: in which choices were made.
+        known: those that are conditions.
     """
-    best, least = (choice.active, other) if choice.kind == "max" else (other, choice.active)
-    if least.is_Number:
-        return bool(least <= 0 and not_negative(best)) or bool(least <= 1 and at_least_one(best))
-    if best.is_Number:
-        return False
-    rests = [*regime.choices(choice.active), *regime.choices(other)]
-    return all(each in known for each in rests) and _covers(regime.sum_of(best), regime.sum_of(least))
 
+    def __init__(self, regime: RegimeRewriter, known: Container[Choice]) -> None:
+        self.regime, self.known = regime, known
+        self._done: dict[Any, bool] = {}
 
-def is_settled(parts: Iterable[Any], regime: RegimeRewriter, known: Container[Choice]) -> bool:
-    """Whether some expressions are the same numbers wherever the known choices hold."""
-    return all(
-        regime.sum_of(each).keys() <= {mono.ONE} and all(choice in known for choice in regime.choices(each))
-        for each in parts
-    )
+    def rests(self, expr: Any) -> bool:
+        """Whether an expression is its sum of monomials wherever the known choices hold."""
+        return self.regime.rests_within(expr, self.known, self._done)
+
+    def wins_always(self, choice: Choice, other: Any) -> bool:
+        """Whether the active branch of a maximum or minimum is better than another wherever the known choices hold.
+
+        Either the closed forms themselves say so, as they do of a count and 1; or all that turns both branches into
+        sums of monomials is known, and of these sums one is the other and more.
+        """
+        best, least = (choice.active, other) if choice.kind == "max" else (other, choice.active)
+        if least.is_Number:
+            return bool(least <= 0 and not_negative(best)) or bool(least <= 1 and at_least_one(best))
+        if best.is_Number or not _covers(self.regime.sum_of(best), self.regime.sum_of(least)):
+            return False
+        return self.rests(best) and self.rests(least)
+
+    def is_settled(self, choice: Choice) -> bool:
+        """Whether what decides a switch, a zero or a quotient is the same wherever the known choices hold."""
+        parts = choice.node.args
+        return all(self.regime.sum_of(each).keys() <= {mono.ONE} and self.rests(each) for each in parts)
 
 
 def is_whole(choice: Choice) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -11,14 +11,13 @@ from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
 from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import SYMBOLS, batch, generate
-from ..spending.quantities import SPENT, spent_form, told
 from . import monomials as mono
 from .attribution import counts, part_of, term_sums
 from .conditions import conditions, resource_of, value_of
 from .derivation import Derivation, Line
 from .forms import (
     DECODE,
-    TIME,
+    SPENT,
     TIMES,
     TREES,
     Forms,
@@ -26,8 +25,10 @@ from .forms import (
     metric_forms,
     prefixes,
     select_paths,
+    spent_form,
     time_forms,
     time_in,
+    told_spending,
     values_of,
 )
 from .regime import Choice, RegimeRewriter
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..evaluation.base_run import BaseRun
-    from ..spending.mixin import Spending
 
 PHASES = tuple(term for term in TIMES.values() if term is not None)
 NAMED = {"derive": "quantity", "free": "symbol", "fold": "symbol or a group of symbols"}
@@ -92,7 +92,7 @@ def derive(
     if of in TREES:
         forms, own = time_forms(run) if of == "time" else memory_forms(run), {}
     else:
-        form, own = spent_form(cast("Spending", run), of, TIME) if of in SPENT else (metrics[of], {})
+        form, own = spent_form(run, of) if of in SPENT else (metrics[of], {})
     regime = _regime(run, names, None if fold is None else _names("fold", fold), own)
     if of in TREES:
         return _tree(run, of, forms, term, names, float(below), regime)
@@ -118,7 +118,7 @@ def _names(where: str, given: Any) -> list[str]:
 
 def quantities(run: BaseRun) -> list[str]:
     """What `derive` can tell of a run."""
-    return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run), *told(cast("Spending", run))]
+    return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run), *told_spending(run)]
 
 
 def _has_phases(run: BaseRun) -> bool:

@@ -13,7 +13,7 @@ from . import monomials as mono
 from .numeric import definition, fold, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
     from .numeric import Values
 
@@ -77,6 +77,7 @@ class RegimeRewriter:
         self._uses: dict[Step, tuple[Any, ...]] = {}
         self._notes: list[dict[Any, None]] = []
         self._parts: dict[Any, frozenset[Any]] = {}
+        self._over_symbols: dict[Any, frozenset[Any]] = {}
 
     def define(self, symbol: Any, form: Any, value: float) -> None:
         """Let a symbol stand for a part: its closed form, and its value at the point."""
@@ -91,8 +92,11 @@ class RegimeRewriter:
 
     def _symbols(self, form: Any) -> frozenset[Any]:
         """The symbols of an expression and of the parts in it."""
-        found: frozenset[Any] = form.free_symbols
-        return frozenset().union(found - self._parts.keys(), *(self._parts[each] for each in found & self._parts.keys()))
+        if form not in self._over_symbols:
+            found = form.free_symbols
+            parts = found & self._parts.keys()
+            self._over_symbols[form] = frozenset().union(found - parts, *(self._parts[each] for each in parts))
+        return self._over_symbols[form]
 
     # --- branches
 
@@ -138,9 +142,8 @@ class RegimeRewriter:
             _, node = step
             for use in reversed(self._uses[step]):
                 if isinstance(use, Choice):
-                    symbols = self._symbols(use.node)
-                    if symbols <= self.numbers:
-                        numbers |= symbols
+                    if self._is_numeric(use):
+                        numbers |= self._symbols(use.node)
                     else:
                         found[use] = None
                 elif not narrow:
@@ -150,6 +153,32 @@ class RegimeRewriter:
                 elif not node.is_Add:  # a factor of what is asked about
                     stack.append((use, False))
         return [*found, *(self._number(symbol) for symbol in sorted(numbers, key=str))]
+
+    def _is_numeric(self, choice: Choice) -> bool:
+        """Whether a choice is of numbers alone, and so one with theirs."""
+        return self._symbols(choice.node) <= self.numbers
+
+    def rests_within(self, expr: Any, known: Container[Choice], done: dict[Step, bool]) -> bool:
+        """Whether all `choices` of an expression are among those that are known.
+
+        Args:
+            expr: the expression.
+            known: choices.
+            done: what was found before with the same known choices; more is added.
+        """
+        self.sum_of(expr)
+        return self._rests((False, expr), known, done)
+
+    def _rests(self, step: Step, known: Container[Choice], done: dict[Step, bool]) -> bool:
+        if step not in done:
+            done[step] = all(
+                self._rests(use, known, done)
+                if not isinstance(use, Choice)
+                else use in known
+                or (self._is_numeric(use) and all(self._number(each) in known for each in self._symbols(use.node)))
+                for use in self._uses[step]
+            )
+        return done[step]
 
     def _step(self, step: Step, make: Callable[[Any], Any]) -> Any:
         """What a node becomes, once, with the choices and the other steps that it rests on."""
