@@ -89,15 +89,13 @@ def derive(
     names = _check_free(run, _names("free", free))
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:
         raise InputError(f"below: found {quote(below)}, expected a share from 0 to 1")
-    if of in TREES:
-        forms, own = time_forms(run) if of == "time" else memory_forms(run), {}
-    else:
-        form, own = spent_form(run, of) if of in SPENT else (metrics[of], {})
+    if term is not None and of not in TREES:
+        raise InputError(f"term: {of} has no terms, expected one of time or memory")
+    form, own = spent_form(run, of) if of in SPENT else (metrics.get(of), {})
     regime = _regime(run, names, None if fold is None else _names("fold", fold), own)
     if of in TREES:
+        forms = time_forms(run) if of == "time" else memory_forms(run)
         return _tree(run, of, forms, term, names, float(below), regime)
-    if term is not None:
-        raise InputError(f"term: {of} has no terms, expected one of time or memory")
     return _metric(run, of, form, names, float(below), regime, own)
 
 
@@ -157,9 +155,7 @@ def _check_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*run.free_names, *free}))
 
 
-def _regime(
-    run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None, own: dict[str, float]
-) -> RegimeRewriter:
+def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None, own: dict[str, float]) -> RegimeRewriter:
     values = values_of(run)
     for name, value in own.items():
         values.define(SYMBOLS[name].symbol, value)
@@ -171,7 +167,11 @@ def _regime(
                 f"fold: found {quote(word)}, expected {' or '.join(FOLDS)} or a symbol of the run"
                 f"{nearest(word, [*FOLDS, *run.compiled.program.inputs])}"
             )
-        numbers |= {entry.symbol for name, entry in SYMBOLS.items() if (name in run.bound or name in own) and _folds(word, entry)}
+        numbers |= {
+            entry.symbol
+            for name, entry in SYMBOLS.items()
+            if (name in run.bound or name in own) and _folds(word, entry)
+        }
     varying = {SYMBOLS[name].symbol for name in free}
     numbers -= varying
     return RegimeRewriter(values, varying, numbers, relations(values, varying | numbers))

@@ -231,7 +231,7 @@ class RegimeRewriter:
         if symbol in self.numbers:
             self._note(self._number(symbol))
             return mono.constant(mono.number(self.values(symbol)))
-        related = self.relations.get(symbol)
+        related: mono.Sum | None = self.relations.get(symbol)
         if related is None:
             return mono.generator(symbol)
         whole = mono.expression(related)

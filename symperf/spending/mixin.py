@@ -102,7 +102,7 @@ class Spending:
         return self._energy("board", joules, {}, (), None)
 
     def energy_basis(self) -> str:
-        """ "resources" where the system tells energies of FLOPs or bytes, else "board".
+        """How energy is told: "resources", where the system has energies of FLOPs or bytes, else "board".
 
         Raises:
             InputError: it tells neither energies nor a power.
@@ -191,7 +191,7 @@ class Spending:
         return _Cost(basis, price.source, dollars, self._tokens, self._devices, self.value("time"))
 
     def cost_basis(self) -> tuple[str, Quantity]:
-        """ "rent" or "owned", and the price of an hour or of a device.
+        """How a device is paid for, "rent" or "owned", and the price of an hour or of the device.
 
         Raises:
             InputError: no price, or a price without a lifetime.

@@ -9,7 +9,10 @@ import numpy as np
 import symperf as sf
 from symperf.codegen.interpret import adjoints, arrays
 from symperf.codegen.interpret import run as interpret
+from symperf.derive.forms import told_spending
 from symperf.formulas.language.symbols import COUNT, FRACTION, SYMBOLS, ZERO_UP
+from symperf.spending.mixin import ENERGIES as RESOURCES
+from symperf.spending.program import spending_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +61,13 @@ TRAINING: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
     ),
     "one device": ("gpt-j-6b", "h100-sxm", 2, 2048, {"micro_batch": 2, "recompute": "full"}),
     "no tiles": ("llama-2-7b", "tpu-v5p", 16, 2048, {"dp": 8, "zero": 1}),
-    "experts": ("mixtral-8x7b", "h100-sxm", 64, 4096, {"tp": 2, "ep": 8, "dp": 8, "overlap_dp": 0.5, "sequence_parallel": True}),
+    "experts": (
+        "mixtral-8x7b",
+        "h100-sxm",
+        64,
+        4096,
+        {"tp": 2, "ep": 8, "dp": 8, "overlap_dp": 0.5, "sequence_parallel": True},
+    ),
     "latent, two ways": (
         "deepseek-v2",
         "h100-sxm",
@@ -66,7 +75,13 @@ TRAINING: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
         4096,
         {"pp": 4, "dp": 8, "ep": 8, "schedule": "dualpipe", "attention": "flash"},
     ),
-    "recurrent": ("jamba-v0.1", "h100-sxm", 32, 4096, {"tp": 4, "dp": 4, "attention": "flash", "sequence_parallel": True}),
+    "recurrent": (
+        "jamba-v0.1",
+        "h100-sxm",
+        32,
+        4096,
+        {"tp": 4, "dp": 4, "attention": "flash", "sequence_parallel": True},
+    ),
     "low precision": ("llama-3.1-8b", "h100-sxm", 32, 4096, {"dp": 4, "precision": "fp8", "attention": "flash"}),
 }
 """Model, system, batch, sequence and plan of training steps."""
@@ -125,7 +140,9 @@ def _moved(name: str, base: Mapping[str, float], rng: Any, *, small: bool) -> fl
     if domain == FRACTION:
         return float(rng.choice([min(near, 1)] if small else [0, 0.5, 1, rng.random()]))
     far = value * float(np.exp(rng.normal() * 2))
-    ways = [near] if small else [far, far, 2 * value, *([other] if other > 0 else []), *([0] if domain == ZERO_UP else [])]
+    ways = (
+        [near] if small else [far, far, 2 * value, *([other] if other > 0 else []), *([0] if domain == ZERO_UP else [])]
+    )
     return float(rng.choice(ways))
 
 
@@ -150,3 +167,24 @@ def seconds_at(run: BaseRun, points: Mapping[str, Any]) -> dict[str, Any]:
             term.path: values[program.lets[term.path]] * slopes.get(program.lets[term.path], 0.0)
             for term in compiled.terms
         }
+
+
+def spent_at(run: Any, points: Mapping[str, Any]) -> dict[str, Any]:
+    """Joules and dollars at points, where the system tells what they need."""
+    outputs, found = outputs_at(run, points), {}
+    told = told_spending(run)
+    if "cost" in told:
+        found["cost"] = outputs["time"] * outputs["devices"] * run.cost_basis()[1].value
+    if "energy" in told and run.energy_basis() == "board":
+        found["energy"] = outputs["time"] * outputs["devices"] * run.bound["power"][0]
+    elif "energy" in told:
+        program = spending_program(run.structure)
+        names = [f"{each}_energy" for each in RESOURCES]
+        values = {name: run.bound[name][0] for name in run.bound} | run.spending_figures("static_power", *names)
+        values |= {"power_cap": 1.0} | dict(points) | {"busy_time": outputs["time"]}
+        with np.errstate(all="ignore"):
+            all_values = interpret(program, values, arrays())
+        parts = [f"energy/{each}" for each in run.told_energies(RESOURCES)] + ["energy/static"]
+        size = np.shape(outputs["time"])
+        found["energy"] = sum(np.broadcast_to(all_values[program.outputs[part]], size) for part in parts)
+    return found
