@@ -41,7 +41,8 @@ def condition_text(condition: Condition, notation: Notation) -> str:
             return f"{math(others[0])} divides {math(active)}"
         case "rounding":
             quotient = f"{_factor(active)} / {_factor(others[0])}"
-            return f"⌈{quotient}⌉ = {decimal(condition.factor)} · {quotient}"
+            made = condition.choices[0].active
+            return f"⌈{quotient}⌉ = {made if made.is_Number else f'{decimal(condition.factor)} · {quotient}'}"
         case "equals":
             symbol, number = condition.active.expr, condition.others[0].expr
             value = si(float(number), unit_of(symbol.name)) if number.is_Number else others[0]
@@ -80,22 +81,23 @@ def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
     """What is 0 at the point, with what makes it so, a reason each: terms by their folders, then parts of others."""
     time = derivation if derivation.time is None else derivation.time
     of_choice = {choice: each for each in derivation.conditions for choice in each.choices}
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[tuple[str, ...], list[str]] = {}
     for path, choices in time.zeros.items():
         found = [of_choice[each] for each in choices if each in of_choice]
         off = [each for each in found if each.kind == "vanishes" or not each.holds]
-        reasons.setdefault(_reason(off, notation), []).append(path)
+        reasons.setdefault(_reasons(off, notation), []).append(path)
     words = _words(notation)
-    rows = [f"{words(', '.join(_folders(paths)))} ({reason})" for reason, paths in reasons.items()]
+    rows = [f"{words(', '.join(_folders(paths)))} ({', '.join(listed)})" for listed, paths in reasons.items()]
     told = {choice for choices in time.zeros.values() for choice in choices}
     rest = [each for each in derivation.conditions if each.kind == "vanishes" and not told & set(each.choices)]
-    return [*rows, *([f"parts of others ({_reason(rest, notation)})"] if rest else [])]
+    new = [each for each in _reasons(rest, notation) if each not in {one for listed in reasons for one in listed}]
+    return [*rows, *([f"parts of others ({', '.join(new)})"] if new else [])]
 
 
-def _reason(conditions: list[Condition], notation: Notation) -> str:
+def _reasons(conditions: list[Condition], notation: Notation) -> tuple[str, ...]:
     """What makes a part zero: the symbols that do, or else the first of what they make."""
     plain = [each for each in conditions if each.active.expr.is_Symbol]
-    return ", ".join(dict.fromkeys(condition_text(each, notation) for each in plain or conditions[:1]))
+    return tuple(dict.fromkeys(condition_text(each, notation) for each in plain or conditions[:1]))
 
 
 def _folders(paths: list[str]) -> list[str]:
@@ -162,7 +164,9 @@ def _where(condition: Condition) -> str:
 
 
 def _rounding(condition: Condition, notation: Notation) -> str:
-    return f"{decimal(condition.factor)} ({_words(notation)(label(condition.terms))})"
+    made = condition.choices[0].active
+    what = f"to {made}" if made.is_Number else decimal(condition.factor)
+    return f"{what} ({_words(notation)(label(condition.terms))})"
 
 
 HEADS = {

@@ -54,8 +54,8 @@ class Condition:
         kind: "max": the active branch is at least the others; "min": at most; "present": the active count is above 1
             where `holds`, else it is 1; "vanishes": the active count or fraction is the other, a number, at which a
             part is 0; "fits": the active amount is at most the other; "divides": the other divides the active amount;
-            "rounding": rounding up the quotient of the active amount and the other raises it by `factor`; "equals":
-            the active symbol is the other, a number or a product of symbols.
+            "rounding": rounding up the quotient of the active amount and the other raises it by `factor`, or gives a
+            number; "equals": the active symbol is the other, a number or a product of symbols.
         active: the branch, count, fraction, amount or symbol.
         others: what it is compared with.
         terms: paths of the terms that it is part of; "" is the whole.
@@ -157,8 +157,7 @@ def _condition(
             return None if is_whole(choice) else made(*choice.node.args)
         case "rounding":
             amount, size = choice.node.args
-            factor = regime.values(choice.node) * regime.values(size) / regime.values(amount)
-            return made(amount, size, factor=factor)
+            return made(amount, size, factor=regime.values(choice.node) / regime.values(amount / size))
         case "equals":
             return made(choice.node, choice.active)
     return _contest(choice, paths, regime, resources, proofs)

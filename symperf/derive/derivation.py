@@ -169,7 +169,22 @@ class Derivation:
         """
         if getattr(bindings, "structure", self.run.structure) != self.run.structure:
             return False
-        return all(map(bool, self.elsewhere.at(self.elsewhere.values(bindings))[1]))
+        return not self.broken(bindings)
+
+    def broken(self, bindings: Mapping[Any, float]) -> tuple[Condition, ...]:
+        """The conditions that do not hold at other values; where the structure is another one, all of them.
+
+        Args:
+            bindings: as of `holds`.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        if getattr(bindings, "structure", self.run.structure) != self.run.structure:
+            return self.conditions
+        _, holds = self.elsewhere.at(self.elsewhere.values(bindings))
+        kept = {choice for choice, each in zip(self.elsewhere.choices, holds, strict=True) if each}
+        return tuple(condition for condition in self.conditions if not kept.issuperset(condition.choices))
 
     def value_at(self, bindings: Mapping[Any, float]) -> float:
         """What the lines give at other values, whether or not the conditions hold there.

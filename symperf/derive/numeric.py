@@ -68,6 +68,16 @@ def fold(
     return known[expr]
 
 
+def replaced(expr: Any, known: dict[Any, Any]) -> Any:
+    """An expression with parts replaced, each part once for all expressions with the same `known`; more is added."""
+
+    def make(node: Any, parts: list[Any]) -> Any:
+        same = all(part is arg for part, arg in zip(parts, node.args, strict=True))
+        return node if same else node.func(*parts)
+
+    return fold(expr, known, lambda node: node.args, make)
+
+
 def parts_of(node: Any) -> Iterable[Any]:
     """The arguments of a node, or the definition of an atom that has one."""
     opened = definition(node)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.language.atoms import Max, Min, above_one, bubble, ceil_div, complement, less_one, ring_share
+from ..formulas.language.symbols import SYMBOLS
 from . import monomials as mono
 from .numeric import definition, fold, parts_of
 
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from .numeric import Values
 
 EXTREMA = (Max, Min)
+MINUS = Fraction(-1)
+RATES = frozenset(entry.symbol for entry in SYMBOLS.values() if entry.resource is not None)
+"""Rates and latencies, of which no count is made."""
 Step = tuple[bool, Any]
 """A node, and whether it was made tidy or else a sum."""
-
-
-KINDS = ("max", "min", "present", "vanishes", "fits", "divides", "rounding", "equals")
-"""What a choice may be of."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Choice:
     Attributes:
         kind: "max" or "min" (the active branch wins), "present" (a count is above 1, or is 1), "vanishes" (a part is
             0, or a fraction takes nothing away), "fits" (one bin holds the amount), "divides" (the size divides the
-            amount), "rounding" (rounding up adds this factor) or "equals" (a symbol is a number, or one of others).
+            amount), "rounding" (rounding up adds this factor, or gives this number) or "equals" (a symbol is a number,
+            or one of others).
         node: the part of the closed form that is replaced.
         active: what replaces it, with nothing else replaced inside.
         others: the branches of a maximum or minimum that lose; amount and size of a quotient; the count or fraction
@@ -77,6 +78,7 @@ class RegimeRewriter:
         self._uses: dict[Step, tuple[Any, ...]] = {}
         self._notes: list[dict[Any, None]] = []
         self._parts: dict[Any, frozenset[Any]] = {}
+        self._free_symbols: dict[Any, frozenset[Any]] = {}
         self._over_symbols: dict[Any, frozenset[Any]] = {}
 
     def define(self, symbol: Any, form: Any, value: float) -> None:
@@ -87,13 +89,23 @@ class RegimeRewriter:
     def expanding(self, expand: Callable[[Any], bool] = lambda _: True) -> RegimeRewriter:
         """The same at the same point, which multiplies out what is one fewer than a count."""
         found = RegimeRewriter(self.values, self.free, self.numbers, self.relations, expand=expand)
-        found._parts = self._parts
+        found._parts, found._free_symbols = self._parts, self._free_symbols
+        return found
+
+    def _free(self, expr: Any) -> frozenset[Any]:
+        """The symbols of an expression, of each part once."""
+        found: frozenset[Any] = fold(
+            expr,
+            self._free_symbols,
+            lambda node: node.args,
+            lambda node, parts: frozenset((node,)) if node.is_Symbol else frozenset().union(*parts),
+        )
         return found
 
     def _symbols(self, form: Any) -> frozenset[Any]:
         """The symbols of an expression and of the parts in it."""
         if form not in self._over_symbols:
-            found = form.free_symbols
+            found = self._free(form)
             parts = found & self._parts.keys()
             self._over_symbols[form] = frozenset().union(found - parts, *(self._parts[each] for each in parts))
         return self._over_symbols[form]
@@ -104,7 +116,7 @@ class RegimeRewriter:
         """The branch of a maximum or minimum that sets it; of equals the one with the fewest symbols."""
         best = self.values(node)
         equal = [arg for arg in node.args if self.values(arg) == best]
-        return min(equal, key=lambda arg: (len(arg.free_symbols), len(arg.args)))
+        return min(equal, key=lambda arg: (len(self._free(arg)), len(arg.args)))
 
     def active(self, expr: Any) -> Any:
         """The expression with every maximum and minimum replaced by its winner, all else as it is."""
@@ -148,7 +160,7 @@ class RegimeRewriter:
                         found[use] = None
                 elif not narrow:
                     stack.append((use, False))
-                elif use[1].free_symbols & wanted:
+                elif self._free(use[1]) & wanted:
                     stack.append((use, True))
                 elif not node.is_Add:  # a factor of what is asked about
                     stack.append((use, False))
@@ -251,14 +263,15 @@ class RegimeRewriter:
     def _power(self, base: Any, exponent: mono.Number) -> mono.Sum:
         assert isinstance(exponent, Fraction) or exponent * 2 == int(exponent * 2)
         before = dict(self._notes[-1])
-        raised = mono.power(self.sum_of(base), Fraction(exponent))
+        power = mono.whole(Fraction(exponent))
+        raised = mono.power(self.sum_of(base), power)
         if raised is not None:
             return raised
         self._notes[-1] = before  # what the sum rests on is not what stands here
-        return mono.generator(self.tidy(base), Fraction(exponent))
+        return mono.generator(self.tidy(base), power)
 
     def _over(self, over: mono.Sum, under: Any) -> mono.Sum:
-        return mono.multiply(over, self._power(under, Fraction(-1))) if over else over
+        return mono.multiply(over, self._power(under, MINUS)) if over else over
 
     def _atom(self, node: Any) -> mono.Sum:
         if isinstance(node, above_one):
@@ -266,11 +279,11 @@ class RegimeRewriter:
         opened = definition(node)
         if opened is not None:
             return self.sum_of(opened)
-        if node.free_symbols <= self.numbers:
-            for symbol in sorted(node.free_symbols, key=str):
+        if self._free(node) <= self.numbers:
+            for symbol in sorted(self._free(node), key=str):
                 self._note(self._number(symbol))
             return mono.constant(mono.number(self.values(node)))
-        varies = bool(node.free_symbols & self.free)
+        varies = bool(self._free(node) & self.free)
         expanded = isinstance(node, less_one) and self.expand(node.args[0])
         if not varies and not expanded and self.values(node) == 0:
             self._note(Choice("vanishes", node, sympy.S.Zero, node.args))
@@ -282,7 +295,7 @@ class RegimeRewriter:
         if isinstance(node, bubble):
             return self._over(self.sum_of(less_one(node.args[0])), node.args[1])
         if expanded:
-            return mono.add(self.sum_of(node.args[0]), mono.constant(Fraction(-1)))
+            return mono.add(self.sum_of(node.args[0]), mono.constant(MINUS))
         if isinstance(node, complement) and not varies and self.values(node) == 1:
             self._note(Choice("vanishes", node, sympy.S.One, node.args))
             return mono.constant(Fraction(1))
@@ -299,10 +312,13 @@ class RegimeRewriter:
         settled = self._settled(node, varies)
         if settled is not None:
             return self.sum_of(settled)
-        over = None if varies else self._over(self.sum_of(amount), size)
-        if over is None:
+        if varies:
             return mono.generator(ceil_div(self.tidy(amount), self.tidy(size)))
         whole, part = self.values(node), (self.values(amount), self.values(size))
+        if self._free(node) & RATES:  # such as the step at which two times cross
+            self._note(Choice("rounding", node, sympy.Integer(int(whole)), node.args))
+            return mono.constant(mono.number(whole))
+        over = self._over(self.sum_of(amount), size)
         ratio = mono.number(whole) * mono.number(part[1]) / mono.number(part[0])
         self._note(Choice("rounding", node, mono.exact_number(ratio) * amount / size, node.args))
         return {monomial: (exact * ratio, smooth) for monomial, (exact, smooth) in over.items()}
@@ -338,7 +354,7 @@ class RegimeRewriter:
         if opened is not None:
             return self.tidy(opened)
         if isinstance(expr, ceil_div):
-            settled = self._settled(expr, bool(expr.free_symbols & self.free))
+            settled = self._settled(expr, bool(self._free(expr) & self.free))
             if settled is not None:
                 return self.tidy(settled)
         return expr.func(*map(self.tidy, expr.args))

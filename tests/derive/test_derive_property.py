@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 COUNT = 500
 """Moves of each structure: more than 10,000 of all together."""
-each_structure = pytest.mark.parametrize("name", some(ALL, 0.3))
+each_structure = pytest.mark.parametrize("name", some(ALL, 0.25))
+
+
+@cache
+def of_time(name: str) -> Derivation:
+    """The time of a structure's run, derived once."""
+    return derive(make(name))
 
 
 def verdict(derivation: Derivation, points: Mapping[str, Any], truth: Any, slack: Any = 0.0) -> Any:
@@ -28,7 +35,8 @@ def verdict(derivation: Derivation, points: Mapping[str, Any], truth: Any, slack
     lines, holds = derivation.elsewhere.at(points)
     size = np.shape(truth)
     held = np.all([np.broadcast_to(each, size) for each in holds], axis=0) & np.isfinite(truth)
-    error = np.abs(np.broadcast_to(lines, size) - truth)
+    lines = np.broadcast_to(lines, size)
+    error = np.abs(lines - truth)
     wrong = held & ~(error <= 1e-12 * np.abs(truth) + slack)
     run = derivation.run
     for k in np.flatnonzero(wrong)[:1]:
@@ -40,8 +48,8 @@ def verdict(derivation: Derivation, points: Mapping[str, Any], truth: Any, slack
 @each_structure
 def test_time(name: str) -> None:
     """Any symbols by little or much, to special values, alone and together; half of the single moves change nothing."""
-    run = make(name)
-    derivation = derive(run)
+    derivation = of_time(name)
+    run = derivation.run
     points = moves(run, 1, cases(COUNT))
     held = verdict(derivation, points, outputs_at(run, points)["time"])
     assert 0.25 < np.mean(held[::3]) < 0.95
@@ -86,18 +94,13 @@ def test_free_symbols(name: str, fold: str) -> None:
     held = verdict(derivation, points, outputs_at(run, points)["time"])
     alone = {each: points[each] if each in free else np.full_like(points[each], run.bound[each][0]) for each in points}
     assert verdict(derivation, alone, outputs_at(run, alone)["time"]).sum() > held.sum() or fold == "none"
-    moved = np.any([points[each] != run.bound[each][0] for each in points if each not in free], axis=0)
-    used = {symbol.name for condition in derivation.conditions for symbol in condition.active.expr.free_symbols}
-    if fold == "all":
-        broken = [points[each] != run.bound[each][0] for each in points if each in used and each not in free]
-        assert not np.any(held & moved & np.any(broken, axis=0))
 
 
 @each_structure
 def test_own_values(name: str) -> None:
     """A derivation holds where it was made; many points at once are judged like each alone."""
-    run = make(name)
-    derivation = derive(run)
+    derivation = of_time(name)
+    run = derivation.run
     assert derivation.holds(run.bindings)
     assert derivation.holds({})
     assert derivation.value_at(run.bindings) == pytest.approx(run.value("time"), rel=1e-12)
@@ -107,6 +110,49 @@ def test_own_values(name: str) -> None:
         point = {each: float(values[k]) for each, values in points.items()}
         assert derivation.holds(point) == all(bool(np.broadcast_to(each, 6)[k]) for each in holds)
         np.testing.assert_array_equal(derivation.value_at(point), np.broadcast_to(lines, 6)[k])
+
+
+BINDS: tuple[dict[str, Any], ...] = (
+    {"memory_bandwidth": 4e12},
+    {"launch_latency": 0.0},
+    {"workspace_bytes": 1e9},
+    {"batch": 64},
+    {"batch": 960},
+    {"tp": 2},
+    {"pp": 2},
+    {"dp": 2},
+    {"micro_batch": 2},
+    {"num_layers": 64},
+    {"vocab_size": 50000},
+    {"tp": 4, "batch": 32},
+    {"scale_up_size": 4},
+    {"sequence": 1024},
+    {"generate": 400},
+    {"prompt": 1000, "launch_latency": 1e-6},
+)
+"""Moves of a run by what a user may bind."""
+
+
+@pytest.mark.parametrize("name", some(ALL, 0.1))
+def test_runs_bound_anew(name: str) -> None:
+    """Runs of other plans, sizes and figures: where the form of the cost is another one, nothing holds."""
+    run = make(name)
+    answers = {of: derive(run, of) for of in ("time", "memory", "tokens_per_s")}
+    tried = 0
+    for moved in BINDS:
+        try:
+            after = run.bind(**moved)
+        except sf.InputError:
+            continue
+        tried += 1
+        for of, derivation in answers.items():
+            if derivation.holds(after.bindings):
+                assert after.structure == run.structure
+                assert derivation.value_at(after.bindings) == pytest.approx(after.value(of), rel=1e-12), (moved, of)
+            else:
+                assert derivation.broken(after.bindings)
+    assert tried >= 5
+    assert answers["time"].holds(run.bind(launch_latency=run.bound["launch_latency"][0] * (1 + 1e-9)).bindings)
 
 
 def _training(model: str, system: str, batch: int, sequence: int, **plan: Any) -> sf.Run:

@@ -131,7 +131,8 @@ def moves(run: BaseRun, seed: int, count: int) -> dict[str, Any]:
 
 def _moved(name: str, base: Mapping[str, float], rng: Any, *, small: bool) -> float:
     value, domain = base[name], SYMBOLS[name].domain
-    other = base[str(rng.choice([each for each in base if SYMBOLS[each].domain == domain]))]
+    alike = (domain, SYMBOLS[name].dimension)
+    other = base[str(rng.choice([n for n in base if (SYMBOLS[n].domain, SYMBOLS[n].dimension) == alike]))]
     if domain == COUNT:
         ways = [value + 1, value - 1, 2 * value] if small else []
         ways += [1, 2 * value, 3 * value, value // 2, value + rng.integers(1, 9), rng.integers(1, 4 * value + 2), other]
