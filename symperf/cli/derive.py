@@ -76,7 +76,8 @@ def _text(derivation: Derivation, form: str, options: argparse.Namespace) -> str
     if form == "unicode":
         from ..derive.output import as_text as as_text
 
-        return as_text(derivation, columns(file=options.output is not None), whole=options.whole) + "\n"
+        width, every = columns(file=options.output is not None), options.conditions == "all"
+        return as_text(derivation, width, whole=options.whole, every=every) + "\n"
     made = {
         "latex": derivation.latex,
         "fragment": derivation.fragment,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.language.atoms import Max, Min
+import sympy
+
+from ..formulas.language.atoms import bubble, ceil_div, complement, less_one, log2, ring_share
 from . import monomials as mono
+from .proofs import Proofs, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
 
 LEADING = 0.05
 """Parts of a branch below this share of it are not written out."""
+LEGIBLE = 16
+"""Operations in a count or an amount that is written as it is, not as it is at the point."""
+ORDER = ("max", "min", "present", "vanishes", "fits", "divides", "rounding", "equals")
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,7 @@ class ConditionSide:
     Attributes:
         expr: its closed form, whole.
         leading: its largest monomials in the regime, as (coefficient, rounding, monomial) like those of a `Line`;
-            of two branches, without what both have.
+            of two branches, without what both have. Of a count or an amount all of it, as it is.
         more: whether there are others.
         value: at the run's values.
         resource: that it is time of, or None.
@@ -45,12 +52,16 @@ class Condition:
 
     Attributes:
         kind: "max": the active branch is at least the others; "min": at most; "present": the active count is above 1
-            where `holds`, else it is 1; "fits": the active amount is at most the other; "divides": the other divides
-            the active amount.
-        active: the branch, count or amount.
+            where `holds`, else it is 1; "vanishes": the active count or fraction is the other, a number, at which a
+            part is 0; "fits": the active amount is at most the other; "divides": the other divides the active amount;
+            "rounding": rounding up the quotient of the active amount and the other raises it by `factor`, or gives a
+            number; "equals": the active symbol is the other, a number or a product of symbols.
+        active: the branch, count, fraction, amount or symbol.
         others: what it is compared with.
         terms: paths of the terms that it is part of; "" is the whole.
         holds: of a present count, whether it is above 1.
+        factor: of a rounding, what it adds: 1 for nothing.
+        choices: the parts of the closed form that it decides, each with what replaces it.
     """
 
     kind: str
@@ -58,6 +69,8 @@ class Condition:
     others: tuple[ConditionSide, ...]
     terms: tuple[str, ...]
     holds: bool = True
+    factor: float = 1.0
+    choices: tuple[Choice, ...] = field(default=(), repr=False)
 
     @property
     def margin(self) -> float:
@@ -69,16 +82,8 @@ class Condition:
         return min(ratios, default=math.inf)
 
     @property
-    def always(self) -> bool:
-        """Whether it compares numbers of which none could change places with the active one, as 0 and -23."""
-        if self.kind not in ("max", "min") or math.isfinite(self.margin):
-            return False
-        sides = (self.active, *self.others)
-        return not any(side.more or any(m.free_symbols for _, _, m in side.leading) for side in sides)
-
-    @property
     def distinct(self) -> Condition | None:
-        """The condition without branches that are the same as the active one as long as it holds; None without any."""
+        """The condition without branches that read like the active one, as that of a tile turned round; or None."""
         if self.kind not in ("max", "min"):
             return self
         others = tuple(other for other in self.others if other.leading != self.active.leading)
@@ -86,88 +91,119 @@ class Condition:
 
 
 def readable(found: Iterable[Condition]) -> list[Condition]:
-    """The conditions that a reader is shown: not what always holds, no exact division, nothing beside its like."""
-    distinct = (condition.distinct for condition in found if condition.kind != "divides" and not condition.always)
+    """The branches and switches that a reader is shown first, without those that read like the active one."""
+    distinct = (condition.distinct for condition in found if condition.kind in ("max", "min", "present", "fits"))
     return sorted((each for each in distinct if each is not None), key=lambda each: each.margin)
 
 
 def conditions(
-    choices: Iterable[tuple[str, Choice]], regime: RegimeRewriter, resources: dict[Any, str], forms: dict[Any, Any]
+    choices: Iterable[tuple[str, Choice]], regime: RegimeRewriter, resources: dict[Any, str]
 ) -> list[Condition]:
     """The conditions of the choices made in terms, each once, the nearest to a change first.
+
+    A choice is left out where the rest implies it whatever the values: where both branches are sums of monomials under
+    choices that are conditions too, and the active one is the other and more.
 
     Args:
         choices: (path of the term, choice).
         regime: in which they were made.
         resources: of the symbols that are rates or latencies.
-        forms: of the symbols that stand for terms.
-
-    Returns:
-        With free symbols only those that depend on one: the others hold in any case.
     """
-    varying = set(regime.free)
-    for symbol, form in sorted(forms.items(), key=lambda pair: bool(pair[1].free_symbols & forms.keys())):
-        if form.free_symbols & varying:
-            varying.add(symbol)
-    found: dict[Any, tuple[Choice, list[str]]] = {}
+    found: dict[Choice, list[str]] = {}
     for path, choice in choices:
-        if not regime.free or choice.node.free_symbols & varying:
-            found.setdefault(choice.node, (choice, []))[1].append(path)
+        found.setdefault(choice, []).append(path)
+    proofs = Proofs(regime, found)
     made: dict[Any, Condition] = {}
-    for choice, paths in found.values():
-        condition = _condition(choice, tuple(dict.fromkeys(paths)), regime, resources)
+    for choice, paths in found.items():
+        condition = _condition(choice, tuple(dict.fromkeys(paths)), regime, resources, proofs)
         if condition is None:
             continue
-        key = (condition.kind, condition.active.leading, tuple(other.leading for other in condition.others))
+        leading = tuple(other.leading for other in condition.others)
+        key = (condition.kind, condition.active.leading, leading, condition.factor, condition.holds)
         before = made.get(key)
-        terms = condition.terms if before is None else (*before.terms, *condition.terms)
-        made[key] = dataclasses.replace(condition, terms=tuple(dict.fromkeys(terms)))
-    return sorted(made.values(), key=lambda each: each.margin)
+        if before is not None:
+            terms, both = (*before.terms, *condition.terms), (*before.choices, *condition.choices)
+            condition = dataclasses.replace(condition, terms=tuple(dict.fromkeys(terms)), choices=both)
+        made[key] = condition
+    return sorted(made.values(), key=lambda each: (each.margin, ORDER.index(each.kind)))
 
 
 def _condition(
-    choice: Choice, paths: tuple[str, ...], regime: RegimeRewriter, resources: dict[Any, str]
+    choice: Choice,
+    paths: tuple[str, ...],
+    regime: RegimeRewriter,
+    resources: dict[Any, str],
+    proofs: Proofs,
 ) -> Condition | None:
-    if choice.kind in ("present", "fits", "divides"):
-        amount, *sizes = (_branch(side, regime.sum_of(side), regime, resources) for side in choice.node.args)
-        return Condition(choice.kind, amount, tuple(sizes), paths, holds=choice.active != 0)
-    own = regime.sum_of(choice.active)
-    others = [
-        each
-        for each in choice.others
-        if not each.is_Number and not (_steady(each, choice.kind) and _same(each, own, regime))
-    ]
+    if choice.kind not in ("max", "min", "equals") and proofs.is_settled(choice):
+        return None
+
+    def side(expr: Any) -> ConditionSide:
+        expr = _legible(expr)
+        if expr.count_ops() > LEGIBLE:
+            return _branch(expr, regime.sum_of(expr), regime, resources)
+        return ConditionSide(expr, ((Fraction(1), 1.0, expr),), False, regime.values(expr), resources.get(expr))
+
+    def made(active: Any, *others: Any, **more: Any) -> Condition:
+        sides = tuple(side(other) for other in others)
+        return Condition(choice.kind, side(active), sides, paths, choices=(choice,), **more)
+
+    match choice.kind:
+        case "present":
+            return made(*choice.node.args, holds=choice.active != 0)
+        case "vanishes":
+            return made(*_vanishing(choice))
+        case "fits" | "divides":
+            return None if is_whole(choice) else made(*choice.node.args)
+        case "rounding":
+            amount, size = choice.node.args
+            return made(amount, size, factor=regime.values(choice.node) / regime.values(amount / size))
+        case "equals":
+            return made(choice.node, choice.active)
+    return _contest(choice, paths, regime, resources, proofs)
+
+
+def _legible(expr: Any) -> Any:
+    """An expression in which no symbol is rounded up to a whole number, which counts are."""
+    ones = {node: node.args[0] for node in expr.atoms(ceil_div) if node.args[1] == 1 and node.args[0].is_Symbol}
+    return expr.xreplace(ones) if ones else expr
+
+
+def _vanishing(choice: Choice) -> tuple[Any, Any]:
+    """A count or a fraction, and the number that it is where a part is 0 or a fraction takes nothing away."""
+    node = choice.node
+    if isinstance(node, complement):
+        return node.args[0], 1 - choice.active
+    if isinstance(node, less_one | log2 | ring_share | bubble):
+        return node.args[0], sympy.S.One
+    return node.args[0], sympy.S.Zero
+
+
+def _contest(
+    choice: Choice,
+    paths: tuple[str, ...],
+    regime: RegimeRewriter,
+    resources: dict[Any, str],
+    proofs: Proofs,
+) -> Condition | None:
+    others = [each for each in choice.others if not proofs.wins_always(choice, each)]
     if not others:
         return None
+    own = regime.sum_of(choice.active)
     common: mono.Sum = {}
     if len(others) == 1:
         other = regime.sum_of(others[0])
         common = {each: pair for each, pair in own.items() if other.get(each) == pair}
-        if len(common) == len(other if choice.kind == "max" else own) and _steady(others[0], choice.kind):
-            return None  # one branch is the other and more: it cannot lose
     active = _branch(choice.active, _without(own, common), regime, resources)
     losers = []
     for each in others:
         mirrored = mono.add(own, regime.sum_of(each)) == {}  # of an absolute value: it is the sign that counts
         losers.append(_branch(each, {} if mirrored else _without(regime.sum_of(each), common), regime, resources))
-    return Condition(choice.kind, active, tuple(losers), paths)
+    return Condition(choice.kind, active, tuple(losers), paths, choices=(choice,))
 
 
 def _without(whole: mono.Sum, common: mono.Sum) -> mono.Sum:
     return {each: pair for each, pair in whole.items() if each not in common}
-
-
-def _same(other: Any, own: mono.Sum, regime: RegimeRewriter) -> bool:
-    """Whether a branch is the active one in another shape, as that of a tile turned round is."""
-    found = regime.sum_of(other)
-    return found.keys() == own.keys() and all(
-        math.isclose(found[each][0], own[each][0], rel_tol=1e-12) for each in found
-    )
-
-
-def _steady(other: Any, kind: str) -> bool:
-    """Whether no switch inside a losing branch can bring it nearer to winning."""
-    return not other.has(Max if kind == "max" else Min)
 
 
 def _branch(expr: Any, shown: mono.Sum, regime: RegimeRewriter, resources: dict[Any, str]) -> ConditionSide:

@@ -11,9 +11,13 @@ import sympy
 from . import monomials as mono
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..evaluation.base_run import BaseRun
     from .conditions import Condition
+    from .elsewhere import Elsewhere
     from .forms import Forms
+    from .regime import Choice
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Derivation:
         forms: the whole closed form over named terms, or None for a quantity that has none.
         formula: the whole quantity: over named terms, or over the time and the vocabulary.
         time: of the same run, for a quantity that depends on it.
+        zeros: terms that are 0 at the run's values, by path, with the choices that make them so.
+        own: values of symbols that only this quantity is over, by name: prices, energies.
     """
 
     of: str
@@ -83,8 +89,15 @@ class Derivation:
     forms: Forms | None
     formula: Any
     time: Derivation | None
+    zeros: dict[str, tuple[Choice, ...]] = field(default_factory=dict)
+    own: dict[str, float] = field(default_factory=dict)
 
     # --- parts
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The value of every symbol of the run, and of those that only this quantity is over, by name."""
+        return {name: value for name, (value, _) in self.run.bound.items()} | self.own
 
     @property
     def kept(self) -> tuple[Line, ...]:
@@ -134,6 +147,55 @@ class Derivation:
         from .whole import active_form
 
         return active_form(self)
+
+    # --- other values
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere:
+        """The conditions and the lines at other values, also many at a time."""
+        from .elsewhere import Elsewhere
+
+        return Elsewhere(self)
+
+    def holds(self, bindings: Mapping[Any, float]) -> bool:
+        """Whether every condition holds at other values: there the lines give the quantity, within 1e-12.
+
+        Args:
+            bindings: `run.bindings` of another run, whose closed forms have to be of the same structure; or numbers by
+                symbol or by name. What is missing has the value of this run.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        if getattr(bindings, "structure", self.run.structure) != self.run.structure:
+            return False
+        return not self.broken(bindings)
+
+    def broken(self, bindings: Mapping[Any, float]) -> tuple[Condition, ...]:
+        """The conditions that do not hold at other values; where the structure is another one, all of them.
+
+        Args:
+            bindings: as of `holds`.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        if getattr(bindings, "structure", self.run.structure) != self.run.structure:
+            return self.conditions
+        _, holds = self.elsewhere.at(self.elsewhere.values(bindings))
+        kept = {choice for choice, each in zip(self.elsewhere.choices, holds, strict=True) if each}
+        return tuple(condition for condition in self.conditions if not kept.issuperset(condition.choices))
+
+    def value_at(self, bindings: Mapping[Any, float]) -> float:
+        """What the lines give at other values, whether or not the conditions hold there.
+
+        Args:
+            bindings: as of `holds`.
+
+        Raises:
+            InputError: a name that the run does not have, with the nearest, or what is no number.
+        """
+        return float(self.elsewhere.at(self.elsewhere.values(bindings))[0])
 
     # --- text
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ..book.notation import SUM, WHOLE, Box
 from ..book.prose import latex_name, latex_text
 from ..formulas.language.symbols import SYMBOLS
+from .condition_text import kind_sentences, zero_terms
 from .conditions import readable
 from .rows import latex_formulas, latex_rows
 from .whole import shown_definitions, used_formulas
 from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..book.latex import Latex
     from ..evaluation.base_run import BaseRun
@@ -75,7 +76,7 @@ def document(derivation: Derivation) -> str:
         _small(_align(latex_rows(shown, derivation.paths, derivation.of, derivation.term, SMALL_PAGE))),
         *_formulas(formulas, SMALL_PAGE),
         r"\subsection*{Symbols}",
-        _symbol_list(run, _names(used, formulas)),
+        _symbol_list(derivation, _names(used, formulas)),
         r"\end{document}",
     ]
     return "\n\n".join(text) + "\n"
@@ -179,7 +180,8 @@ def _sentence(derivation: Derivation) -> str:
 
 def _notes(derivation: Derivation) -> list[str]:
     notation = latex_notation()
-    found = []
+    zeros = zero_terms(derivation, notation)
+    found = [f"Zero here: {'; '.join(zeros)}."] if zeros else []
     relations = [f"${notation.box(s).text} = {notation.box(e).text}$" for s, e in derivation.relations.items()]
     if relations:
         found.append(f"Put in, as they hold exactly for this model: {', '.join(relations)}.")
@@ -190,7 +192,7 @@ def _notes(derivation: Derivation) -> list[str]:
         )
     if derivation.folded and not derivation.free:
         names = [
-            rf"${notation.box(SYMBOLS[n].symbol).text} = {latex_si(derivation.run.bound[n][0], unit_of(n)).strip('$')}$"
+            rf"${notation.box(SYMBOLS[n].symbol).text} = {latex_si(derivation.values[n], unit_of(n)).strip('$')}$"
             for n in derivation.folded
             if n in derivation.run.compiled.program.inputs
         ]
@@ -200,7 +202,7 @@ def _notes(derivation: Derivation) -> list[str]:
 
 def _regime(derivation: Derivation) -> list[str]:
     notation = latex_notation(derivation.paths)
-    shown = readable(_conditions(derivation))
+    shown = readable(derivation.conditions)
     if not shown:
         return []
     rows: list[str] = []
@@ -208,11 +210,8 @@ def _regime(derivation: Derivation) -> list[str]:
         rows += _condition_rows(condition, notation)
     more = len(shown) - SHOWN_CONDITIONS
     text = [r"\subsection*{The regime}", "The lines hold while, the nearest to a change first,\n" + _align(rows)]
-    return [*text, f"and {more} more."] if more > 0 else text
-
-
-def _conditions(derivation: Derivation) -> tuple[Condition, ...]:
-    return derivation.conditions or (derivation.time.conditions if derivation.time is not None else ())
+    text += [f"and {more} more."] if more > 0 else []
+    return [*text, *(f"{each[0].upper()}{each[1:]}." for each in kind_sentences(derivation, notation))]
 
 
 def _condition_rows(condition: Condition, notation: Latex) -> list[str]:
@@ -246,10 +245,10 @@ def _packed_rows(pieces: list[tuple[str, float]]) -> list[str]:
     return rows
 
 
-def _symbol_list(run: BaseRun, used: Iterable[str]) -> str:
+def _symbol_list(derivation: Derivation, used: Iterable[str]) -> str:
     """A row for each symbol that has a value, and the parameters of formulas one after another."""
     notation = latex_notation()
-    cells = [_cells(run, name, notation) for name in SYMBOLS if name in set(used)]
+    cells = [_cells(derivation.run, name, notation, derivation.own) for name in SYMBOLS if name in set(used)]
     rows = [
         rf"\symbolrow{{{glyph}}}{{{latex_name(name)}}}{{{meaning}}}{{{value}}}"
         for glyph, name, meaning, value in cells
@@ -268,7 +267,7 @@ def _symbol_list(run: BaseRun, used: Iterable[str]) -> str:
 def symbol_tables(run: BaseRun, used: Iterable[str]) -> list[str]:
     """Tables of symbols: glyph, sentence, value in SI units where it has one."""
     notation = latex_notation()
-    rows = [_cells(run, name, notation) for name in SYMBOLS if name in set(used)]
+    rows = [_cells(run, name, notation, {}) for name in SYMBOLS if name in set(used)]
     lines = [rf"{glyph} & \raggedright {meaning} & {value} \\" for glyph, _, meaning, value in rows]
     return [
         "\n".join(
@@ -283,8 +282,9 @@ def symbol_tables(run: BaseRun, used: Iterable[str]) -> list[str]:
     ]
 
 
-def _cells(run: BaseRun, name: str, notation: Latex) -> tuple[str, str, str, str]:
+def _cells(run: BaseRun, name: str, notation: Latex, own: Mapping[str, float]) -> tuple[str, str, str, str]:
+    """Glyph, name, sentence and value of a symbol, which the run binds, or is among `own`, or has none."""
     entry: Any = SYMBOLS[name]
-    bound = run.bound.get(name)
-    value = "free" if name in run.free_names else "" if bound is None else latex_si(bound[0], unit_of(name))
+    found = run.bound[name][0] if name in run.bound else own.get(name)
+    value = "free" if name in run.free_names else "" if found is None else latex_si(found, unit_of(name))
     return f"${notation.box(entry.symbol).text}$", name, latex_text(entry.sentence), value

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 
+from ..common.errors import InputError
 from ..formulas.language.atoms import Max, less_one
-from ..formulas.language.symbols import SYMBOLS, generate, strip_units
+from ..formulas.language.symbols import SYMBOLS, busy_time, flop, generate, strip_units
 from ..operations.schedule import Idle, Op, terms, time_of
-from .numeric import Values
+from .numeric import Values, replaced
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
+    from ..spending.mixin import Spending
 
 TIME = sympy.Symbol("time", positive=True)
 """Stands for the time in the closed forms of metrics."""
@@ -23,6 +25,10 @@ TIMES: dict[Any, str | None] = {TIME: None, PREFILL: "prefill", DECODE: "decode"
 """The term of the time that each of these is, None for all of it."""
 TREES = ("time", "memory")
 """Quantities that have named terms."""
+UNITS = {flop: sympy.S.One}
+"""The unit of work is 1 in what is printed, as in `strip_units`."""
+SPENT = ("energy", "cost")
+"""What a run spends over its time, all devices together, in joules and dollars."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ def stand_in(path: str) -> Any:
 
 def time_forms(run: BaseRun) -> Forms:
     """The time of a run over the times of its operations and idle terms."""
-    tree = run.schedule_tree()
+    tree, known = run.schedule_tree(), dict(UNITS)
 
     def symbol(leaf: Op | Idle) -> Any:
         return stand_in(leaf.path)
@@ -55,13 +61,14 @@ def time_forms(run: BaseRun) -> Forms:
     def own(leaf: Op | Idle) -> Any:
         return leaf.time if isinstance(leaf, Op) else leaf.count * time_of(leaf.child, symbol)
 
-    found = {path: strip_units(own(leaf)) for path, leaf in terms(tree).items()}
-    return Forms(strip_units(time_of(tree, symbol)), found, "s")
+    found = {path: replaced(own(leaf), known) for path, leaf in terms(tree).items()}
+    return Forms(replaced(time_of(tree, symbol), known), found, "s")
 
 
 def memory_forms(run: BaseRun) -> Forms:
     """The bytes on the fullest device over their named terms."""
-    found = {path: strip_units(expr) for path, expr in run.memory_forms().items()}
+    known = dict(UNITS)
+    found = {path: replaced(expr, known) for path, expr in run.memory_forms().items()}
     return Forms(sympy.Add(*map(stand_in, found)), found, "B")
 
 
@@ -83,6 +90,31 @@ def metric_forms(run: BaseRun) -> dict[str, Any]:
         found = metrics(run.structure, TIME)
     found["device_seconds"] = TIME * found["devices"]
     return {name: strip_units(expr) for name, expr in found.items()}
+
+
+def spent_form(run: BaseRun, of: str) -> tuple[Any, dict[str, float]]:
+    """The closed form of one of `SPENT` over `TIME`, and the values of the symbols that only it is over, by name.
+
+    Raises:
+        InputError: the system does not tell what it needs.
+    """
+    from ..spending.closed_forms import cost_form, energy_form
+
+    spender = cast("Spending", run)
+    form, values = energy_form(spender) if of == "energy" else cost_form(spender)
+    return strip_units(form).xreplace({busy_time: TIME}), values
+
+
+def told_spending(run: BaseRun) -> list[str]:
+    """Those of `SPENT` for which the system tells what they need."""
+    spender, found = cast("Spending", run), []
+    for name, check in zip(SPENT, (spender.told_energies, spender.check_price), strict=True):
+        try:
+            check()
+        except InputError:
+            continue
+        found.append(name)
+    return found
 
 
 def time_in(form: Any) -> Any:

@@ -12,10 +12,13 @@ from typing import Any
 import sympy
 
 Number = Fraction | float
-Monomial = frozenset[tuple[Any, Fraction]]
+Power = Fraction | int
+"""Exponents are integers where they are whole."""
+Monomial = frozenset[tuple[Any, Power]]
 Sum = dict[Monomial, tuple[Number, Number]]
 
 ONE: Monomial = frozenset()
+UNIT = Fraction(1)
 LARGEST_POWER = 4
 """Powers of sums are multiplied out up to this one."""
 
@@ -25,9 +28,14 @@ def constant(number: Number) -> Sum:
     return {ONE: (number, number)} if number else {}
 
 
-def generator(expr: Any, exponent: Fraction = Fraction(1)) -> Sum:
+def generator(expr: Any, exponent: Power = 1) -> Sum:
     """A symbol or an atom, to a power."""
-    return {frozenset({(expr, exponent)}): (Fraction(1), Fraction(1))}
+    return {frozenset({(expr, exponent)}): (UNIT, UNIT)}
+
+
+def whole(exponent: Fraction) -> Power:
+    """An exponent as an integer where it is one."""
+    return int(exponent) if exponent.denominator == 1 else exponent
 
 
 def number(value: Any) -> Number:
@@ -47,25 +55,28 @@ def add(*sums: Sum) -> Sum:
     found: Sum = {}
     for each in sums:
         for monomial, (exact, smooth) in each.items():
-            before = found.get(monomial, (Fraction(0), Fraction(0)))
-            found[monomial] = (before[0] + exact, before[1] + smooth)
+            before = found.get(monomial)
+            if before is not None:
+                total = before[0] + exact
+                same = before[0] is before[1] and exact is smooth
+                exact, smooth = total, total if same else before[1] + smooth
+            found[monomial] = (exact, smooth)
     return {monomial: pair for monomial, pair in found.items() if pair[0]}
 
 
 def multiply(left: Sum, right: Sum) -> Sum:
     """The product of two sums, multiplied out."""
-    found: list[Sum] = [
-        {_join(one, other): (a[0] * b[0], a[1] * b[1])} for one, a in left.items() for other, b in right.items()
-    ]
+    found: list[Sum] = [{_join(one, other): _times(a, b)} for one, a in left.items() for other, b in right.items()]
     return found[0] if len(found) == 1 else add(*found)
 
 
-def power(base: Sum, exponent: Fraction) -> Sum | None:
+def power(base: Sum, exponent: Power) -> Sum | None:
     """A sum to a power, or None where that is no sum of monomials."""
     if len(base) == 1:
         ((monomial, (exact, smooth)),) = base.items()
-        raised = frozenset((each, of * exponent) for each, of in monomial)
-        return {raised: (_raise(exact, exponent), _raise(smooth, exponent))}
+        raised = frozenset((each, whole(Fraction(of * exponent))) for each, of in monomial)
+        risen = _raise(exact, exponent)
+        return {raised: (risen, risen if exact is smooth else _raise(smooth, exponent))}
     if exponent.denominator != 1 or not 0 < exponent <= LARGEST_POWER:
         return None
     found = base
@@ -86,16 +97,27 @@ def exact_number(value: Number) -> Any:
     return sympy.Float(value, 17)
 
 
+def expression(found: Sum) -> Any:
+    """A sum of monomials as a SymPy expression."""
+    return sympy.Add(*(exact_number(exact) * product(monomial) for monomial, (exact, _) in found.items()))
+
+
 def _join(one: Monomial, other: Monomial) -> Monomial:
     if not one or not other:
         return one or other
     found = dict(one)
     for each, of in other:
-        found[each] = found.get(each, Fraction(0)) + of
+        found[each] = found[each] + of if each in found else of
     return frozenset((each, of) for each, of in found.items() if of)
 
 
-def _raise(base: Number, exponent: Fraction) -> Number:
+def _times(one: tuple[Number, Number], other: tuple[Number, Number]) -> tuple[Number, Number]:
+    """The product of both coefficients, once where they are the same."""
+    exact = one[0] * other[0]
+    return exact, exact if one[0] is one[1] and other[0] is other[1] else one[1] * other[1]
+
+
+def _raise(base: Number, exponent: Power) -> Number:
     if isinstance(base, Fraction) and exponent.denominator == 1:
         return base ** int(exponent)
     return number(float(base) ** float(exponent)) if base != 1 else Fraction(1)

@@ -68,6 +68,16 @@ def fold(
     return known[expr]
 
 
+def replaced(expr: Any, known: dict[Any, Any]) -> Any:
+    """An expression with parts replaced, each part once for all expressions with the same `known`; more is added."""
+
+    def make(node: Any, parts: list[Any]) -> Any:
+        same = all(part is arg for part, arg in zip(parts, node.args, strict=True))
+        return node if same else node.func(*parts)
+
+    return fold(expr, known, lambda node: node.args, make)
+
+
 def parts_of(node: Any) -> Iterable[Any]:
     """The arguments of a node, or the definition of an atom that has one."""
     opened = definition(node)
@@ -105,5 +115,6 @@ _ATOMS: dict[str, Any] = {
     "less_one": lambda count: count - 1,
     "complement": lambda fraction: 1 - fraction,
     "above_one": lambda count: 1.0 if count > 1 else 0.0,
+    "fraction_power": lambda fraction, exponent: fraction**exponent,
 }
 """How atoms are computed, beside `Max` and `Min`; any other by its definition."""

@@ -6,23 +6,26 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.language.symbols import SYMBOLS
+from .condition_text import condition_text, zero_terms
 from .monomials import exact_number
 from .terminal import text
 from .whole import definitions
 from .writing import unicode_notation, unit_of
 
 if TYPE_CHECKING:
+    from ..book.unicode import Unicode
     from .conditions import Condition, ConditionSide
     from .derivation import Derivation, Line
 
 
-def as_text(derivation: Derivation, width: int, *, whole: bool = False) -> str:
+def as_text(derivation: Derivation, width: int, *, whole: bool = False, every: bool = False) -> str:
     """What the command prints."""
-    return text(derivation, width, whole=whole)
+    return text(derivation, width, whole=whole, every=every)
 
 
 def as_json(derivation: Derivation) -> dict[str, Any]:
     """The `derive` object: every key is there, null where it does not apply; expressions use the symbols' names."""
+    notation = unicode_notation(derivation.paths)
     return {
         "model": derivation.run.model.name,
         "system": derivation.run.system.name,
@@ -40,7 +43,8 @@ def as_json(derivation: Derivation) -> dict[str, Any]:
             "share": derivation.dropped_share,
         },
         "relations": {str(symbol): str(expr) for symbol, expr in derivation.relations.items()},
-        "conditions": [_condition(condition) for condition in derivation.conditions],
+        "zero": zero_terms(derivation, notation),
+        "conditions": [_condition(condition, notation) for condition in derivation.conditions],
         "definitions": {name or derivation.of: str(form) for name, form in definitions(derivation)},
         "symbols": _symbols(derivation),
         "time": None if derivation.time is None else as_json(derivation.time),
@@ -60,12 +64,14 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
+def _condition(condition: Condition, notation: Unicode) -> dict[str, Any]:
     return {
         "kind": condition.kind,
+        "text": condition_text(condition, notation),
         "holds": condition.holds,
         "active": _branch(condition.active),
         "others": [_branch(other) for other in condition.others],
+        "factor": condition.factor,
         "margin": condition.margin if math.isfinite(condition.margin) else None,
         "terms": list(condition.terms),
     }
@@ -83,14 +89,14 @@ def _branch(branch: ConditionSide) -> dict[str, Any]:
 
 
 def _symbols(derivation: Derivation) -> list[dict[str, Any]]:
-    inputs = derivation.run.compiled.program.inputs
+    inputs = {**derivation.run.compiled.program.inputs, **derivation.own}
     notation = unicode_notation()
     return [
         {
             "name": name,
             "glyph": entry.glyph,
             "unicode": notation.box(entry.symbol).text,
-            "value": derivation.run.bound[name][0],
+            "value": derivation.values[name],
             "unit": unit_of(name),
             "sentence": entry.sentence,
             "free": name in derivation.free,

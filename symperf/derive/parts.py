@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-import sympy
-
 from ..common.errors import InputError
-from .attribution import counts
+from .attribution import part_of
 from .forms import memory_forms, prefixes, select_paths, stand_in, time_forms, values_of
-from .question import check_term, expression
+from .question import check_term
 from .regime import RegimeRewriter
 from .rows import latex_rows
 from .whole import parts_of
@@ -38,8 +36,10 @@ def part(tree: CostTree, path: str) -> CostTree:
     paths = [each for each in check_term(tree.name, forms, name) if each in tree.terms]
     if not paths:
         raise InputError(f"term: {path} is not part of {tree.part}")
-    found = counts(forms, RegimeRewriter(values_of(run)))
-    formula = sympy.Add(*(expression(found[each]) * stand_in(each) for each in paths if each in found))
+    regime = RegimeRewriter(values_of(run))
+    for each, form in forms.terms.items():
+        regime.define(stand_in(each), form, regime.values(form))
+    formula = part_of(forms, regime, paths)
     return dataclasses.replace(
         tree, formula=formula, terms={each: tree.terms[each] for each in paths}, part=name.removeprefix(f"{tree.name}/")
     )

@@ -9,13 +9,15 @@ import sympy
 
 from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
-from ..formulas.language.symbols import SYMBOLS, generate
+from ..formulas.language.atoms import above_one
+from ..formulas.language.symbols import SYMBOLS, batch, generate
 from . import monomials as mono
-from .attribution import counts, term_sums
+from .attribution import counts, part_of, term_sums
 from .conditions import conditions, resource_of, value_of
 from .derivation import Derivation, Line
 from .forms import (
     DECODE,
+    SPENT,
     TIMES,
     TREES,
     Forms,
@@ -23,12 +25,13 @@ from .forms import (
     metric_forms,
     prefixes,
     select_paths,
-    stand_in,
+    spent_form,
     time_forms,
     time_in,
+    told_spending,
     values_of,
 )
-from .regime import RegimeRewriter
+from .regime import Choice, RegimeRewriter
 from .relations import relations
 from .writing import quantity_unit
 
@@ -39,6 +42,10 @@ if TYPE_CHECKING:
 
 PHASES = tuple(term for term in TIMES.values() if term is not None)
 NAMED = {"derive": "quantity", "free": "symbol", "fold": "symbol or a group of symbols"}
+OTHER_NAMES = {"energy_j": "energy", "dollars": "cost", "prefill_s": "prefill", "decode_s": "decode"} | {
+    "time_per_token_s": "time_per_token"
+}
+"""Keys of the JSON of a run that are quantities by another name, beside those that every run knows."""
 FOLDS = ("formats", "efficiencies", "tiles", "all", "none")
 """Words for groups of symbols that may be made numbers."""
 
@@ -70,25 +77,26 @@ def derive(
         InputError: an unknown quantity, term or symbol, with the nearest, or a share that is none.
     """
     (of,) = _names("derive", of)
-    of = ALIASES.get(of, of)
+    of = ALIASES.get(of, OTHER_NAMES.get(of, of))
     if term is not None and not isinstance(term, str):
         raise InputError(f"term: found {quote(term)}, expected a path such as layer/mlp")
     if of in PHASES and _has_phases(run):
         of, term = "time", of if term is None else f"{of}/{term.removeprefix(f'{of}/')}"
-    metrics = {} if of in TREES else metric_forms(run)
-    if of not in TREES and of not in metrics:
-        known = quantities(run)
+    metrics = {} if of in TREES or of in SPENT else metric_forms(run)
+    if of not in TREES and of not in SPENT and of not in metrics:
+        known = [*TREES, *(PHASES if _has_phases(run) else ()), *metrics, *SPENT]
         raise InputError(f"derive: unknown quantity {quote(of)}, expected {' or '.join(known)}{nearest(of, known)}")
     names = _check_free(run, _names("free", free))
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:
         raise InputError(f"below: found {quote(below)}, expected a share from 0 to 1")
-    regime = _regime(run, names, None if fold is None else _names("fold", fold))
+    if term is not None and of not in TREES:
+        raise InputError(f"term: {of} has no terms, expected one of time or memory")
+    form, own = spent_form(run, of) if of in SPENT else (metrics.get(of), {})
+    regime = _regime(run, names, None if fold is None else _names("fold", fold), own)
     if of in TREES:
         forms = time_forms(run) if of == "time" else memory_forms(run)
         return _tree(run, of, forms, term, names, float(below), regime)
-    if term is not None:
-        raise InputError(f"term: {of} has no terms, expected one of time or memory")
-    return _metric(run, of, metrics[of], names, float(below), regime)
+    return _metric(run, of, form, names, float(below), regime, own)
 
 
 def _names(where: str, given: Any) -> list[str]:
@@ -107,8 +115,8 @@ def _names(where: str, given: Any) -> list[str]:
 
 
 def quantities(run: BaseRun) -> list[str]:
-    """What `derive` can be asked for."""
-    return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run)]
+    """What `derive` can tell of a run."""
+    return [*TREES, *(PHASES if _has_phases(run) else ()), *metric_forms(run), *told_spending(run)]
 
 
 def _has_phases(run: BaseRun) -> bool:
@@ -147,8 +155,10 @@ def _check_free(run: BaseRun, free: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*run.free_names, *free}))
 
 
-def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> RegimeRewriter:
+def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None, own: dict[str, float]) -> RegimeRewriter:
     values = values_of(run)
+    for name, value in own.items():
+        values.define(SYMBOLS[name].symbol, value)
     words = (["all"] if free else ["formats"]) if fold is None else list(fold)
     numbers: set[Any] = set()
     for word in words:
@@ -157,7 +167,11 @@ def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None) -> 
                 f"fold: found {quote(word)}, expected {' or '.join(FOLDS)} or a symbol of the run"
                 f"{nearest(word, [*FOLDS, *run.compiled.program.inputs])}"
             )
-        numbers |= {entry.symbol for name, entry in SYMBOLS.items() if name in run.bound and _folds(word, entry)}
+        numbers |= {
+            entry.symbol
+            for name, entry in SYMBOLS.items()
+            if (name in run.bound or name in own) and _folds(word, entry)
+        }
     varying = {SYMBOLS[name].symbol for name in free}
     numbers -= varying
     return RegimeRewriter(values, varying, numbers, relations(values, varying | numbers))
@@ -183,13 +197,14 @@ def _tree(
     regime: RegimeRewriter,
 ) -> Derivation:
     paths = list(forms.terms) if term is None else check_term(of, forms, term)
-    times = {path: count for path, count in counts(forms, regime).items() if path in paths}
-    sums = term_sums(forms, regime)
-    parts = {path: mono.multiply(count, sums[path]) for path, count in times.items() if sums[path]}
+    counted, sums = counts(forms, regime), term_sums(forms, regime)
+    times = {path: count for path, count in counted.of.items() if path in paths}
+    parts = {path: mono.multiply(count, sums.of[path]) for path, count in times.items() if sums.of[path]}
     lines = _lines(parts, regime)
-    counted = {stand_in(path) for path in times}
-    choices = [("", choice) for choice in regime.choices(forms.formula) if choice.node.free_symbols & counted]
-    choices += [(path, choice) for path in times for choice in regime.choices(forms.terms[path])]
+    choices = [("", choice) for choice in counted.choices(paths)]
+    choices += [each for path in times for each in sums.choices(path)]
+    zeros = {path: tuple(counted.choices([path])) for path in paths if path not in times}
+    zeros |= {path: tuple(choice for _, choice in sums.choices(path)) for path in times if not sums.of[path]}
     return Derivation(
         of=of,
         term=None if term is None else term.strip("/").removeprefix(f"{of}/"),
@@ -200,26 +215,40 @@ def _tree(
         folded=tuple(sorted(symbol.name for symbol in regime.numbers)),
         lines=lines,
         below=below,
-        conditions=tuple(conditions(choices, regime, _resources(), _stand_ins(forms))),
+        conditions=tuple(conditions(choices, regime, _resources())),
         relations=_relations(regime),
-        counts={path: expression(count) for path, count in times.items()},
+        counts={path: mono.expression(count) for path, count in times.items()},
         forms=forms,
-        formula=forms.formula if term is None else sympy.Add(*(expression(c) * stand_in(p) for p, c in times.items())),
+        formula=forms.formula if term is None else part_of(forms, regime, paths),
         time=None,
+        zeros={path: zeros[path] for path in paths if path in zeros},
     )
 
 
 def _metric(
-    run: BaseRun, of: str, form: Any, free: tuple[str, ...], below: float, regime: RegimeRewriter
+    run: BaseRun,
+    of: str,
+    form: Any,
+    free: tuple[str, ...],
+    below: float,
+    regime: RegimeRewriter,
+    own: dict[str, float],
 ) -> Derivation:
     symbol = time_in(form)
     if symbol == DECODE and regime.values(generate) <= 1:
         raise InputError(f"derive: {of} needs a decode step, found generate = 1, expected 2 or more")
     time = None if symbol is None else _tree(run, "time", time_forms(run), TIMES[symbol], free, below, regime)
     if time is not None:
-        regime.values.define(symbol, time.value)
-    lines = _lines({"": regime.sum_of(form)}, regime)
-    found = conditions([("", choice) for choice in regime.choices(form)], regime, _resources(), {})
+        regime.define(symbol, time.formula, time.value)
+    merged = regime.expanding(lambda count: batch in count.free_symbols)
+    if any(exact < 0 for exact, _ in merged.sum_of(form).values()):
+        merged = regime
+    lines = _lines({"": merged.sum_of(form)}, merged)
+    choices = merged.choices(form)
+    if symbol == DECODE:  # what is told of a single token is the step that would follow
+        choices.append(Choice("present", above_one(generate), sympy.S.One, (generate,)))
+    found = conditions([("", choice) for choice in choices], merged, _resources())
+    found += [] if time is None else time.conditions
     return Derivation(
         of=of,
         term=None,
@@ -236,6 +265,7 @@ def _metric(
         forms=None,
         formula=form,
         time=time,
+        own=own,
     )
 
 
@@ -265,17 +295,8 @@ def _lines(parts: dict[str, mono.Sum], regime: RegimeRewriter) -> tuple[Line, ..
     return tuple(sorted(lines, key=lambda line: (-abs(line.value), str(line.monomial))))
 
 
-def _stand_ins(forms: Forms) -> dict[Any, Any]:
-    return {stand_in(path): form for path, form in forms.terms.items()}
-
-
 def _relations(regime: RegimeRewriter) -> dict[Any, Any]:
-    return {symbol: expression(found) for symbol, found in regime.relations.items()}
-
-
-def expression(found: mono.Sum) -> Any:
-    """A sum of monomials as a SymPy expression."""
-    return sympy.Add(*(mono.exact_number(exact) * mono.product(monomial) for monomial, (exact, _) in found.items()))
+    return {symbol: mono.expression(found) for symbol, found in regime.relations.items()}
 
 
 def _resources() -> dict[Any, str]:

@@ -44,7 +44,7 @@ def relations(values: Values, kept: Collection[Any]) -> dict[Any, mono.Sum]:
             continue
         base = mono.generator(over)
         if under is not None:
-            base = mono.multiply(base, mono.generator(under, Fraction(-1)))
+            base = mono.multiply(base, mono.generator(under, -1))
         try:
             whole = values(symbol), values(over), 1.0 if under is None else values(under)
         except KeyError:

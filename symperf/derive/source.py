@@ -32,20 +32,21 @@ def program_of(derivation: Derivation) -> tuple[Program, str]:
         program = prune(program, [derivation.of])
         program.outputs = {output: program.outputs[derivation.of]}
     else:
-        program = lower(_definitions(derivation), {output: derivation.formula})
+        program = lower(definitions_of(derivation), {output: derivation.formula})
     program = prune(program, [output])
     if derivation.free:
-        bound = derivation.run.bound
-        program = specialise(program, {name: bound[name][0] for name in program.inputs if name not in derivation.free})
+        program = specialise(
+            program, {name: derivation.values[name] for name in program.inputs if name not in derivation.free}
+        )
         program = prune(program, [output])
     return program, output
 
 
-def _definitions(derivation: Derivation) -> list[tuple[Any, Any]]:
+def definitions_of(derivation: Derivation) -> list[tuple[Any, Any]]:
     """Every term that the formula is over, idle ones last, and the time where it is over that."""
     if derivation.forms is None:
         time = derivation.time
-        return [] if time is None else [*_definitions(time), (time_in(derivation.formula), time.formula)]
+        return [] if time is None else [*definitions_of(time), (time_in(derivation.formula), time.formula)]
     terms = {stand_in(path): form for path, form in derivation.forms.terms.items()}
     return sorted(terms.items(), key=lambda pair: bool(pair[1].free_symbols & terms.keys()))
 
@@ -56,8 +57,7 @@ def python_source(derivation: Derivation) -> str:
     inputs = sorted(program.inputs)
     reads = {name: f"{name}_" if keyword.iskeyword(name) or not name.isidentifier() else name for name in inputs}
     lines, values = statements(program, python.TABLE, python.number, reads, "{} = {}")
-    bound = derivation.run.bound
-    parameters = [f"    {reads[name]}={python.number(bound[name][0])}," for name in inputs]
+    parameters = [f"    {reads[name]}={python.number(derivation.values[name])}," for name in inputs]
     head = ["    *,", *parameters] if parameters else []
     text = [
         f'"""{_title(derivation)}"""',

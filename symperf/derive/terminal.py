@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from ..book.unicode import broken
 from ..common.table import Table, columns, fold, pack
 from ..formulas.language.symbols import SYMBOLS
+from .condition_text import SHOWN, regime_rows, zero_terms
 from .conditions import LEADING, readable
 from .forms import TIMES
 from .rows import unicode_formulas, unicode_rows
 from .whole import shown_definitions, used_formulas
-from .writing import branch_text, label, line_box, quantity_glyph, si, unicode_notation, unit_of
+from .writing import label, line_box, quantity_glyph, si, unicode_notation, unit_of
 
 if TYPE_CHECKING:
     from ..book.unicode import Unicode
-    from .conditions import Condition
     from .derivation import Derivation
 
-SHOWN_CONDITIONS = 8
 TIME_IS = ("A part of the time of the run.", "The time of the run.")
 INDENT = 11
 """Of what goes on below a line: its share and its sign stand before."""
 BESIDE = 64
 """Columns after which a line has no note at its right."""
-SIGNS = {"max": "≥", "min": "≤"}
 
 
-def text(derivation: Derivation, width: int = 100, *, whole: bool = False) -> str:
-    """The lines, what they hold under and the symbols in them; with `whole` also the closed form over named terms."""
+def text(derivation: Derivation, width: int = 100, *, whole: bool = False, every: bool = False) -> str:
+    """The lines, what they hold under and the symbols in them.
+
+    Args:
+        derivation: the closed form in its regime.
+        width: columns.
+        whole: also the closed form over named terms.
+        every: every condition, not the nearest alone.
+    """
     notation = unicode_notation(derivation.paths)
     lines = _lines(derivation, notation, width)
     if derivation.time is not None:
         lines += ["", *_lines(derivation.time, notation, width)]
     lines += _notes(derivation, notation, width)
-    lines += _regime(derivation, notation, width)
+    lines += _regime(derivation, notation, width, every=every)
     if whole:
         lines += _whole(derivation, notation, width)
     lines += _symbols(derivation, notation, width)
@@ -83,7 +87,8 @@ def _beside(rows: list[tuple[list[str], str]], width: int) -> list[str]:
 
 
 def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    found = []
+    zeros = zero_terms(derivation, notation)
+    found = fold(f"Zero here: {'; '.join(zeros)}", width, hang="  ") if zeros else []
     relations = [f"{notation.box(s).text} = {notation.box(e).text}" for s, e in derivation.relations.items()]
     if relations:
         found += pack(relations, width, "Put in, exact for this model: ", "  ")
@@ -92,39 +97,22 @@ def _notes(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
         note = "A factor before a coefficient: what rounding up adds (tiles, waves, shares that do not divide)"
         found += fold(note, width, hang="  ")
     if derivation.folded and not derivation.free:
-        bound = derivation.run.bound
+        bound = derivation.values
         used = [n for n in derivation.folded if n in derivation.run.compiled.program.inputs]
-        numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n][0], unit_of(n))}" for n in used]
+        numbers = [f"{notation.box(SYMBOLS[n].symbol).text} = {si(bound[n], unit_of(n))}" for n in used]
         found += pack(numbers, width, "In the coefficients: ", "  ")
     return ["", *found] if found else []
 
 
-def _regime(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
-    conditions = derivation.conditions or (derivation.time.conditions if derivation.time is not None else ())
-    shown = readable(conditions)
-    if not shown:
+def _regime(derivation: Derivation, notation: Unicode, width: int, *, every: bool) -> list[str]:
+    rows = regime_rows(derivation, notation, every=every)
+    if not rows:
         return []
-    cut = any(side.more for each in shown[:SHOWN_CONDITIONS] for side in (each.active, *each.others))
+    shown = derivation.conditions if every else readable(derivation.conditions)[:SHOWN]
+    cut = any(side.more for each in shown for side in (each.active, *each.others))
     left_out = f"; …: parts below {100 * LEADING:.3g} % of a side" if cut else ""
     found = ["", *fold(f"Holds while (the nearest to a change first{left_out})", width, hang="  ")]
-    found += _beside([_condition(condition, notation) for condition in shown[:SHOWN_CONDITIONS]], width)
-    more = len(shown) - SHOWN_CONDITIONS
-    return [*found, f"  and {more} more"] if more > 0 else found
-
-
-def _condition(condition: Condition, notation: Unicode) -> tuple[list[str], str]:
-    """The lines of a condition, and where it holds and how nearly."""
-    where = label(condition.terms)
-    active = branch_text(condition.active, notation)
-    if condition.kind == "present":
-        return [f"  {active} {'> 1' if condition.holds else '= 1'}"], where
-    sign = SIGNS.get(condition.kind, "≤")
-    names = [active, *(branch_text(other, notation) for other in condition.others)]
-    margin = f" ({condition.margin:.3g} x)" if math.isfinite(condition.margin) else ""
-    resources = [branch.resource for branch in (condition.active, *condition.others)]
-    if len(names) == 2 and None not in resources and resources[0] != resources[1]:
-        where = f"{resources[0]} {sign} {resources[1]}, {where}"
-    return [f"  {f' {sign} '.join(names[:2])}", *(f"    and {sign} {other}" for other in names[2:])], f"{where}{margin}"
+    return found + _beside([([f"  {body}"], where) for body, where in rows], width)
 
 
 def _whole(derivation: Derivation, notation: Unicode, width: int) -> list[str]:
@@ -154,7 +142,7 @@ def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]
         table.add_row("τ[path]", "", "", "A term of the whole closed form by its path, each time that it runs.")
     for name, entry in SYMBOLS.items():
         if entry.symbol in written:
-            value = si(derivation.run.bound[name][0], unit_of(name))
+            value = si(derivation.values[name], unit_of(name))
             value = f"{value} (free)" if name in derivation.free else value
             table.add_row(notation.box(entry.symbol).text, name, value, entry.sentence)
     lines = [line for line, _ in table.lines(width - 2)]

@@ -228,6 +228,7 @@ def latex_si(value: float, unit: str) -> str:
 def quantity_unit(of: str) -> str:
     """The SI unit of a quantity."""
     own = {"time_per_token": "s", "sequence_cache": "B", "prefill_flops": "FLOP", "device_seconds": "s"}
+    own |= {"energy": "J", "cost": "USD"}
     return own.get(of) or unit(of) or "1"
 
 

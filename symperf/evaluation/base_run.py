@@ -35,6 +35,19 @@ IDEAL = {"efficiency": 1.0, "latency": 0.0, "half_bytes": 0.0}
 """Efficiencies and overheads by the end of their name, and what each is in theory."""
 
 
+class Bindings(dict[Any, float]):
+    """Numbers by symbol, and the structure of the closed forms that they are put into.
+
+    Args:
+        values: by symbol.
+        structure: of the run that they are of.
+    """
+
+    def __init__(self, values: dict[Any, float], structure: Any) -> None:
+        super().__init__(values)
+        self.structure = structure
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One term of the breakdown.
@@ -296,15 +309,16 @@ class BaseRun:
     # --- closed forms
 
     @property
-    def bindings(self) -> dict[Any, float]:
+    def bindings(self) -> Bindings:
         """The value of every symbol of the closed forms that is not free."""
         from ..formulas.language.symbols import SYMBOLS
 
-        return {
+        found = {
             SYMBOLS[name].symbol: self.bound[name][0]
             for name in sorted(self.compiled.program.inputs)
             if name not in self.free_names
         }
+        return Bindings(found, self.structure)
 
 
 def _kind(name: str) -> str:

@@ -40,7 +40,6 @@ def worked(count: Any) -> Any:
     return micro_batches() if count in waits() else count
 
 
-
 def prefill(structure: InferenceStructure) -> Node:
     """All prompts through the model: micro-batches fill the pipeline one after the other.
 

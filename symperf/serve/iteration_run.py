@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
     from ..plans.plan import Plan
-    from ..spending.answers import Energy
     from ..systems.system import System
     from ..systems.system_symbols import Quantity
 
@@ -204,7 +203,7 @@ class IterationRun(FullRun):
         """Tokens that an iteration generates, of all replicas."""
         return self.value("tokens_per_s") * self.value("time")
 
-    def energy(self) -> Energy:
+    def told_energies(self) -> tuple[str, ...] | None:
         """No energy is told of one iteration.
 
         Raises:

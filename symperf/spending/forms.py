@@ -10,7 +10,7 @@ devices of their stage.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
@@ -60,10 +60,8 @@ from ..infer.structure import InferenceStructure
 from ..operations.executed import rate_of
 from ..operations.groups import replicas
 from ..operations.schedule import Node, Op, count_operations
+from ..plans.structure import Structure
 from ..train.build import step_tree
-
-if TYPE_CHECKING:
-    from ..plans.structure import Structure
 
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
@@ -129,10 +127,8 @@ def bill_forms() -> dict[str, Any]:
 
 
 def devices_of(structure: Structure | InferenceStructure) -> Any:
-    """The devices of a run."""
-    if isinstance(structure, InferenceStructure):
-        return tp * pp * dp
-    return tp * pp * replicas(structure)
+    """The devices of a run; outside of training a replica has no context-parallel devices."""
+    return tp * pp * (replicas(structure) if isinstance(structure, Structure) else dp)
 
 
 def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:

@@ -126,6 +126,15 @@ class Spending:
             )
         return told or None
 
+    def spending_figures(self, *names: str) -> dict[str, float]:
+        """What symbols of spending are bound to, by name: figures of the system, prices of the catalogue, defaults."""
+        found = {name: self._figure(name) or 0.0 for name in names} | {"facility_overhead": 1.0}
+        overhead, rent = self._figure("facility_overhead"), rent_of(self.system)
+        found |= {} if overhead is None else {"facility_overhead": overhead}
+        found |= {} if rent is None else {"price_per_hour": rent.value}
+        found |= {"attention_energy": self._figure("matrix_energy") or 0.0}
+        return {name: found[name] for name in names}
+
     def _resource_energy(self, known: tuple[str, ...], power: float | None) -> Energy:
         spent, static = self._spent, self._figure("static_power") or 0.0
         work = self.resource_work()
@@ -191,11 +200,13 @@ class Spending:
         return _Cost(basis, source, dollars, self._tokens, self._devices, self.value("time"))
 
     def check_price(self) -> None:
-        """Check that an owned device has a price.
+        """Check that there is a rent, or that an owned device has a price.
 
         Raises:
-            InputError: it has none, or one without a lifetime.
+            InputError: there is neither, or a price without a lifetime.
         """
+        if rent_of(self.system) is not None:
+            return
         if "price" not in self.system.quantities:
             raise InputError(f"cost: system {self.system.name} has no price; set price_per_hour, or price and lifetime")
         if "lifetime" not in self.system.quantities:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 TRAIN = shlex.split("derive train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048")
 INFER = shlex.split("derive infer llama-2-7b -s a100-80gb-sxm --batch 8 --prompt 200 --generate 100")
 KEYS = shlex.split(
-    "model system of term unit value free folded below lines dropped relations conditions definitions symbols time "
-    "regimes"
+    "model system of term unit value free folded below lines dropped relations zero conditions definitions symbols "
+    "time regimes"
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support import move_cases
 from support.derive_cases import ALL, PIPELINED, make
 from support.tools import step_points, tool
 
@@ -18,6 +19,7 @@ from symperf.derive import Derivation, derive
 from symperf.derive.source import function_name, program_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 POINTS = 40
@@ -28,6 +30,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "device seconds": {"of": "device_seconds"},
     "of two symbols": {"free": ("batch", "matrix_rate")},
     "part, of one symbol": {"term": "layer/mlp", "free": ("memory_bandwidth",)},
+    "phase": {"of": "decode"},
 }
 CALL = """
 import json, sys
@@ -55,7 +58,11 @@ int main(void) {{
 """
 
 
-def _question(name: str, what: str) -> tuple[Derivation, list[dict[str, float]], list[float]]:
+Case = tuple[Derivation, list[dict[str, float]], list[float]]
+"""A derivation, points, and the value at each."""
+
+
+def _question(name: str, what: str) -> Case:
     """A derivation, points about the run's values, and the program's value at each."""
     run = ALL[name]()
     derivation = derive(run, **QUESTIONS[what])
@@ -68,14 +75,30 @@ def _question(name: str, what: str) -> tuple[Derivation, list[dict[str, float]],
     return derivation, points, expected
 
 
-CASES = [("interleaved", what) for what in QUESTIONS] + [("flash", "time"), ("zero", "memory"), ("small", "time")]
-each_case = pytest.mark.parametrize(("name", "what"), CASES)
+def _away(name: str, what: str) -> Case:
+    """A derivation, points far from the run's values, and what the run's own program gives at each."""
+    run = move_cases.make(name)
+    derivation = derive(run, **QUESTIONS[what])
+    moved = move_cases.moves(run, 6, POINTS)
+    truth = move_cases.outputs_at(run, moved)
+    truth["device_seconds"] = truth["time"] * truth["devices"]
+    of = derivation.term if derivation.term in truth else derivation.of
+    names = program_of(derivation)[0].inputs
+    kept = [k for k in range(POINTS) if np.isfinite(truth[of][k])]
+    points = [{each: float(moved[each][k]) for each in names} for k in kept]
+    return derivation, points, [float(truth[of][k]) for k in kept]
+
+
+CASES = [(_question, "interleaved", what) for what in QUESTIONS if what != "phase"]
+CASES += [(_question, "flash", "time"), (_question, "zero", "memory"), (_question, "small", "time")]
+CASES += [(_away, "zero 3", "time"), (_away, "eager pipeline", "device seconds"), (_away, "grouped heads", "phase")]
+each_case = pytest.mark.parametrize(("pose", "name", "what"), CASES)
 
 
 @each_case
-def test_python(name: str, what: str, tmp_path: Path) -> None:
+def test_python(pose: Callable[[str, str], Case], name: str, what: str, tmp_path: Path) -> None:
     """A new interpreter without this package gets the same numbers, and the run's own value without arguments."""
-    derivation, points, expected = _question(name, what)
+    derivation, points, expected = pose(name, what)
     (tmp_path / "unit.py").write_text(derivation.python(), encoding="utf-8")
     (tmp_path / "main.py").write_text(CALL.format(name=function_name(derivation)), encoding="utf-8")
     (tmp_path / "points.json").write_text(json.dumps(points), encoding="utf-8")
@@ -89,9 +112,9 @@ def test_python(name: str, what: str, tmp_path: Path) -> None:
 
 
 @each_case
-def test_c(name: str, what: str, tmp_path: Path) -> None:
+def test_c(pose: Callable[[str, str], Case], name: str, what: str, tmp_path: Path) -> None:
     """One file, compiled with every warning, gets the same numbers."""
-    derivation, points, expected = _question(name, what)
+    derivation, points, expected = pose(name, what)
     text = derivation.c() + MAIN.format(count=len(points[0]), name=function_name(derivation))
     (tmp_path / "unit.c").write_text(text, encoding="utf-8")
     flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2"]
@@ -106,9 +129,9 @@ def test_c(name: str, what: str, tmp_path: Path) -> None:
 
 
 @each_case
-def test_javascript(name: str, what: str, tmp_path: Path) -> None:
+def test_javascript(pose: Callable[[str, str], Case], name: str, what: str, tmp_path: Path) -> None:
     """A module without imports gets the same numbers."""
-    derivation, points, expected = _question(name, what)
+    derivation, points, expected = pose(name, what)
     text = derivation.javascript()
     assert "import" not in text
     (tmp_path / "unit.mjs").write_text(text, encoding="utf-8")

@@ -31,13 +31,13 @@ ALLOWED = {
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
     "analysis": "book common evaluation plans spending systems train",
-    "derive": "book common evaluation infer operations train",
+    "derive": "book common evaluation infer operations spending train",
     "runs": (
         "analysis common derive evaluation infer models operations plans spending sweep systems train "
         "train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
-    "serve": "common infer models operations plans runs spending systems train",
+    "serve": "common infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
     "plan_search.inference": "analysis common infer models plan_search plans runs serve systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",

@@ -26,7 +26,7 @@ def _derive(verb: Verb) -> None:
     )
     flags.question(derive)
     derive.add_argument(
-        "--of", default="time", metavar="QUANTITY", help="time (default), memory, tokens_per_s, mfu, ..."
+        "--of", default="time", metavar="QUANTITY", help="time (default), memory, tokens_per_s, mfu, energy, cost, ..."
     )
     derive.add_argument("--term", metavar="PATH", help="a term of the breakdown, or a folder of terms: layer/mlp")
     derive.add_argument(
@@ -41,6 +41,12 @@ def _derive(verb: Verb) -> None:
     )
     derive.add_argument(
         "--below", type=number, default=0.01, metavar="SHARE", help="drop lines of a smaller share (default 0.01)"
+    )
+    derive.add_argument(
+        "--conditions",
+        choices=("nearest", "all"),
+        default="nearest",
+        help="print the conditions nearest to a change (default), or every one",
     )
     derive.add_argument("--whole", action="store_true", help="print also the whole closed form over named terms")
     derive.add_argument("--wrt", metavar="NAME", help="print also the regimes and crossovers along a symbol")
