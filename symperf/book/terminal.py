@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..common.table import Table, fold, show_tables
+from ..common.table import Table, common_sizes, fold
 from .entry import pages
 from .equation import unicode_lines, unicode_notation
 from .references import reference
@@ -53,22 +53,26 @@ def show(entry: BookEntry, out: Console) -> None:
     _print(facts, out)
 
 
-def _print(table: Table, out: Console) -> None:
+def _print(table: Table, out: Console, sizes: list[list[int]] | None = None) -> None:
     from rich.text import Text
 
-    for line in table.styled(out.width - INDENT):
+    for line in table.styled(out.width - INDENT, sizes):
         out.print(Text.assemble(" " * INDENT, line), soft_wrap=True)
 
 
 def show_all(out: Console) -> None:
     """Print every formula's name, glyph and sentence, by page."""
-    tables = []
+    from rich.text import Text
+
+    tables = {}
     for page in pages():
-        table = Table((page.title, "", ""), left=(0, 1, 2), wraps=(2,))
+        tables[page.title] = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
         for formula in page.formulas:
-            table.add_row(formula.name, plain(formula.glyph), _words(formula.sentence))
-        tables.append(table)
-    show_tables(out, tables)
+            tables[page.title].add_row(formula.name, plain(formula.glyph), _words(formula.sentence))
+    sizes = common_sizes(list(tables.values()))
+    for title, table in tables.items():
+        out.print(Text(title, "bold"))
+        _print(table, out, sizes)
 
 
 def _words(text: str) -> str:

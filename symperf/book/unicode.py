@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 
-from ..common.table import columns
+from ..common.table import columns as columns
 from .notation import FUNCTION, PRODUCT, SUM, WHOLE, Box, Notation
 
 WORDS = (

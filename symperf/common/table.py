@@ -126,9 +126,14 @@ def show_lines(out: Console, lines: Iterable[str], style: str = "") -> None:
             out.print(_Text(part, style), soft_wrap=True)
 
 
+def common_sizes(tables: Sequence[Table]) -> list[list[int]]:
+    """The `sizes` of tables of the same columns that are all as wide."""
+    return [list(map(max, zip(*each, strict=True))) for each in zip(*(table.sizes() for table in tables), strict=True)]
+
+
 def show_tables(out: Console, tables: Sequence[Table]) -> None:
     """Print tables of the same columns below each other, an empty line between two; all are as wide."""
-    sizes = [list(map(max, zip(*each, strict=True))) for each in zip(*(table.sizes() for table in tables), strict=True)]
+    sizes = common_sizes(tables)
     for place, table in enumerate(tables):
         out.print(*[""] * bool(place), *table.styled(out.width, sizes), sep="\n")
 

@@ -171,7 +171,9 @@ def branch_boxes(branch: ConditionSide, notation: Notation, *, signed: bool = Tr
 
 
 def branch_text(branch: ConditionSide, notation: Notation) -> str:
-    """The same as one sum."""
+    """The same as one sum; what is alone needs no brackets."""
+    if [part[:2] for part in branch.leading] == [(1, 1.0)] and not branch.more:
+        return notation.box(branch.leading[0][2]).text
     signs: list[int] = [1 if coefficient > 0 else -1 for coefficient, _, _ in branch.leading]
     boxes = branch_boxes(branch, notation, signed=False)
     return notation.sum(list(zip([*signs, *[1] * (len(boxes) - len(signs))], boxes, strict=True))).text

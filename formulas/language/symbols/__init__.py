@@ -56,4 +56,4 @@ def strip_units(expr: Any) -> Any:
 def latex(expr: Any) -> str:
     """`expr` in LaTeX, with the glyphs of the vocabulary."""
     names = {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
-    return str(sympy.latex(strip_units(expr), symbol_names=names))
+    return str(sympy.latex(strip_units(expr), symbol_names=names, mul_symbol=r" \, "))
