@@ -43,6 +43,8 @@ class Markup:
     bibtex: Callable[[str], str]
 
 
+WIDE = 80
+"""Characters of LaTeX from which on mathematics in a sentence may be wider than a telephone, and can be scrolled."""
 SHORT = 12
 """Characters of a name that is never broken."""
 _FOR_MATHML = (
@@ -126,7 +128,7 @@ HTML = Markup(
     code=_html_code,
     link=lambda target, shown: f'<a href="{html.escape(target)}">{shown}</a>',
     unit=html.escape,
-    inline=mathml,
+    inline=lambda text: f'<span class="wide">{mathml(text)}</span>' if len(text) > WIDE else mathml(text),
     display=lambda text: mathml(text, "block"),
     bibtex=html.escape,
 )
