@@ -55,6 +55,7 @@ def shown(found: list[Piece]) -> str:
         ("as `thin_matmul_time` has it", "as `thin_matmul_time` has it"),
         ("(I + tril(...))^-1 of keys", r"<(I + \mathrm{tril}(\dots ))^{-1}> of keys"),
         ("*Expanded*: keys", "*Expanded*: keys"),
+        ("heads: a for MHA, 1 for MQA", "heads: <a> for MHA, 1 for MQA"),
         ("A device needs A bytes", "A device needs <A> bytes"),
         ("Llama 4's layers; a device's own", "Llama 4's layers; a device's own"),
         ("tiles of 1 x 128, twice", r"tiles of <1 \times 128>, twice"),
