@@ -45,7 +45,7 @@ class Writer:
         self.form, self.target, self.whole = form, target, names is None
         self.parts = parts(names)
         self.formulas = [formula for part in self.parts for page in part.pages for formula in page.formulas]
-        self.known = {formula.name for formula in self.formulas}
+        self.pages = {page.short: page for part in self.parts for page in part.pages}
         self.groups = groups(None if self.whole else [row.name for row in vocabulary(self.formulas)])
         self.entries = {formula.name: entry(formula.name) for formula in self.formulas}
 
@@ -69,14 +69,25 @@ class Writer:
             "text": self.form.text,
             "math": self.form.inline,
             "emphasis": self.form.emphasis,
-            "code": self.code,
+            "code": self.reference,
         }
         return join(parts_of_prose(text, letters or Letters()), write)
 
     def code(self, name: str) -> str:
         """A name between backticks: a link to a formula of the book, or as it is."""
         shown = self.form.code(name)
-        return self.form.link(self.target("formula", name), shown) if name in self.known else shown
+        return self.link(name, shown) if name in self.entries else shown
+
+    def reference(self, name: str) -> str:
+        """A name of a docstring: of a page too, as `zero_bubble` or `collectives.all_to_all`."""
+        page = self.pages.get(name.removesuffix(".py").rsplit(".", 1)[-1])
+        if page is None or name in self.entries:
+            return self.code(name)
+        return self.form.link(self.target("page", page.short), self.form.code(name), page.title)
+
+    def link(self, name: str, shown: str) -> str:
+        """A link to a formula of the book."""
+        return self.form.link(self.target("formula", name), shown, self.entries[name].title)
 
     def words(self, text: str) -> str:
         """A paragraph of an introduction.
@@ -136,7 +147,7 @@ class Writer:
             return {"text": self.words(text)}
         formula = find(text.removeprefix("= "))
         shown = self.entries[formula.name]
-        label = self.form.link(self.target("formula", formula.name), self.form.text(shown.title))
+        label = self.link(formula.name, self.form.text(shown.title))
         return {"text": "", "label": label, "number": shown.number, "displays": self.displays(formula)}
 
     def displays(self, formula: Formula) -> list[str]:
@@ -245,4 +256,4 @@ class Writer:
 
     def mentions(self, names: Iterable[str]) -> list[str]:
         """The numbers of formulas, each a link."""
-        return [self.form.link(self.target("formula", name), self.entries[name].number) for name in names]
+        return [self.link(name, self.entries[name].number) for name in names]

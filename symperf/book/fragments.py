@@ -65,6 +65,8 @@ MINUS = re.compile(r"(\d+|[A-Za-z])-(\d+|[A-Za-z])")
 """A difference without spaces, q-1, where a word with a hyphen was read."""
 UNITS = re.compile(r"(\d+(\.\d+)?\\, )?[sBWJKM]")
 """A letter that is a unit after a number, or so many thousands."""
+NO_NOUNS = frozenset(("and", "as", "at", "by", "for", "in", "is", "of", "on", "or", "to", "with"))
+"""Words before which there is no article."""
 ADJECTIVES = ("delta", "gamma")
 """Greek letters that are words before a word: the delta rule, a gamma distribution."""
 COUNTED = ("appendix", "section", "table", "figure", "in")
@@ -375,6 +377,8 @@ class _Parser:
 
     def _is_article(self, at: int, first: bool) -> bool:
         """Whether a letter that is a word as well is one here: before a word, or before what begins an expression."""
+        if self._text(at + 1) in NO_NOUNS:
+            return False
         after, before = self._kind(at + 1), self._text(at - 1) if at else "."
         if not first:
             return after in ("word", "code")

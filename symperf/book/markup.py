@@ -24,7 +24,7 @@ class Markup:
         emphasis: a word that is set apart.
         code: a name in Python.
         cite: the key of a source, and where it stands.
-        link: a target, and what is shown for it.
+        link: a target, what is shown for it, and what it is, which hypertext tells under the pointer.
         unit: such as "B/s".
         inline: LaTeX mathematics inside a line.
         display: LaTeX mathematics on lines of its own, as the template takes it.
@@ -36,13 +36,15 @@ class Markup:
     emphasis: Callable[[str], str]
     code: Callable[[str], str]
     cite: Callable[[str, str], str]
-    link: Callable[[str, str], str]
+    link: Callable[[str, str, str], str]
     unit: Callable[[str], str]
     inline: Callable[[str], str]
     display: Callable[[str], str]
     bibtex: Callable[[str], str]
 
 
+WIDE = 80
+"""Characters of LaTeX from which on mathematics in a sentence may be wider than a telephone, and can be scrolled."""
 SHORT = 12
 """Characters of a name that is never broken."""
 _FOR_MATHML = (
@@ -100,7 +102,7 @@ LATEX = Markup(
     emphasis=lambda text: rf"\emph{{{prose.latex_text(text)}}}",
     cite=lambda key, _: rf"\cite{{{key}}}",
     code=lambda name: rf"\texttt{{{prose.latex_name(name)}}}",
-    link=lambda target, shown: rf"\hyperlink{{{target.removeprefix('#')}}}{{{shown}}}",
+    link=lambda target, shown, _: rf"\hyperlink{{{target.removeprefix('#')}}}{{{shown}}}",
     unit=_latex_unit,
     inline=lambda text: rf"\({prose.breakable(text)}\)",
     display=str,
@@ -112,7 +114,7 @@ MARKDOWN = Markup(
     emphasis=lambda text: f"*{prose.markdown_text(text)}*",
     cite=lambda key, target: f"[{key}]({target})",
     code=lambda name: f"`{name}`",
-    link=lambda target, shown: f"[{shown}]({target})",
+    link=lambda target, shown, _: f"[{shown}]({target})",
     unit=prose.markdown_text,
     inline=lambda text: f"${text}$",
     display=str,
@@ -124,9 +126,9 @@ HTML = Markup(
     emphasis=lambda text: f"<em>{html.escape(text)}</em>",
     cite=lambda key, target: f'<a class="cite" href="{html.escape(target)}">[{key}]</a>',
     code=_html_code,
-    link=lambda target, shown: f'<a href="{html.escape(target)}">{shown}</a>',
+    link=lambda target, shown, what: f'<a href="{html.escape(target)}" title="{html.escape(what)}">{shown}</a>',
     unit=html.escape,
-    inline=mathml,
+    inline=lambda text: f'<span class="wide">{mathml(text)}</span>' if len(text) > WIDE else mathml(text),
     display=lambda text: mathml(text, "block"),
     bibtex=html.escape,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: str, told: str) -> None:
@@ -30,61 +31,70 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, str], mark: s
     Raises:
         InputError: it cannot be written, or what is there is no such folder.
     """
-    shown = told.format(quote(str(path)))
-    try:
+    check_folder(path, mark, told)
+    listed = json.dumps({"files": sorted(files)}, indent=1) + "\n"
+    with _one_line(path, told):
         target = Path(path).resolve()
-        check_folder(target, mark, shown)
         beside = Path(tempfile.mkdtemp(prefix=".symperf-", dir=target.parent))
+        whole, before = beside / "whole", beside / "before"
         try:
-            whole = beside / "whole"
             whole.mkdir()
-            listed = json.dumps({"files": sorted(files)}, indent=1) + "\n"
             for name, text in {**files, mark: listed}.items():
                 (whole / name).write_text(text, encoding="utf-8")
             if target.exists():
-                target.rename(beside / "before")
+                target.rename(before)
             whole.rename(target)
         finally:
-            before = beside / "before"
             if before.exists() and not target.exists():
                 before.rename(target)
             shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_folder(path: str | os.PathLike[str], mark: str, told: str) -> None:
+    """Refuse a folder that `write_folder` could not write or must not replace, before the work that fills it.
+
+    Args:
+        path: of the folder.
+        mark: as in `write_folder`.
+        told: as in `write_folder`.
+
+    Raises:
+        InputError: it is a file, another folder, one to which files were added, or its parent is not there.
+    """
+    shown = told.format(quote(str(path)))
+    with _one_line(path, told):
+        target = Path(path).resolve()
+        if not target.exists():
+            if not target.parent.is_dir():
+                missing = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
+                raise OSError(missing, os.strerror(missing))
+            return
+        if not target.is_dir():
+            raise InputError(f"{shown}: found a file, expected a folder or nothing")
+        found = sorted(entry.name for entry in target.iterdir())
+        if found and mark not in found:
+            raise InputError(
+                f"{shown}: the folder holds {quote(found[0])} and is no such site, expected one, or nothing"
+            )
+        known = {*_listed(target / mark), mark} if found else set()
+        if others := [name for name in found if name not in known]:
+            raise InputError(f"{shown}: the folder holds {quote(others[0])}, which is no part of the site")
+
+
+@contextlib.contextmanager
+def _one_line(path: str | os.PathLike[str], told: str) -> Iterator[None]:
+    """An error of the file system as one line; null characters and links in a circle are no `OSError`."""
+    try:
+        yield
     except InputError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise InputError(f"{shown}: {reason or error}") from None
-
-
-def check_folder(target: Path, mark: str, told: str) -> None:
-    """Refuse a folder that `write_folder` could not write or must not replace, before the work that fills it.
-
-    Raises:
-        InputError: it is a file, another folder, or one to which files were added.
-        OSError: it may not be read, or its parent is not there.
-    """
-    if not target.exists():
-        if not target.parent.is_dir():
-            missing = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
-            raise OSError(missing, os.strerror(missing))
-        return
-    if not target.is_dir():
-        raise InputError(f"{told}: found a file, expected a folder or nothing")
-    found = sorted(entry.name for entry in target.iterdir())
-    if not found:
-        return
-    if mark not in found:
-        raise InputError(
-            f"{told}: the folder holds {quote(found[0])} and is no such site, expected one that is, or nothing"
-        )
-    known = set(_listed(target / mark)) | {mark}
-    if others := [name for name in found if name not in known]:
-        raise InputError(f"{told}: the folder holds {quote(others[0])}, which is no part of the site")
+        raise InputError(f"{told.format(quote(str(path)))}: {reason or error}") from None
 
 
 def _listed(mark: Path) -> list[str]:
     try:
-        names = json.loads(mark.read_text(encoding="utf-8"))["files"]
-        return [str(name) for name in names]
+        return [str(name) for name in json.loads(mark.read_text(encoding="utf-8"))["files"]]
     except (ValueError, KeyError, TypeError):
         return []

@@ -68,10 +68,12 @@ def _write_book(kind: str, path: Path, names: list[str] | None, as_json: bool) -
 def _write_site(path: Path, names: list[str] | None, as_json: bool) -> int:
     """Write the book as a folder of pages; an old site is replaced."""
     from ..book import site
-    from .folder import write_folder
+    from .folder import check_folder, write_folder
 
+    told = "formulas: --site: cannot write {}"
+    check_folder(path, SITE_MARK, told)
     files = site(names)
-    write_folder(path, files, SITE_MARK, "formulas: --site: cannot write {}")
+    write_folder(path, files, SITE_MARK, told)
     if as_json:
         size = sum(len(text.encode()) for text in files.values())
         write_json({"written": str(path), "files": len(files), "bytes": size})

@@ -7,12 +7,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.effort import part
+from support.effort import part, some
 
 from symperf.book.entry import entry, pages
 from symperf.book.fragments import Piece, expression, pieces
-from symperf.book.letters import Letters, by_shape
+from symperf.book.latex import upright
+from symperf.book.letters import Letters, ascii_glyph, by_shape, symbols_of
 from symperf.book.prose import breakable, parts
+from symperf.formulas.language.symbols import SYMBOLS
 from symperf.formulas.registry import load
 
 FORMULAS = load()
@@ -53,6 +55,7 @@ def shown(found: list[Piece]) -> str:
         ("as `thin_matmul_time` has it", "as `thin_matmul_time` has it"),
         ("(I + tril(...))^-1 of keys", r"<(I + \mathrm{tril}(\dots ))^{-1}> of keys"),
         ("*Expanded*: keys", "*Expanded*: keys"),
+        ("heads: a for MHA, 1 for MQA", "heads: <a> for MHA, 1 for MQA"),
         ("A device needs A bytes", "A device needs <A> bytes"),
         ("Llama 4's layers; a device's own", "Llama 4's layers; a device's own"),
         ("tiles of 1 x 128, twice", r"tiles of <1 \times 128>, twice"),
@@ -64,31 +67,44 @@ def test_a_sentence(text: str, expected: str) -> None:
     assert shown(pieces(text, Letters())) == expected
 
 
-def test_a_letter_is_a_quantity_of_its_formula() -> None:
-    """Its own glyph, or one that begins so; not where the docstring writes that one too; by shape else."""
-    ring, norm, level = (Letters(FORMULAS[name]) for name in ("ring_all_reduce_time", "norm_bytes", "power_level"))
-    assert [ring.latex(written) for written in ("n", "q", "BW", "half", "alpha")] == [
-        "n_b",
-        "q",
-        r"\beta_l",
-        r"\nu",
-        r"\alpha",
-    ]
-    assert [norm.latex("w"), norm.latex("N")] == ["w_x", "N_x"]
-    assert [level.latex("V"), level.latex("V_t")] == ["V", "V_t"]
+@pytest.mark.parametrize("name", some(FORMULAS, 0.25))
+def test_a_letter_is_a_quantity_of_its_formula(name: str) -> None:
+    """Its own glyph; or the only one that begins so, where the docstring does not write that one as well."""
+    formula = FORMULAS[name]
+    letters = Letters(formula)
+    glyphs = {ascii_glyph(SYMBOLS[symbol].glyph): SYMBOLS[symbol].glyph for symbol in symbols_of(formula)}
+    for written, glyph in glyphs.items():
+        assert letters.latex(written) == upright(glyph)
+        base = re.split("['_^]", written)[0]
+        alike = [other for other in glyphs if re.split("['_^]", other)[0] == base]
+        if alike == [written] != [base] and base.isalpha():
+            meant = not re.search(rf"{re.escape(written)}\b", formula.doc)
+            assert letters.latex(base) == (upright(glyph) if meant else by_shape(base))
+
+
+def test_names_of_collectives() -> None:
+    letters = Letters(FORMULAS["ring_all_reduce_time"])
+    assert letters.latex("BW") == upright(SYMBOLS["link_bandwidth"].glyph)
+    assert letters.latex("half") == upright(SYMBOLS["half_bytes"].glyph)
+    assert Letters().latex("BW") == r"\mathrm{BW}"
     assert [by_shape("T_rs"), by_shape("w_mu"), by_shape("s*")] == [r"T_{\mathrm{rs}}", r"w_{\mu}", "s^{*}"]
 
 
 def test_a_name_of_the_formula_is_a_quantity_and_one_of_another_is_a_name() -> None:
     letters = Letters(FORMULAS["ridge_time"])
+    work, transfer = (upright(SYMBOLS[name].glyph) for name in ("work_time", "transfer_time"))
     found = parts("`work_time` and `roofline_time`, `transfer_time`", letters)
-    assert shown(found) == "<T_w> and `roofline_time`, <T_c>"
+    assert shown(found) == f"<{work}> and `roofline_time`, <{transfer}>"
 
 
 def test_an_introduction_writes_names() -> None:
+    """Of symbols, also of one word, and of formulas; other words are none."""
     letters = Letters(by_name=True)
-    assert expression("2 rows / (matrix_rate matrix_efficiency)", letters) == r"2\, m / (F\, \eta)"
-    assert expression("ridge_batch / (1 - context / context_limit)", letters) == "b_1 / (1 - l / l^*)"
+    glyph = {name: upright(SYMBOLS[name].glyph) for name in ("rows", "matrix_rate", "matrix_efficiency")}
+    assert expression("2 rows / (matrix_rate matrix_efficiency)", letters) == (
+        rf"2\, {glyph['rows']} / ({glyph['matrix_rate']}\, {glyph['matrix_efficiency']})"
+    )
+    assert expression("ridge_batch + 1", letters) == f"{upright(FORMULAS['ridge_batch'].glyph)} + 1"
     assert expression("rows and columns", letters) is None
     assert expression("rows rows_of", letters) is None
 

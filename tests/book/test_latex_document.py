@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from support.effort import NIGHTLY
 from support.tools import tool
 
 from symperf.book import pdf as make_pdf
@@ -97,25 +98,23 @@ def test_its_words_can_be_read(book: Pdf, tmp_path: Path) -> None:
     assert "??" not in done.stdout
 
 
-def test_it_is_the_same_every_time(document: str, book: Pdf) -> None:
-    """In this process and in others, however Python hashes."""
-    assert tex() == document
-    assert pdf(document).content == book.content
+def test_it_is_the_same_every_time() -> None:
+    """In this process and in others, however Python hashes; of a few formulas, under `nightly` of all."""
+    names = None if NIGHTLY else ["tiled_matmul_time", "thin_matmul_time"]
+    document = tex(names)
+    assert tex(names) == document
+    assert pdf(document).content == pdf(document).content
     printed = [
         subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from symperf.book import tex; print(tex(['tiled_matmul_time', 'thin_matmul_time']))",
-            ],
+            [sys.executable, "-c", f"from symperf.book import tex; print(tex({names!r}), end='')"],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     ]
-    assert len(set(printed)) == 1
+    assert set(printed) == {document}
 
 
 def test_equations_on_one_line_compile() -> None:

@@ -61,6 +61,12 @@ def test_every_link_leads_somewhere(trees: dict[str, ElementTree.Element]) -> No
             assert not place or place in places[file or name], link.get("href")
 
 
+def test_a_docstring_leads_to_formulas_and_pages(trees: dict[str, ElementTree.Element]) -> None:
+    links = {(a.get("href"), a.get("title"), "".join(a.itertext())) for a in trees["pipelines.html"].iter(f"{XHTML}a")}
+    assert ("pipelines.html#page-zero_bubble", "Zero-bubble pipelines", "zero_bubble") in links
+    assert ("pipelines.html#formula-gpipe_time", "Time of GPipe", "gpipe_time") in links
+
+
 def test_it_loads_nothing_from_elsewhere(files: dict[str, str], trees: dict[str, ElementTree.Element]) -> None:
     for tree in trees.values():
         loaded = {e.get("src") for e in tree.iter() if "src" in e.attrib} | {
