@@ -13,7 +13,7 @@ from ..sources.serving import VIDUR
 
 
 @formula(
-    glyph="T_{coll}",
+    glyph="T_{comm}",
     dimension=SECOND,
     source=HU,
     increasing="collective_time ranks start_time",

@@ -96,7 +96,7 @@ def matmul_l2_bytes(
 
 
 @formula(
-    glyph="N_w",
+    glyph="N_{wave}",
     dimension=ONE,
     source=NVIDIA_GEMM,
     increasing="columns groups rows",

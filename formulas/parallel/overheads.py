@@ -14,7 +14,7 @@ from ..sources import BOUCHERON, PYTORCH_GRAPHS
 
 
 @formula(
-    glyph="T_{host}",
+    glyph="T_{issue}",
     dimension=SECOND,
     source=PYTORCH_GRAPHS,
     increasing="host_latency kernels",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @formula(
-    glyph="m",
+    glyph="m_b",
     dimension=ONE,
     source=NARAYANAN,
     increasing="batch",
