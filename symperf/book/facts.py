@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.language.symbols import strip_units
-from .equation import latex_line, unicode_notation
+from .equation import called_formulas, latex_line, shown_body, unicode_notation
 from .references import reference
 from .unicode import plain
 
@@ -35,8 +34,9 @@ def full(entry: BookEntry) -> dict[str, Any]:
     return {
         **brief(formula),
         "details": list(entry.details),
-        "equation": unicode_notation(formula).box(strip_units(formula.expression)).text,
+        "equation": unicode_notation(formula).box(shown_body(formula)).text,
         "latex": latex_line(formula),
+        "calls": [called.name for called in called_formulas(formula)],
         "symbols": [asdict(row) for row in entry.symbols],
         "assumes": formula.assumes,
         "derivation": formula.derivation,
