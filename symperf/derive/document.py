@@ -8,7 +8,7 @@ from ..book.notation import SUM, WHOLE, Box
 from ..book.prose import latex_name, latex_text
 from ..formulas.language.symbols import SYMBOLS
 from .conditions import readable
-from .rows import latex_formulas, latex_rows
+from .rows import latex_formulas, latex_rows, of_terms
 from .whole import shown_definitions, used_formulas
 from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
@@ -200,7 +200,7 @@ def _notes(derivation: Derivation) -> list[str]:
 
 
 def _regime(derivation: Derivation) -> list[str]:
-    notation = latex_notation(derivation.paths)
+    notation = of_terms(latex_notation(derivation.paths), derivation.paths, derivation.of)
     shown = readable(_conditions(derivation))
     if not shown:
         return []
