@@ -53,7 +53,7 @@ def convolution_flops(tokens: Any, width: Any, conv_kernel: Any) -> Any:
 
 
 @formula(
-    glyph="Q_{cv}",
+    glyph="Q_{conv}",
     dimension=BYTE,
     source=MAMBA,
     increasing="activation_bytes conv_kernel tokens weight_bytes width",

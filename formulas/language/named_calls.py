@@ -122,12 +122,13 @@ class Remembered(Generic[P, T]):
         def built(_: bool, *args: Any, **kwargs: Any) -> T:
             return build(*args, **kwargs)
 
-        self._built = built
+        self._built: Any = built
         functools.update_wrapper(self, build)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """The result, built if it is not known."""
-        return self._built(are_calls_named(), *args, **kwargs)
+        found: T = self._built(are_calls_named(), *args, **kwargs)
+        return found
 
     def cache_clear(self) -> None:
         """Forget all results."""

@@ -71,15 +71,16 @@ def unicode_notation(formula: Formula) -> Unicode:
 
 
 @functools.cache
-def _shown(formula: Formula) -> Any:
+def shown_body(formula: Formula) -> Any:
+    """The right side of a formula's equation: as it is written, over the formulas that it calls, and simplified."""
     return simplified(strip_units(formula.body))
 
 
 def called_formulas(formula: Formula) -> list[Formula]:
     """The formulas that a formula's equation calls, in the order of reading."""
     notation = latex_notation(formula)
-    text = notation.box(_shown(formula)).text
-    called = {call.formula for call in calls_in(_shown(formula))}
+    text = notation.box(shown_body(formula)).text
+    called = {call.formula for call in calls_in(shown_body(formula))}
     return sorted(called, key=lambda one: (text.find(notation.glyph(one.glyph).text), one.name))
 
 
@@ -94,7 +95,7 @@ def equation_rows(formula: Formula, notation: Notation, spacing: Spacing, marks:
     """The equation on rows that fit; where not even the parameters fit a line, without them."""
     whole = head(formula, notation)
     left = whole if whole.width + marks.equals.width <= spacing.line else notation.glyph(formula.glyph)
-    return lay_out(_shown(formula), left, notation, spacing, marks)
+    return lay_out(shown_body(formula), left, notation, spacing, marks)
 
 
 def latex_equation(formula: Formula, spacing: Spacing = PAGE) -> list[Row]:
@@ -113,7 +114,7 @@ def latex_blocks(formula: Formula, spacing: Spacing = PAGE) -> list[str]:
 def latex_line(formula: Formula) -> str:
     """The whole equation on one line, however wide."""
     notation = latex_notation(formula)
-    return f"{head(formula, notation).text} = {notation.box(_shown(formula)).text}"
+    return f"{head(formula, notation).text} = {notation.box(shown_body(formula)).text}"
 
 
 def unicode_lines(formula: Formula, columns: int) -> list[str]:

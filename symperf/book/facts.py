@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.language.symbols import strip_units
 from .chapters import chapter_of
-from .equation import latex_line, unicode_notation
+from .equation import called_formulas, latex_line, shown_body, unicode_notation
 from .references import reference
 from .titles import title_of
 from .unicode import plain
@@ -40,8 +39,9 @@ def full(entry: BookEntry) -> dict[str, Any]:
         "number": entry.number,
         "chapter": chapter_of(formula.module).title,
         "details": list(entry.details),
-        "equation": unicode_notation(formula).box(strip_units(formula.expression)).text,
+        "equation": unicode_notation(formula).box(shown_body(formula)).text,
         "latex": latex_line(formula),
+        "calls": [called.name for called in called_formulas(formula)],
         "symbols": [asdict(row) for row in entry.symbols],
         "assumes": formula.assumes,
         "derivation": formula.derivation,

@@ -9,7 +9,7 @@ from ..book.prose import latex_name, latex_text
 from ..formulas.language.symbols import SYMBOLS
 from .condition_text import kind_sentences, zero_terms
 from .conditions import readable
-from .rows import latex_formulas, latex_rows
+from .rows import latex_formulas, latex_rows, of_terms
 from .whole import shown_definitions, used_formulas
 from .writing import branch_boxes, label, latex_notation, latex_si, line_box, quantity_glyph, unit_of
 
@@ -149,16 +149,17 @@ def _rows(derivation: Derivation, limit: float) -> list[str]:
     for k, line in enumerate(derivation.kept):
         what = ", ".join(part for part in (line.resource or "", label(line.terms)) if part)
         sign = "" if line.value < 0 and k > 0 else "+"
-        pieces.append((sign, line_box(line, notation), f"{what}{': ' if what else ''}", line.share))
+        pieces.append((sign, line_box(line, notation), latex_text(f"{what}{': ' if what else ''}"), line.share))
     if derivation.dropped:
         count = len(derivation.dropped)
         number = latex_si(derivation.dropped_value, derivation.unit).strip("$")
-        what = f"{count} line{'s' * (count > 1)} below {100 * derivation.below:.3g}%: "
+        what = f"{count} line{'s' * (count > 1)} below {_percent(derivation.below)}: "
         pieces.append(("+", Box(number, 5.0, WHOLE), what, derivation.dropped_share))
     rows, room = [f"& {left.text} ="], limit - left.width - 1.9
     for k, (sign, box, what, share) in enumerate(pieces):
-        body = rf"\underbrace{{{box.text}}}_{{\text{{{latex_text(what)}{_percent(share)}}}}}"
-        width = max(box.width, UNDER * (len(what) + 6)) + 1.9
+        body = rf"\underbrace{{{box.text}}}_{{\text{{{what}{_percent(share)}}}}}"
+        letters = len(what.replace(r"\allowbreak{}", "").replace("\\", "")) + 6
+        width = max(box.width, UNDER * letters) + 1.9
         if k and width > room:
             rows.append(r"& \quad {}")
             room = limit - 1.0
@@ -201,7 +202,7 @@ def _notes(derivation: Derivation) -> list[str]:
 
 
 def _regime(derivation: Derivation) -> list[str]:
-    notation = latex_notation(derivation.paths)
+    notation = of_terms(latex_notation(derivation.paths), derivation.paths, derivation.of)
     shown = readable(derivation.conditions)
     if not shown:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..book.equation import STEP, UNICODE_MARKS, equation_rows, latex_equation
 from ..book.equation import unicode_notation as formula_notation
@@ -12,7 +12,7 @@ from ..book.prose import latex_name
 from ..formulas.language.symbols import SYMBOLS
 from .forms import stand_in
 from .whole import part_symbol
-from .writing import latex_notation, path_index, quantity_glyph, unicode_notation
+from .writing import QUANTITIES, latex_notation, path_index, quantity_glyph, unicode_notation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..book.layout import Marks
     from ..book.notation import Notation
     from ..formulas.language.formula import Formula
+
+N = TypeVar("N", bound="Notation")
 
 
 def latex_rows(
@@ -35,7 +37,7 @@ def latex_rows(
         line: em that fit.
     """
     own, same = _split(definitions)
-    notation = latex_notation(paths)
+    notation = of_terms(latex_notation(paths), paths, of)
     spacing = Spacing(line=line, step=1.0)
     found = _lay_out(own, notation, spacing, MARKS, of, term, latex=True)
     return [text for rows in found for text in aligned(rows)] + aligned(_equal(same, notation, spacing, MARKS))
@@ -46,10 +48,18 @@ def unicode_rows(
 ) -> list[str]:
     """Lines of a terminal of at most `width` columns, where that is possible (from about 40 on)."""
     own, same = _split(definitions)
-    notation = unicode_notation(paths)
+    notation = of_terms(unicode_notation(paths), paths, of)
     spacing = Spacing(line=float(width), step=float(STEP))
     found = _lay_out(own, notation, spacing, UNICODE_MARKS, of, term, latex=False)
     return [text for rows in [*found, _equal(same, notation, spacing, UNICODE_MARKS)] for text in _indented(rows)]
+
+
+def of_terms(notation: N, paths: Iterable[str], of: str) -> N:
+    """A notation in which the terms of the memory are not times."""
+    if of == "memory":
+        for symbol in map(stand_in, paths):
+            notation.name(symbol, notation.glyphs[symbol].replace(r"\tau", QUANTITIES[of], 1))
+    return notation
 
 
 def _split(definitions: Iterable[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:

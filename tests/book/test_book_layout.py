@@ -13,7 +13,7 @@ from support.book_cases import MARKS, Source, value
 from support.effort import some
 from support.oracle import MEANING, evaluate, sample
 
-from symperf.book.equation import PAGE, _shown, called_formulas, latex_blocks, latex_line, unicode_lines
+from symperf.book.equation import PAGE, called_formulas, latex_blocks, latex_line, shown_body, unicode_lines
 from symperf.book.layout import Row, Spacing, lay_out
 from symperf.book.unicode import columns
 from symperf.formulas.language.atoms import Max, Min, above_one, ceil_div, complement, less_one, ring_share
@@ -53,7 +53,7 @@ def points_of(formula: Formula) -> Any:
     """Points at which a formula and the formulas that it calls have values."""
     expr = strip_units(formula.expression)
     used = {symbol for called in called_formulas(formula) for symbol in strip_units(called.expression).free_symbols}
-    points = sample(expr.free_symbols | _shown(formula).free_symbols | used, seed=1, size=64)
+    points = sample(expr.free_symbols | shown_body(formula).free_symbols | used, seed=1, size=64)
     if not known(expr):  # a sum over a range, whose ends are whole
         points = {symbol: np.ceil(array[:4]) + 1 for symbol, array in points.items()}
     if expr.has(geometric_sum):  # whose quotient has no value where the ratio is 1
@@ -73,7 +73,7 @@ def test_a_broken_equation_has_the_value_of_the_formula(name: str, spacing: Spac
     The formulas that are called are computed by themselves; so the equation is the closed form over them.
     """
     formula = FORMULAS[name]
-    shown, expr = _shown(formula), strip_units(formula.expression)
+    shown, expr = shown_body(formula), strip_units(formula.expression)
     rows, notation = laid_out(shown, spacing, [SYMBOLS[parameter].symbol for parameter in formula.parameters])
     assert spacing is NARROW or len(rows) == 1
     points = points_of(formula)

@@ -80,7 +80,8 @@ def test_a_formula_on_the_terminal(call: Any) -> None:
 def test_a_formula_as_json(call: Any) -> None:
     found = data(call, "formulas", "roofline_time")
     assert found["latex"].startswith(r"T_{\mathrm{roof}}(W_f, Q, R, R_b) = \max")
-    assert found["equation"] == "max(Q / R_b, W_f / R)"
+    assert found["equation"] == "max(T_traffic, T_work)"
+    assert found["calls"] == ["traffic_time", "work_time"]
     assert [row["name"] for row in found["symbols"]] == ["work_flops", "traffic_bytes", "rate", "bandwidth"]
     proofs = {claim["symbol"]: claim for claim in found["claims"]}
     assert proofs["rate"]["direction"] == "falls"

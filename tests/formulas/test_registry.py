@@ -148,6 +148,12 @@ def test_there_are_formulas() -> None:
     assert {record.page for record in REGISTRY.values()} >= {"all_reduce", "roofline", "matmul"}
 
 
+def test_no_two_formulas_share_a_glyph() -> None:
+    """An answer shows formulas by their glyphs."""
+    glyphs = [record.glyph for record in REGISTRY.values()]
+    assert sorted(glyph for glyph in set(glyphs) if glyphs.count(glyph) > 1) == []
+
+
 @each
 def test_it_is_documented(record: Formula) -> None:
     """One sentence, what it assumes, where it comes from, a doctest of the closed form, a glyph."""
