@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.thin_matmul import kernel_start_time
-from ..language.atoms import Max, ceil_div, complement, less_one
+from ..language.atoms import Max, Min, ceil_div, complement, less_one
 from ..language.dimension import ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
@@ -155,6 +155,32 @@ def prefilling_share(arrivals: Any, chunks: Any, chunk_prompts: Any) -> Any:
     (2/5, 0.095163)
     """
     return Max(complement(fraction_power(E_INVERSE, arrivals)), arrivals * chunks / chunk_prompts)
+
+
+@formula(
+    glyph=r"c_\infty",
+    dimension=ONE,
+    source=LITTLE,
+    increasing="chunk_prompts decoding prompt",
+    decreasing="chunks decode_steps",
+    curvature="concave",
+)
+def saturated_chunk_tokens(decoding: Any, prompt: Any, decode_steps: Any, chunks: Any, chunk_prompts: Any) -> Any:
+    """Prompt tokens of a mean iteration that keeps n sequences decoding: min(n s_p / N_s, s_p J / K).
+
+    A sequence decodes for N_s iterations, so that n / N_s end in each; as many begin, each after s_p tokens of its
+    prompt. An iteration holds no more than a full chunk, s_p J / K.
+
+    Assumes: saturation, so that a request waits to take each place that becomes free; prompts spread evenly over the
+    iterations. Where a full chunk is the smaller, prefill cannot keep n sequences decoding.
+
+    Source: conservation of sequences (Little's law of the decoding places: n = x N_s).
+
+    >>> from sympy import symbols
+    >>> saturated_chunk_tokens(64, 1024, 256, 1, 2), saturated_chunk_tokens(4096, 1024, 256, 1, 2)
+    (256, 2048)
+    """
+    return Min(decoding * prompt / decode_steps, prompt * chunk_prompts / chunks)
 
 
 @formula(

@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
-from ..models.model import Model
-from ..plans.plan import Plan
-from ..runs.training_run import Run
-from ..systems.system import System
 from .output import write, write_file, write_json
-from .settings import parse_values
+from .question import build_run
 
 if TYPE_CHECKING:
     import argparse
@@ -50,58 +46,6 @@ def run(options: argparse.Namespace) -> int:
         text += f"\n{regimes}\n"
     _deliver(text, options.output)
     return 0
-
-
-def build_run(options: argparse.Namespace) -> BaseRun:
-    """The run that the options describe.
-
-    Raises:
-        InputError: a kind of run that there is not, or a flag that it needs is missing.
-    """
-    if options.what not in RUNS:
-        raise InputError(
-            f"derive: found {quote(options.what)}, expected {' or '.join(RUNS)} before the model"
-            f"{nearest(options.what, RUNS)}"
-        )
-    found: BaseRun = RUNS[options.what](options)
-    return found
-
-
-def _training(options: argparse.Namespace) -> BaseRun:
-    plan, work, values = _parts(
-        options, "train", ("batch", "sequence"), ("prompt", "generate", "stack", "kv_precision")
-    )
-    return Run(Model.load(options.model), System.load(options.system), plan, **work, values=values)
-
-
-def _inference(options: argparse.Namespace) -> BaseRun:
-    from ..runs.inference_run import InferenceRun
-
-    plan, work, values = _parts(options, "infer", ("batch", "prompt", "generate"), ("sequence",))
-    more = {name: getattr(options, name) for name in ("stack", "kv_precision") if getattr(options, name) is not None}
-    model, system = Model.load(options.model), System.load(options.system)
-    return InferenceRun(model, system, plan, **work, **more, values=values)
-
-
-def _parts(
-    options: argparse.Namespace, kind: str, needed: tuple[str, ...], others: tuple[str, ...]
-) -> tuple[Plan, dict[str, Any], dict[str, Any]]:
-    """The plan, the work and the values of other symbols; `--set` overrides flags."""
-    values = parse_values(options.set)
-    fields = {name: getattr(options, name) for name in Plan.names() if getattr(options, name, None) is not None}
-    fields |= {name: values.pop(name) for name in list(values) if name in Plan.names()}
-    work = {name: values.pop(name, getattr(options, name)) for name in needed}
-    for name, value in work.items():
-        if value is None:
-            raise InputError(f"derive {kind}: --{name} is needed")
-    for name in others:
-        if getattr(options, name) is not None:
-            raise InputError(f"derive {kind}: --{name.replace('_', '-')} is of the other kind of run")
-    return Plan(**fields), work, values
-
-
-RUNS: dict[str, Any] = {"train": _training, "infer": _inference}
-"""How each kind of run is made from the options."""
 
 
 def _format(options: argparse.Namespace) -> str:

@@ -24,6 +24,19 @@ def system(parser: Parser) -> None:
     parser.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
 
 
+def question(parser: Parser) -> None:
+    """A kind of run, its model, its system and its work."""
+    parser.add_argument("what", metavar="KIND", help="train, infer or serve")
+    model(parser)
+    system(parser)
+    parser.add_argument("--batch", type=whole, help="of train and infer: sequences in the global batch")
+    parser.add_argument("--sequence", type=whole, help="of train: tokens in a sequence")
+    parser.add_argument("--prompt", type=whole, help="of infer and serve: tokens of each prompt")
+    parser.add_argument("--generate", type=whole, help="of infer and serve: tokens generated for each")
+    parser.add_argument("--concurrency", type=whole, metavar="N", help="of serve: sequences that a replica decodes")
+    parser.add_argument("--chunk", type=whole, metavar="TOKENS", help="of serve: prompt tokens of an iteration")
+
+
 def software(parser: Parser) -> None:
     """The serving software and its cache."""
     group = parser.add_argument_group("serving software")

@@ -69,7 +69,10 @@ def metric_forms(run: BaseRun) -> dict[str, Any]:
     """Closed forms of the other answers of a run, in the symbols of `TIMES` and the vocabulary."""
     from ..infer.structure import InferenceStructure
 
-    if isinstance(run.structure, InferenceStructure):
+    own = run.metric_forms(TIME)
+    if own is not None:
+        found = dict(own)
+    elif isinstance(run.structure, InferenceStructure):
         from ..infer.build import metrics as of_inference
 
         step = DECODE / Max(1, less_one(generate))

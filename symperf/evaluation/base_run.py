@@ -100,6 +100,10 @@ class BaseRun:
         """The closed form of every named term of the memory."""
         raise NotImplementedError
 
+    def metric_forms(self, time: Any) -> dict[str, Any] | None:  # noqa: ARG002 - a kind of run may use it
+        """Closed forms of the other answers over the time, where a kind of run has its own; else nothing."""
+        return None
+
     def bind(self, **values: Any) -> Self:
         """The same run with other values of plan fields, work or symbols; they are bound if they were free.
 

@@ -148,7 +148,7 @@ def build(structure: InferenceStructure) -> Compiled:
     outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
     outputs |= memory | {"memory": sympy.Add(*memory.values())}
-    outputs |= _demands(named, executions(in_sequence(*each.values())))
+    outputs |= demands(named, executions(in_sequence(*each.values())))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     return Compiled(
@@ -158,7 +158,8 @@ def build(structure: InferenceStructure) -> Compiled:
     )
 
 
-def _demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str, Any]:
+def demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str, Any]:
+    """Outputs of what each operation needs: executions, FLOPs and bytes of one, and the shape of a product."""
     outputs: dict[str, Any] = {}
     for path, leaf in named.items():
         assert isinstance(leaf, Op)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .iteration_run import IterationRun
     from .request import ServingRequest
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -248,6 +249,31 @@ class Serving:
             "best_draft_length": best,
             "best_speedup": speedup(best),
         }
+
+    def iteration(self, concurrency: int | None = None) -> IterationRun:
+        """The mean iteration of a saturated replica as a run of closed forms, which the algebra can be asked about.
+
+        Args:
+            concurrency: sequences that a replica decodes at once; by default as many as its memory holds.
+
+        Raises:
+            InputError: a single token is generated, or the model does not fit.
+        """
+        from .iteration_run import IterationRun as _IterationRun
+
+        run = self.run
+        return _IterationRun(
+            run.base_model,
+            run.base_system,
+            self.plan,
+            prompt=self.asked.prompt,
+            generate=self.asked.generate,
+            concurrency=concurrency,
+            chunk=self.asked.chunk,
+            stack=run.question["stack"],
+            kv_precision=run.kv_precision,
+            values=run.given,
+        )
 
     def shares(self, found: LoadPoint) -> dict[str, float] | None:
         """The share of each resource in the mean iteration of the model at a point; None where it is saturated."""

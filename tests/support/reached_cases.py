@@ -22,6 +22,7 @@ from symperf.models import counts
 from symperf.operations.schedule import time_of
 from symperf.serve.build import memory as serving_memory
 from symperf.serve.iteration import trees as serving_trees
+from symperf.serve.iteration_forms import metrics as iteration_metrics
 from symperf.spending.forms import bill_forms, spending_forms
 from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
@@ -153,3 +154,4 @@ def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> N
     inference_footprint(structure)
     serving_trees(structure)
     serving_memory(structure)
+    iteration_metrics(structure, sympy.Symbol("time", positive=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import flags
-from ..flags import number, whole
+from ..flags import number
 
 if TYPE_CHECKING:
     from . import Verb
@@ -24,13 +24,7 @@ def _derive(verb: Verb) -> None:
         "symperf derive train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048 --term layer/mlp",
         "derive",
     )
-    derive.add_argument("what", metavar="KIND", help="train or infer")
-    flags.model(derive)
-    flags.system(derive)
-    derive.add_argument("--batch", type=whole, help="sequences in the global batch")
-    derive.add_argument("--sequence", type=whole, help="of train: tokens in a sequence")
-    derive.add_argument("--prompt", type=whole, help="of infer: tokens of each prompt")
-    derive.add_argument("--generate", type=whole, help="of infer: tokens generated for each")
+    flags.question(derive)
     derive.add_argument(
         "--of", default="time", metavar="QUANTITY", help="time (default), memory, tokens_per_s, mfu, ..."
     )

@@ -18,15 +18,7 @@ def add(verb: Verb) -> None:
 
     def question(name: str, text: str, example: str, module: str) -> Parser:
         parser = verb(name, text, example, module)
-        parser.add_argument("what", metavar="KIND", help="train, infer or serve")
-        flags.model(parser)
-        flags.system(parser)
-        parser.add_argument("--batch", type=whole, help="sequences in the global batch")
-        parser.add_argument("--sequence", type=whole, help="of train: tokens in a sequence")
-        parser.add_argument("--prompt", type=whole, help="of infer and serve: tokens of each prompt")
-        parser.add_argument("--generate", type=whole, help="of infer and serve: tokens generated for each")
-        parser.add_argument("--concurrency", type=whole, help="of serve: sequences that a replica decodes at once")
-        parser.add_argument("--chunk", type=whole, help="of serve: prompt tokens of an iteration")
+        flags.question(parser)
         flags.software(parser)
         flags.plan(parser)
         group = parser.add_argument_group("output")
