@@ -148,9 +148,11 @@ def lead_dependents(
         if found is None:
             continue
         if found.others and set(found.others) & set(subject.program.inputs):
+            way = f"a value of its own for {found.others[0]}"
+            if domain_of(symbol).whole:
+                way += ", or a range short enough to be tried number by number (view whole)"
             raise InputError(
-                f"{output} along {symbol}: the run sets {found.others[0]} from it in no proportion, expected whole "
-                f"numbers that can be tried one by one (view whole)"
+                f"{output} along {symbol}: the run sets {found.others[0]} from it in no proportion, expected {way}"
             )
         base = found.run
         for name, power in found.powers.items():
