@@ -80,8 +80,12 @@ def _glyphs() -> dict[Any, str]:
 
 def _tabulars(table: AnswerTable) -> list[str]:
     columns = "".join(_column(table, k) for k in range(len(table.columns)))
+    ragged = r"\raggedright " if LINE in columns else ""
     head = " & ".join(latex_text(column) for column in table.columns) + r" \\ \hline"
-    rows = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
+    rows = [
+        " & ".join([*(latex_text(cell) for cell in row[:-1]), ragged + latex_text(row[-1])]) + r" \tabularnewline"
+        for row in table.rows
+    ]
     found = [latex_text(table.title)] if table.title else []
     most = TABLE_ROWS // 3 if LINE in columns else TABLE_ROWS
     for k in range(0, max(len(rows), 1), most):
