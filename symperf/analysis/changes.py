@@ -98,6 +98,28 @@ class Crossover:
     symbol: str
     cell: RegimeCell = field(repr=False, compare=False)
 
+    @property
+    def extent(self) -> int:
+        """Instructions that a closed form would be made of, at least: told without writing it out."""
+        subject, sides = self.cell.numbers.subject, self.cell.sides
+        instructions = subject.program.instructions
+        switched = [change.before.position for change in self.changes if change.before.operation in ("max", "min")]
+        found = []
+        for start in [instructions[at][1:] for at in switched] or [(subject.bearing,)]:
+            seen, waiting = set(), list(start)
+            while waiting:
+                at = waiting.pop()
+                if at in seen:
+                    continue
+                seen.add(at)
+                operation, *operands = instructions[at]
+                if operation in ("max", "min") and at in sides:
+                    waiting.append(operands[sides[at]])
+                elif operation not in ("input", "constant"):
+                    waiting += operands
+            found.append(len(seen))
+        return min(found)
+
     def closed_form(self) -> Any:
         """`x` as a SymPy expression in the symbols, where branches or shares cross in a low degree; else nothing."""
         from .closed import crossing

@@ -13,7 +13,7 @@ from .phase_answer import Phase as Phase
 from .plane import REFUSED, Plane, plane_of
 from .regimes import check_accepted
 from .subject import subject_of
-from .symbols import check_range, default_range, domain_of, require_symbol
+from .symbols import check_range, default_range, domain_of, require_symbol, value_now
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -62,8 +62,7 @@ def phase(
         raise InputError(f"{WHERE}: points is {quote(points)}, expected a whole number from 2 to 1025")
     grids = {}
     for symbol, ends in ((x, x_range), (y, y_range)):
-        now = of_run.bound[symbol][0] if symbol in of_run.bound else subject.values[symbol]
-        asked = default_range(symbol, now, WHERE) if ends is None else ends
+        asked = default_range(symbol, value_now(of_run, subject, symbol), WHERE) if ends is None else ends
         grids[symbol] = _grid(of_run, symbol, asked, points)
     (xs, first), (ys, second) = grids[x], grids[y]
     listed = {name: [int(n) for n in values] if view == "whole" else None for name, (values, view) in grids.items()}

@@ -26,6 +26,7 @@ CHECKED = 9
 """Points of a curve at which a closed form is checked."""
 NEAR = 1.02
 """Factor to both sides of a point in which its crossover is looked for."""
+FORMS = "Closed forms of the boundaries that have one are in --latex and --json."
 SHORT = 60
 """Operations of a closed form that is written out as text."""
 
@@ -165,7 +166,8 @@ class Phase(Answer):
         """The sentence, a map of letters, and the tables; closed forms take longer and are in LaTeX and JSON alone."""
         blocks = [textwrap.fill(self.sentence, width), self.raster(width)]
         blocks += [table.text(width) for table in self.tables()]
-        return "\n\n".join([*blocks, *(textwrap.fill(note, width) for note in self.notes())])
+        notes = [*self.notes(), *([FORMS] if self.boundaries else [])]
+        return "\n\n".join([*blocks, *(textwrap.fill(note, width) for note in notes)])
 
     def raster(self, width: int = WIDTH) -> str:
         """A map of letters: rows from the largest value of the second symbol down, columns of the first."""
@@ -219,8 +221,6 @@ class Phase(Answer):
             found.append(
                 f"Without roundings to tiles, waves and devices, and between whole numbers, of {join(smooth)}."
             )
-        if self.boundaries:
-            found.append("Closed forms of the boundaries that have one are in --latex and --json.")
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .regimes_answer import Regimes as Regimes
 from .regimes_answer import Told
 from .spans import BAND, Profile, octaves, spans_of
 from .subject import subject_of
-from .symbols import argument_of, check_range, default_range, domain_of, lead_dependents, require_symbol
+from .symbols import argument_of, check_range, default_range, domain_of, lead_dependents, require_symbol, value_now
 from .terms import largest_terms
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def regimes(
     require_symbol(run, subject, symbol, WHERE, asked)
     domain = domain_of(symbol)
     if low is None or high is None:
-        now = run.bound[symbol][0] if symbol in run.bound else subject.values[symbol]
-        first, last = default_range(symbol, now, WHERE)
+        first, last = default_range(symbol, value_now(run, subject, symbol), WHERE)
         low, high = first if low is None else low, last if high is None else high
     ends = check_range(symbol, low, high, domain, WHERE)
     if view is not None and (not domain.whole or view not in VIEWS):

@@ -25,6 +25,8 @@ SHORT = 60
 """Operations of a closed form that is written out as text."""
 SPENT = ("memory", "energy")
 """Quantities whose shares are parts that they go to, not resources that bind."""
+LONGEST = 150
+"""Instructions above which no closed form is written out."""
 APART = 3.0
 """Factor up to which the crossover without roundings is that of a whole number."""
 
@@ -53,6 +55,13 @@ class Turn:
     before: str | None
     after: str | None
     crossover: Crossover | None = field(repr=False, compare=False)
+
+    @cached_property
+    def short(self) -> bool:
+        """Whether it has a closed form that fits a few lines; SymPy is asked only where it may have."""
+        if self.crossover is None or self.crossover.extent > LONGEST:
+            return False
+        return self.form is not None and self.form.count_ops() <= SHORT
 
     @cached_property
     def form(self) -> Any:
@@ -207,7 +216,7 @@ class Regimes(Answer):
         return [
             Equation(self.symbol, turn.form, f"{turn.before} to {turn.after}, {self._say(turn.at)}{rounded}")
             for turn in self._formed()
-            if turn.form is not None and turn.form.count_ops() <= SHORT
+            if turn.short
         ]
 
     def _formed(self) -> tuple[Turn, ...]:
@@ -231,10 +240,12 @@ class Regimes(Answer):
                 f"What binds for less than {percent(self.band)} of {self._what} over a doubling of {self.symbol} "
                 "is told as flicker; --all tells every change."
             )
-        long = [turn for turn in self._formed() if turn.form is not None and turn.form.count_ops() > SHORT]
+        long = [turn for turn in self._formed() if turn.crossover is not None and not turn.short]
         if long:
             places = join([self._say(turn.at) for turn in long])
-            found.append(f"The closed form of the crossover at {places} is long; --json has it.")
+            found.append(
+                f"The crossover at {places} has no short closed form; a long one, where there is one, is in --json."
+            )
         if self.legal is not None and self.legal.skipped:
             total = len(self.legal.skipped) + len(self.legal.values)
             reasons = spell_skipped(self.legal.skipped)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 COUNT, FRACTION = "integer >= 1", "0 to 1"
+ARGUMENTS = ("concurrency",)
+"""Whole numbers that runs are asked with and that are no symbols: what is set from them is."""
 LARGEST = 1e9
 """Of a whole number that a run accepts."""
 
@@ -58,7 +60,19 @@ def domain_of(name: str) -> Domain:
 
 def kind_of(name: str) -> str:
     """The domain of a symbol in the vocabulary, or nothing for a name that is not in it."""
-    return _domains().get(name, "")
+    return COUNT if name in ARGUMENTS else _domains().get(name, "")
+
+
+def value_now(run: BaseRun, subject: Subject, name: str) -> float:
+    """The value of a symbol of a run, or of a whole number that it is asked with; 0 of one that it chooses itself."""
+    if name in run.bound:
+        return float(run.bound[name][0])
+    return subject.values[name] if name in subject.values else float(_argument(run, name) or 0)
+
+
+def _argument(run: BaseRun, name: str) -> int | None:
+    found: int | None = getattr(run, "question", {}).get(name) if name in ARGUMENTS else None
+    return found
 
 
 @cache
@@ -97,7 +111,8 @@ def require_symbol(run: BaseRun, subject: Subject, name: object, where: str, val
         raise InputError(f"{where}: the symbol is {quote(name)}, expected its name")
     if name in subject.program.inputs:
         return name
-    if name not in run.bound:
+    asked = name in ARGUMENTS and name in getattr(run, "question", {})
+    if name not in run.bound and not asked:
         raise InputError(f"{where}: the run has no symbol {quote(name)}{nearest(name, run.bound)}")
     from .followers import followers
 
@@ -133,9 +148,11 @@ def lead_dependents(
         if found is None:
             continue
         if found.others and set(found.others) & set(subject.program.inputs):
+            way = f"a value of its own for {found.others[0]}"
+            if domain_of(symbol).whole:
+                way += ", or a range short enough to be tried number by number (view whole)"
             raise InputError(
-                f"{output} along {symbol}: the run sets {found.others[0]} from it in no proportion, expected whole "
-                f"numbers that can be tried one by one (view whole)"
+                f"{output} along {symbol}: the run sets {found.others[0]} from it in no proportion, expected {way}"
             )
         base = found.run
         for name, power in found.powers.items():
@@ -146,9 +163,10 @@ def lead_dependents(
     for name, found_powers in powers.items():
         size = base.bound[name][0]
         for symbol, power in found_powers.items():
-            size /= base.bound[symbol][0] ** power
+            size /= value_now(base, subject, symbol) ** power
         laws[name] = (size, found_powers)
-    return subject_of(base, output, output).led(laws, {s: base.bound[s][0] for s in symbols if s in base.bound})
+    led = subject_of(base, output, output)
+    return led.led(laws, {symbol: value_now(base, subject, symbol) for symbol in symbols})
 
 
 def check_range(name: str, low: object, high: object, domain: Domain, where: str) -> tuple[float, float]:

@@ -29,6 +29,9 @@ SUMMED = ("+", "−")
 """Signs with which a sum goes on."""
 RELATIONS = {"∼": r"\sim", "−": "-"}
 """Signs between the sides of an equation in LaTeX."""
+LONGEST = 48
+"""Characters of the cells of the last column above which it is set in lines."""
+LINE = "p{78mm}"
 TABLE_ROWS = 30
 """Rows of one table; a `tabular` cannot break across pages."""
 
@@ -92,14 +95,27 @@ def _glyphs() -> dict[Any, str]:
 
 
 def _tabulars(table: AnswerTable) -> list[str]:
-    columns = "".join("l" if k == 0 or k in table.left else "r" for k in range(len(table.columns)))
+    columns = "".join(_column(table, k) for k in range(len(table.columns)))
+    ragged = r"\raggedright " if LINE in columns else ""
     head = " & ".join(latex_text(column) for column in table.columns) + r" \\ \hline"
-    rows = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
+    rows = [
+        " & ".join([*(latex_text(cell) for cell in row[:-1]), ragged + latex_text(row[-1])]) + r" \tabularnewline"
+        for row in table.rows
+    ]
     found = [latex_text(table.title)] if table.title else []
-    for k in range(0, max(len(rows), 1), TABLE_ROWS):
-        body = "\n".join(rows[k : k + TABLE_ROWS])
+    most = TABLE_ROWS // 3 if LINE in columns else TABLE_ROWS
+    for k in range(0, max(len(rows), 1), most):
+        body = "\n".join(rows[k : k + most])
         found.append(f"\\begin{{tabular}}{{{columns}}}\n{head}\n{body}\n\\end{{tabular}}")
     return found
+
+
+def _column(table: AnswerTable, k: int) -> str:
+    """How a column is set: long text in lines of its own."""
+    if k and k not in table.left:
+        return "r"
+    long = k == len(table.columns) - 1 and any(len(row[k]) > LONGEST for row in table.rows)
+    return LINE if long else "l"
 
 
 def _symbol_tables(used: set[str]) -> list[str]:

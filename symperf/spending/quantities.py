@@ -33,6 +33,7 @@ def spending_quantity(run: Spending, name: str) -> tuple[Program, dict[str, floa
     Raises:
         InputError: the system gives no price, or neither energies nor a power.
     """
+    run.spent(name)  # refuses what this kind of run or system does not tell
     return _Splice(run).quantity(name)
 
 
@@ -114,7 +115,7 @@ class _Splice:
         outputs = self.builder.program.outputs
         if "tokens" in outputs:
             return outputs["tokens"]
-        return self.emit("multiply", self.emit("input", "batch"), self.emit("input", "generate"))
+        return self.emit("multiply", outputs["tokens_per_s"], self.time)
 
     @property
     def time(self) -> int:

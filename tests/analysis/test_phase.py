@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from support.analysis_cases import made
+from support.effort import some
 from support.legal_cases import accepted
 
+import symperf as sf
+from symperf.analysis.closed import evaluator
+from symperf.analysis.plane import REFUSED
+from symperf.analysis.symbols import domain_of
 from symperf.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,3 +101,49 @@ def test_a_missing_matplotlib_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"plot: needs matplotlib, which is not installed: pip install"):
         found.plot(tmp_path / "phase.png")
+
+
+@pytest.mark.parametrize(
+    ("x", "x_range", "y", "y_range"),
+    [
+        ("batch", (1, 40), "memory_bandwidth", (1e12, 8e12)),
+        ("tp", (1, 8), "batch", (1, 24)),
+        ("dp", (1, 8), "tp", (1, 8)),
+    ],
+)
+def test_cells_are_what_the_bound_run_says(
+    x: str, x_range: tuple[float, float], y: str, y_range: tuple[float, float]
+) -> None:
+    """Also where the run sets other numbers from the two symbols, and refuses some of them together."""
+    model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
+    question = sf.inference(model, system, sf.Plan(), batch=24, prompt=200, generate=64)
+    found = question.phase(x, x_range, y, y_range, points=41)
+    whole = domain_of(y).whole
+    taken = 0
+    for row in some(range(len(found.y_values)), 0.2):
+        for column in some(range(len(found.x_values)), 0.2):
+            first, second = int(found.x_values[column]), found.y_values[row]
+            try:
+                bound = question.bind(**{x: first, y: int(second) if whole else float(second)})
+            except InputError:
+                assert found.region[row, column] == REFUSED
+                assert (first, int(second)) in {each.value for each in found.plane.skipped}
+                continue
+            taken += 1
+            assert found.bound(row, column) == largest(bound.shares())
+    assert taken
+
+
+def test_closed_forms_of_boundaries_hold_along_them() -> None:
+    """At every point of a curve with a closed form, the expression in the other symbols is the one solved for."""
+    question = made("gpt")
+    found = question.phase(*RANGES, points=9)
+    forms = [(curve, form) for curve, form in found.forms if form is not None]
+    assert forms
+    for curve, form in forms:
+        assert curve.solved not in {symbol.name for symbol in form.free_symbols}
+        for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+            at = {"memory_bandwidth": x, "matrix_rate": y}
+            bound = question.bind(**at).bound
+            value = evaluator(form)({name: value for name, (value, _) in bound.items()})
+            assert value == pytest.approx(at[curve.solved], rel=1e-9)
