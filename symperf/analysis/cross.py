@@ -255,7 +255,7 @@ class Cross(Answer):
             return [(float(self.found.xs[k]), (float(self.found.a[k]), float(self.found.b[k]))) for k in places]
         for crossing in self.crossings[:SHOWN]:
             wanted |= {crossing.at * 0.9, crossing.at, crossing.at * 1.1}
-        wanted |= {side.now for side in (self.a, self.b) if side.now}
+        wanted |= {side.now for side in (self.a, self.b) if side.now and not side.supposed}
         found = []
         for x in sorted(x for x in wanted if self.low <= x <= self.high and math.isfinite(x)):
             try:
