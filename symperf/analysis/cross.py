@@ -81,6 +81,7 @@ class Cross(Answer):
         crossings: every change of the lead, in order.
         leads: who leads between them; None where both are equal.
         skipped: whole numbers that a run refuses, and why.
+        flickers: where the lead changes back and forth within the band, and is in the end what it was.
     """
 
     over: str
@@ -94,6 +95,7 @@ class Cross(Answer):
     a: Side = field(repr=False, compare=False)
     b: Side = field(repr=False, compare=False)
     found: Values | None = field(default=None, repr=False, compare=False)
+    flickers: tuple[Crossing, ...] = ()
 
     @property
     def always(self) -> str | None:
@@ -201,10 +203,10 @@ class Cross(Answer):
     def notes(self) -> list[str]:
         """Changes taken together, sides that do not fit, and numbers that were skipped."""
         found = []
-        for crossing in self.crossings:
+        for crossing in sorted((*self.crossings, *self.flickers), key=lambda crossing: crossing.low):
             if crossing.changes > 1:
                 span = f"{spell(self.over, crossing.low)} and {spell(self.over, crossing.at)}"
-                end = "ends where it began" if crossing.first == crossing.then else f"{crossing.then} leads after it"
+                end = f"{crossing.then or 'neither'} leads after it"
                 found.append(
                     f"Between {self.over} {span} the lead changes {crossing.changes} times while the two differ by "
                     f"less than {BAND:.0%}; {end}."
@@ -227,6 +229,7 @@ class Cross(Answer):
             "view": self.view,
             "crossings": [crossing.to_dict() for crossing in self.crossings],
             "always": self.always,
+            "flickers": [{"low": each.low, "high": each.at, "changes": each.changes} for each in self.flickers],
             "leads": list(self.leads),
             "closed_form": None if form is None else str(form),
             "values": [{"value": x, "a": _plain(first), "b": _plain(second)} for x, (first, second) in self.near()],
@@ -326,9 +329,11 @@ def _along_whole_numbers(a: Side, b: Side, name: str, ends: tuple[int, int], of:
         for turn in turns(found, BAND)
     ]
     first = _leader(int(found.signs[0]), sides)
-    leads = (first, *(crossing.then for crossing in crossings))
+    real = tuple(crossing for crossing in crossings if crossing.first != crossing.then)
+    back = tuple(crossing for crossing in crossings if crossing.first == crossing.then)
+    leads = (first, *(crossing.then for crossing in real))
     low, high = float(found.xs[0]), float(found.xs[-1])
-    return Cross(name, low, high, of, "whole", tuple(crossings), leads, found.skipped, a, b, found)
+    return Cross(name, low, high, of, "whole", real, leads, found.skipped, a, b, found, back)
 
 
 @dataclass(frozen=True)

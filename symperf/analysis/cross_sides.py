@@ -340,7 +340,9 @@ def _chosen(base: BaseRun, text: str, of: str, where: str, over: str) -> Side:
         if limits is None or value_now(side.run, over) is not None:
             raise
         # The quantity needs the symbol that varies, such as a price: whatever value it has, it will have others
-        side = dataclasses.replace(side, run=side.run.bind(**{over: math.sqrt(limits.low * limits.high)}), supposed=True)
+        side = dataclasses.replace(
+            side, run=side.run.bind(**{over: math.sqrt(limits.low * limits.high)}), supposed=True
+        )
         subject_of(side.run, of, "cross: of")
     return side
 
