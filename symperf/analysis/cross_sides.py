@@ -145,12 +145,22 @@ class Side:
         Raises:
             FormError: there are none.
         """
+        for (first, last), known in self._known.items():
+            if first <= low and high <= last:
+                return known
         if self.constant:
-            return Pieces((), (constant(float(self.values(np.ones(1))[0])),))
-        found = self.subject.line(str(self.symbol), low, high).values[self.subject.position]
-        if not self.resource:
-            return found
-        return join_pieces(found.cuts, [self._part(form) for form in found.parts])
+            found = Pieces((), (constant(float(self.values(np.ones(1))[0])),))
+        else:
+            found = self.subject.line(str(self.symbol), low, high).values[self.subject.position]
+        if self.resource:
+            found = join_pieces(found.cuts, [self._part(form) for form in found.parts])
+        self._known[low, high] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, float], Pieces]:
+        """Pieces that were computed, by their ends."""
+        return {}
 
     def _part(self, form: PowerQuotient) -> PowerQuotient:
         """What the resource is responsible for in a form, by Euler's theorem.
