@@ -315,8 +315,8 @@ def sides_of(base: BaseRun, a: str, b: str, over: str, of: str) -> tuple[Side, S
             for letter, text in (("a", a), ("b", b))
         ]
     else:
-        resources = all(text.strip() in resources_of(base) for text in (a, b))
-        made = [_measured(base, text.strip(), f"cross: {letter}", resources) for letter, text in (("a", a), ("b", b))]
+        both = all(text.strip() in resources_of(base) for text in (a, b))
+        made = [_measured(base, text.strip(), f"cross: {letter}", both) for letter, text in (("a", a), ("b", b))]
         _require_two_of_one_unit(*made)
     if made[0].label == made[1].label:
         raise InputError(f"cross: a and b are both {quote(made[0].label)}, expected two that differ")
@@ -357,10 +357,16 @@ def _chosen(base: BaseRun, text: str, of: str, where: str, over: str) -> Side:
     return side
 
 
-def _measured(base: BaseRun, text: str, where: str, resource: bool) -> Side:
-    if resource:
+def _measured(base: BaseRun, text: str, where: str, both: bool) -> Side:
+    """A term, a quantity or a resource; of two resources "memory" is one, beside anything else it is the bytes."""
+    resources = resources_of(base)
+    if text in resources and (both or text not in base.compiled.program.outputs):
         return Side(text, base, "time", resource=text)
-    subject_of(base, text, where)
+    try:
+        subject_of(base, text, where)
+    except InputError as error:
+        hint = nearest(text, resources)
+        raise InputError(f"{error}{hint}" if hint and "did you mean" not in str(error) else str(error)) from None
     return Side(text, base, text)
 
 

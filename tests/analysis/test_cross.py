@@ -48,7 +48,7 @@ def run_of(name: str) -> Any:
 
 
 WHOLE = [
-    ("gpt", "plan: tp=8 pp=8 vpp=1", "plan: tp=4 pp=16 vpp=1", "batch", 100, 200, "time"),
+    ("gpt", "plan: tp=8 pp=8 vpp=1", "plan: tp=4 pp=16 vpp=1", "batch", 150, 190, "time"),
     ("gpt", "plan: vpp=1", "plan: vpp=3", "batch", 1, 120, "mfu"),
     ("gpt", "plan: recompute=full", "base", "micro_batch", 1, 64, "memory"),
     ("gpt", "plan: sequence_parallel pp=16 vpp=1", "plan: pp=4 vpp=1 no-sequence-parallel", "tp", 1, 96, "time"),
@@ -56,7 +56,7 @@ WHOLE = [
     ("llama", "plan: tp=4 dp=32", "base", "sequence", 512, 560, "tokens_per_s"),
     ("llama", "system: a100-80gb-sxm", "base", "dp", 1, 512, "tokens_per_s_per_device"),
     ("one device", "plan: recompute=none", "base", "b.batch", 2, 40, "time"),
-    ("infer", "precision=fp8", "stack: vllm", "batch", 1, 80, "time"),
+    ("infer", "precision=fp8", "stack: vllm", "batch", 1, 40, "time"),
     ("infer", "system: a100-80gb-sxm", "base", "a.prompt", 100, 160, "prefill"),
     ("infer", "plan: tp=2 pp=4", "base", "generate", 1, 60, "time"),
     ("serve", "stack: vllm", "precision=fp8", "concurrency", 1, 60, "time"),
@@ -136,7 +136,7 @@ def leader(found: Cross, a: float, b: float, of: str) -> str | None:
     return found.a.label if larger == (not of or is_higher_better(of)) else found.b.label
 
 
-@pytest.mark.parametrize("case", some(WHOLE, 0.7), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
+@pytest.mark.parametrize("case", some(WHOLE, 0.5), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
 def test_whole_numbers_against_every_legal_value(case: tuple[Any, ...]) -> None:
     """The lead changes where bound runs say, and a number is skipped where one of them is refused."""
     name, a, b, over, low, high, of = case
@@ -165,7 +165,7 @@ def test_whole_numbers_against_every_legal_value(case: tuple[Any, ...]) -> None:
     assert found.always == (leads[0] if not found.crossings else None)
 
 
-@pytest.mark.parametrize("case", some(REAL, 0.7), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
+@pytest.mark.parametrize("case", some(REAL, 0.5), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
 def test_real_symbols_against_a_dense_scan(case: tuple[Any, ...]) -> None:
     """Between neighbours of a grid of bound runs the lead changes as often as it must, and at a crossing both agree."""
     name, a, b, over, low, high, of = case
@@ -242,11 +242,19 @@ def test_answers_are_plain(tmp_path: Path) -> None:
         assert keys <= set(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
         assert found.latex().startswith("\\documentclass")
         assert "<table>" in found._repr_html_()
-        found.plot(tmp_path / "cross.png")
-        assert (tmp_path / "cross.png").stat().st_size > 5000
+    found.plot(tmp_path / "cross.png")
+    assert (tmp_path / "cross.png").stat().st_size > 5000
+
+
+def test_a_resource_beside_a_term() -> None:
+    """Both are seconds; "memory" beside another resource is one, beside bytes it is bytes."""
+    run = run_of("gpt")
+    assert run.cross("scale_up", "layer/mlp/up/forward", "batch", 8, 32).always == "scale_up"
+    assert run.cross("memory", "memory/weights/layers", "batch", 8, 32).always == "memory"
 
 
 BAD = {
+    ("computee", "memory", "batch"): "a: unknown quantity 'computee'.*did you mean compute",
     ("layer/mlp/up/forward", "base", "batch"): "expected two of one kind",
     ("memory", "time", "batch"): "memory is in B and time is in s, expected two of one unit",
     ("mfu", "time", "batch"): "mfu is a number and time is in s",
