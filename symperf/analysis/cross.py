@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,8 @@ SPREAD = 16
 """A picture and the default range of a whole number go to this many times the value now."""
 LEAST_RANGE = 4096
 """The default range of a whole number goes at least so far."""
+LONGEST = 600
+"""Instructions of a program whose closed forms are looked for unasked."""
 LONGEST_HEAD = 24
 """Characters of a label that is the head of a column."""
 SHOWN = 6
@@ -81,6 +82,7 @@ class Cross(Answer):
         crossings: every change of the lead, in order.
         leads: who leads between them; None where both are equal.
         skipped: whole numbers that a run refuses, and why.
+        flickers: where the lead changes back and forth within the band, and is in the end what it was.
     """
 
     over: str
@@ -94,6 +96,7 @@ class Cross(Answer):
     a: Side = field(repr=False, compare=False)
     b: Side = field(repr=False, compare=False)
     found: Values | None = field(default=None, repr=False, compare=False)
+    flickers: tuple[Crossing, ...] = ()
 
     @property
     def always(self) -> str | None:
@@ -171,52 +174,27 @@ class Cross(Answer):
 
     def equations(self) -> list[Equation]:
         """Closed forms of crossings along a real symbol, or what each side is near the first."""
-        if self.whole or not self.crossings:
+        if not self._readable:
             return []
         from .cross_closed import equations
 
         return equations(self)
 
-    def _unfit(self) -> list[str]:
-        """Which side does not fit where the lead changes, or begins and ends."""
-        if self.of in (None, "memory"):
-            return []
-        places = [crossing.at for crossing in self.crossings[:SHOWN]] or [x for x, _ in self.near()]
-        found = []
-        for side in (self.a, self.b):
-            for x in places:
-                try:
-                    bound = side.bind(x)
-                except InputError:
-                    continue
-                memory, capacity = bound.value("memory"), bound.value("capacity_bytes")
-                if memory > capacity:
-                    told = f"{spell('memory', memory)} of {spell('memory', capacity)}"
-                    found.append(
-                        f"At {self.over} = {spell(self.over, x)}, {side.label} does not fit: memory is {told}."
-                    )
-                    break
-        return found
+    @property
+    def _readable(self) -> bool:
+        """Whether closed forms of crossings are looked for unasked: those of long programs nobody reads."""
+        long = any(len(side.subject.program) > LONGEST for side in (self.a, self.b))
+        return bool(self.crossings) and not self.whole and not long
 
     def notes(self) -> list[str]:
-        """Changes taken together, sides that do not fit, and numbers that were skipped."""
-        found = []
-        for crossing in self.crossings:
-            if crossing.changes > 1:
-                span = f"{spell(self.over, crossing.low)} and {spell(self.over, crossing.at)}"
-                end = "ends where it began" if crossing.first == crossing.then else f"{crossing.then} leads after it"
-                found.append(
-                    f"Between {self.over} {span} the lead changes {crossing.changes} times while the two differ by "
-                    f"less than {BAND:.0%}; {end}."
-                )
-        found = found[:SHOWN] + ([f"So it is in {len(found) - SHOWN} more places."] if len(found) > SHOWN else [])
-        if self.found is not None and self.found.told:
-            found.append(f"Of {self.over}, {self.found.told}.")
-        return found + self._unfit() + _reasons(self.over, self.skipped)
+        """Changes taken together, what each side is near a crossing, sides that do not fit, and skipped numbers."""
+        from .cross_notes import notes
+
+        return notes(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, the object of `--json`."""
-        form = self.closed_form() if self.crossings and not self.whole else None
+        form = self.closed_form() if self._readable else None
         return {
             "a": self.a.label,
             "b": self.b.label,
@@ -227,6 +205,7 @@ class Cross(Answer):
             "view": self.view,
             "crossings": [crossing.to_dict() for crossing in self.crossings],
             "always": self.always,
+            "flickers": [{"low": each.low, "high": each.at, "changes": each.changes} for each in self.flickers],
             "leads": list(self.leads),
             "closed_form": None if form is None else str(form),
             "values": [{"value": x, "a": _plain(first), "b": _plain(second)} for x, (first, second) in self.near()],
@@ -255,14 +234,15 @@ class Cross(Answer):
             return [(float(self.found.xs[k]), (float(self.found.a[k]), float(self.found.b[k]))) for k in places]
         for crossing in self.crossings[:SHOWN]:
             wanted |= {crossing.at * 0.9, crossing.at, crossing.at * 1.1}
-        wanted |= {side.now for side in (self.a, self.b) if side.now}
-        found = []
+        wanted |= {side.now for side in (self.a, self.b) if side.now and not side.supposed}
+        runs = {}
         for x in sorted(x for x in wanted if self.low <= x <= self.high and math.isfinite(x)):
             try:
-                found.append((x, (self.a.value(x), self.b.value(x))))
+                runs[x] = (self.a.bind(x), self.b.bind(x))
             except InputError:
                 continue
-        return found
+        values = (side.of_runs([pair[k] for pair in runs.values()]) for k, side in enumerate((self.a, self.b)))
+        return [(x, (float(first), float(second))) for x, first, second in zip(runs, *values, strict=True)]
 
 
 def cross(
@@ -326,9 +306,11 @@ def _along_whole_numbers(a: Side, b: Side, name: str, ends: tuple[int, int], of:
         for turn in turns(found, BAND)
     ]
     first = _leader(int(found.signs[0]), sides)
-    leads = (first, *(crossing.then for crossing in crossings))
+    real = tuple(crossing for crossing in crossings if crossing.first != crossing.then)
+    back = tuple(crossing for crossing in crossings if crossing.first == crossing.then)
+    leads = (first, *(crossing.then for crossing in real))
     low, high = float(found.xs[0]), float(found.xs[-1])
-    return Cross(name, low, high, of, "whole", tuple(crossings), leads, found.skipped, a, b, found)
+    return Cross(name, low, high, of, "whole", real, leads, found.skipped, a, b, found, back)
 
 
 @dataclass(frozen=True)
@@ -375,20 +357,6 @@ def _range(
             f"cross: from {spell(name, first)} to {spell(name, last)}, but {name} goes from {least} to {most}"
         )
     return first, last
-
-
-def _reasons(name: str, skipped: dict[int, str]) -> list[str]:
-    """Which numbers were skipped and why: one sentence for each kind of reason."""
-    kinds: dict[str, list[int]] = {}
-    for n, reason in skipped.items():
-        kinds.setdefault(re.sub(r"[0-9]+", "N", reason), []).append(n)
-    found = []
-    for numbers in itertools.islice(kinds.values(), SHOWN):
-        shown = ", ".join(map(str, numbers[:SHOWN])) + (
-            f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-        )
-        found.append(f"Skipped {name} {shown}: {skipped[numbers[0]]}.")
-    return found
 
 
 def _plain(value: float) -> float | None:

@@ -10,7 +10,6 @@ from ..codegen.interpret import floats, run
 from .answers import Equation
 from .closed import powers, sides_at, zero
 from .forms import FormError
-from .laws import law
 
 if TYPE_CHECKING:
     from .closed import Powers
@@ -21,8 +20,6 @@ SHORT = 60
 """Operations of a closed form that is shown."""
 SHOWN = 3
 """Closed forms that are shown."""
-MOST_OPERATIONS = 600
-"""Of the instructions that a side depends on: a longer one has no form that anybody reads."""
 
 
 def closed_crossing(a: Side, b: Side, at: float) -> Any:
@@ -65,27 +62,17 @@ def _powers(side: Side, at: float) -> Powers:
         FormError: it is none.
     """
     subject = side.subject
-    if len(subject.program) > MOST_OPERATIONS:
-        raise FormError("too many operations")
     symbol = "" if side.constant else str(side.symbol)
     values = run(subject.program, subject.values | ({symbol: at} if symbol else {}), floats())
     return dict(powers(subject, symbol, sides_at(subject, values))[subject.position])
 
 
 def equations(cross: Cross) -> list[Equation]:
-    """The closed forms of the first crossings where they are short, else what each side is near the first of them."""
+    """The closed forms of the first crossings, where they are short."""
     found = []
     for k, crossing in enumerate(cross.crossings[:SHOWN]):
         form = cross.closed_form(k)
         if form is not None and form.free_symbols and form.count_ops() <= SHORT:
             note = f"where {crossing.then or 'neither'} takes the lead"
             found.append(Equation(cross.over, form, note))
-    if found:
-        return found
-    at = cross.crossings[0].at
-    for side in (cross.a, cross.b):
-        near = law(side, at)
-        if near is not None:
-            name, whose = (side.of, f"of {side.label} ") if side.choice else (side.label, "")
-            found.append(Equation(name, near, f"{whose}near the first crossing"))
     return found

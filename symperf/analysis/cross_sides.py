@@ -52,6 +52,7 @@ class Side:
         where: begins error lines.
         resource: of which the time is what it is responsible for; else nothing.
         share: whether it is the part of the time, and not its seconds.
+        supposed: whether the value that the symbol has in the run is but supposed.
         choice: what was chosen; None of a term, a resource or a quantity of the base run.
     """
 
@@ -62,6 +63,7 @@ class Side:
     where: str = "cross"
     resource: str = ""
     share: bool = False
+    supposed: bool = False
     choice: Choice | None = None
 
     def bind(self, x: float) -> BaseRun:
@@ -92,12 +94,19 @@ class Side:
     @property
     def now(self) -> float | None:
         """The value that the symbol has in the run, if it has one."""
-        return None if self.symbol is None else value_now(self.run, self.symbol)
+        if self.symbol is None:
+            return None
+        known = value_now(self.run, self.symbol)
+        return self._plain.values.get(self.symbol) if known is None else known
+
+    @cached_property
+    def _plain(self) -> Subject:
+        return subject_of(self.run, self.of, self.where)
 
     @cached_property
     def subject(self) -> Subject:
         """The quantity as a program, in which what the run sets in proportion to the symbol moves with it."""
-        found = subject_of(self.run, self.of, self.where)
+        found = self._plain
         if self.symbol is None:
             return found
         return _follow(self, lead_dependents(self.run, found, self.symbol) if self.symbol in self.run.bound else found)
@@ -136,12 +145,22 @@ class Side:
         Raises:
             FormError: there are none.
         """
+        for (first, last), known in self._known.items():
+            if first <= low and high <= last:
+                return known
         if self.constant:
-            return Pieces((), (constant(float(self.values(np.ones(1))[0])),))
-        found = self.subject.line(str(self.symbol), low, high).values[self.subject.position]
-        if not self.resource:
-            return found
-        return join_pieces(found.cuts, [self._part(form) for form in found.parts])
+            found = Pieces((), (constant(float(self.values(np.ones(1))[0])),))
+        else:
+            found = self.subject.line(str(self.symbol), low, high).values[self.subject.position]
+        if self.resource:
+            found = join_pieces(found.cuts, [self._part(form) for form in found.parts])
+        self._known[low, high] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, float], Pieces]:
+        """Pieces that were computed, by their ends."""
+        return {}
 
     def _part(self, form: PowerQuotient) -> PowerQuotient:
         """What the resource is responsible for in a form, by Euler's theorem.
@@ -234,7 +253,7 @@ def is_known(run: BaseRun, symbol: str) -> bool:
 def _follow(side: Side, subject: Subject) -> Subject:
     """The subject in which what a run sets in proportion to the symbol moves with it."""
     symbol, now = side.symbol, side.now
-    if symbol is None or not now:
+    if symbol is None or not now or side.supposed:
         return subject
     bound, ratios = side.run.bound, None
     for factor in PROBES:
@@ -291,10 +310,13 @@ def sides_of(base: BaseRun, a: str, b: str, over: str, of: str) -> tuple[Side, S
     if which not in ("", "a", "b"):
         raise InputError(f"cross: over: found {quote(over)}, expected NAME, a.NAME or b.NAME")
     if all(choices):
-        made = [_chosen(base, text, of, f"cross: {letter}") for letter, text in (("a", a), ("b", b))]
+        made = [
+            _chosen(base, text, of, f"cross: {letter}", name if which in ("", letter) else "")
+            for letter, text in (("a", a), ("b", b))
+        ]
     else:
-        resources = all(text.strip() in resources_of(base) for text in (a, b))
-        made = [_measured(base, text.strip(), f"cross: {letter}", resources) for letter, text in (("a", a), ("b", b))]
+        both = all(text.strip() in resources_of(base) for text in (a, b))
+        made = [_measured(base, text.strip(), f"cross: {letter}", both) for letter, text in (("a", a), ("b", b))]
         _require_two_of_one_unit(*made)
     if made[0].label == made[1].label:
         raise InputError(f"cross: a and b are both {quote(made[0].label)}, expected two that differ")
@@ -318,17 +340,33 @@ def _along(side: Side, name: str) -> Side:
     return dataclasses.replace(side, symbol=name) if is_known(side.run, name) else side
 
 
-def _chosen(base: BaseRun, text: str, of: str, where: str) -> Side:
+def _chosen(base: BaseRun, text: str, of: str, where: str, over: str) -> Side:
     choice = parse_choice(text, where)
     side = Side(choice.label, choice.run(base, where), of, choice=choice)
-    subject_of(side.run, of, "cross: of")
+    try:
+        subject_of(side.run, of, "cross: of")
+    except InputError:
+        limits = limits_of(over) if over else None
+        if limits is None or value_now(side.run, over) is not None:
+            raise
+        # The quantity needs the symbol that varies, such as a price: whatever value it has, it will have others
+        side = dataclasses.replace(
+            side, run=side.run.bind(**{over: math.sqrt(limits.low * limits.high)}), supposed=True
+        )
+        subject_of(side.run, of, "cross: of")
     return side
 
 
-def _measured(base: BaseRun, text: str, where: str, resource: bool) -> Side:
-    if resource:
+def _measured(base: BaseRun, text: str, where: str, both: bool) -> Side:
+    """A term, a quantity or a resource; of two resources "memory" is one, beside anything else it is the bytes."""
+    resources = resources_of(base)
+    if text in resources and (both or text not in base.compiled.program.outputs):
         return Side(text, base, "time", resource=text)
-    subject_of(base, text, where)
+    try:
+        subject_of(base, text, where)
+    except InputError as error:
+        hint = nearest(text, resources)
+        raise InputError(f"{error}{hint}" if hint and "did you mean" not in str(error) else str(error)) from None
     return Side(text, base, text)
 
 

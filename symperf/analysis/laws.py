@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import sympy
-
-from .closed import symbol_of
 from .forms import FormError, plain
 
 if TYPE_CHECKING:
     from .cross_sides import Side
+    from .forms import Exponent
 
 MOST = 4
 """Powers of a law that is told."""
 NOTHING = 1e-6
 """Part of the whole below which a power is left out."""
-DIGITS = 5
 NEAR = 1e-3
 
 
-def law(side: Side, at: float) -> Any:
-    """A side near a value of its symbol, such as 11.73 + 3.62e12 / x; nothing where that is no short sum of powers.
+def law(side: Side, at: float) -> str | None:
+    """A side near a value of its symbol, such as "11.42 + 5.604e+12 / x"; nothing where that is no short sum of powers.
 
     Args:
         side: the quantity.
@@ -37,13 +33,18 @@ def law(side: Side, at: float) -> Any:
         return None
     sizes = {exponent: float(c) * at ** float(exponent) for (exponent, _), c in over.items()}
     whole = sum(map(abs, sizes.values()))
-    kept = {e: c for (e, _), c in over.items() if abs(sizes[e]) > NOTHING * whole}
-    if not kept or len(kept) > MOST:
+    kept = sorted((e, float(c)) for (e, _), c in over.items() if abs(sizes[e]) > NOTHING * whole)
+    if len(kept) > MOST or not any(e for e, _ in kept):
         return None
-    x = symbol_of(side.symbol or "")
-    return sympy.Add(*(_rounded(c) * x ** sympy.Rational(Fraction(e)) for e, c in kept.items()))
+    text = ""
+    for exponent, coefficient in reversed(kept):
+        sign = " - " if coefficient < 0 else " + "
+        text += sign + _term(abs(coefficient), exponent, side.symbol or "")
+    return text.removeprefix(" + ")
 
 
-def _rounded(number: Fraction) -> Any:
-    value = float(f"{float(number):.{DIGITS}g}")
-    return sympy.Integer(int(value)) if value % 1 == 0 and abs(value) < 10**DIGITS else sympy.Float(value)
+def _term(coefficient: float, exponent: Exponent, symbol: str) -> str:
+    if exponent == 0:
+        return f"{coefficient:.4g}"
+    power = symbol if abs(exponent) == 1 else f"{symbol}^{float(abs(exponent)):g}"
+    return f"{coefficient:.4g} / {power}" if exponent < 0 else f"{coefficient:.4g} {power}"

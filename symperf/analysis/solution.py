@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .answers import Answer, AnswerTable, Equation
+from .laws import law
 from .measures import spell
 
 if TYPE_CHECKING:
@@ -185,26 +186,18 @@ class Solution(Answer):
         return [AnswerTable("", ("quantity", "target", "reached", "margin", "state"), tuple(rows), frozenset({4}))]
 
     def equations(self) -> list[Equation]:
-        """The closed form of the answer, or what the quantity is near it."""
-        if self.whole or not self.targets:
-            return []
-        from .closed import symbol_of
-        from .laws import law
-
+        """The closed form of the answer, if it is short."""
         form = self._short_form(SHORT)
-        if form is not None:
-            return [Equation(self.symbol, form, f"where {self.of} is its target")]
-        side = next(target.side for target in self.targets if target.of == self.of)
-        near = law(side, self.value)
-        return (
-            []
-            if near is None or symbol_of(self.symbol) not in near.free_symbols
-            else [Equation(self.of, near, "near the answer")]
-        )
+        return [] if form is None else [Equation(self.symbol, form, f"where {self.of} is its target")]
 
     def notes(self) -> list[str]:
         """What else binds there or soon."""
-        return list(self.also)
+        side = next((target.side for target in self.targets if target.of == self.of), None)
+        if self.whole or side is None or not side.faithful or self.value <= 0:
+            return list(self.also)
+        told = law(side, self.value)
+        near = [] if told is None else [f"Near {spell(self.symbol, self.value)}, in SI units: {self.of} is {told}."]
+        return [*near, *self.also]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, the object of `--json`."""

@@ -269,9 +269,9 @@ class Notation(ABC):
     def product(self, boxes: list[Box]) -> Box:
         """Factors one after the other."""
 
-    @abstractmethod
     def scaled(self, digits: Box, ten: Box) -> Box:
         """A number and a power of ten."""
+        return self.product([digits, ten])
 
     @abstractmethod
     def fraction(self, over: Box, under: Box) -> Box:

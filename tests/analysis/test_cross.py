@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -10,17 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.analysis_cases import made
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.analysis_cases import REAL as REALS
+from support.analysis_cases import made, output_at, subject_at
 from support.effort import some
+from support.law_cases import few, regimes
+from support.points import STRUCTURES
+from support.strategies import seeds
 
 import symperf as sf
 from symperf.analysis.cross import BAND, Cross
+from symperf.analysis.cross_real import order, order_along
 from symperf.analysis.solution import is_higher_better
+from symperf.codegen.program import Program
 from symperf.common.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from symperf.analysis.subject import Subject
     from symperf.evaluation.base_run import BaseRun
 
 
@@ -38,7 +48,7 @@ def run_of(name: str) -> Any:
 
 
 WHOLE = [
-    ("gpt", "plan: tp=8 pp=8 vpp=1", "plan: tp=4 pp=16 vpp=1", "batch", 100, 200, "time"),
+    ("gpt", "plan: tp=8 pp=8 vpp=1", "plan: tp=4 pp=16 vpp=1", "batch", 150, 190, "time"),
     ("gpt", "plan: vpp=1", "plan: vpp=3", "batch", 1, 120, "mfu"),
     ("gpt", "plan: recompute=full", "base", "micro_batch", 1, 64, "memory"),
     ("gpt", "plan: sequence_parallel pp=16 vpp=1", "plan: pp=4 vpp=1 no-sequence-parallel", "tp", 1, 96, "time"),
@@ -46,7 +56,7 @@ WHOLE = [
     ("llama", "plan: tp=4 dp=32", "base", "sequence", 512, 560, "tokens_per_s"),
     ("llama", "system: a100-80gb-sxm", "base", "dp", 1, 512, "tokens_per_s_per_device"),
     ("one device", "plan: recompute=none", "base", "b.batch", 2, 40, "time"),
-    ("infer", "precision=fp8", "stack: vllm", "batch", 1, 80, "time"),
+    ("infer", "precision=fp8", "stack: vllm", "batch", 1, 40, "time"),
     ("infer", "system: a100-80gb-sxm", "base", "a.prompt", 100, 160, "prefill"),
     ("infer", "plan: tp=2 pp=4", "base", "generate", 1, 60, "time"),
     ("serve", "stack: vllm", "precision=fp8", "concurrency", 1, 60, "time"),
@@ -54,6 +64,7 @@ WHOLE = [
     ("infer", "compute", "memory", "batch", 100, 240, ""),
     ("gpt", "layer/mlp/up/forward", "layer/attention/reduce/forward", "micro_batch", 1, 64, ""),
     ("infer", "prefill", "decode", "prompt", 3000, 3050, ""),
+    ("infer", "prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 120, ""),
 ]
 """Run, two sides, symbol, range, and quantity; nothing of terms, resources and quantities."""
 REAL = [
@@ -125,7 +136,7 @@ def leader(found: Cross, a: float, b: float, of: str) -> str | None:
     return found.a.label if larger == (not of or is_higher_better(of)) else found.b.label
 
 
-@pytest.mark.parametrize("case", some(WHOLE, 0.7), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
+@pytest.mark.parametrize("case", some(WHOLE, 0.5), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
 def test_whole_numbers_against_every_legal_value(case: tuple[Any, ...]) -> None:
     """The lead changes where bound runs say, and a number is skipped where one of them is refused."""
     name, a, b, over, low, high, of = case
@@ -139,9 +150,11 @@ def test_whole_numbers_against_every_legal_value(case: tuple[Any, ...]) -> None:
         assert sorted(found.skipped) == sorted(set(values) - set(legal))
     leads = [leader(found, *values[n], of) for n in legal]
     changes = [(legal[k], n, leads[k], leads[k + 1]) for k, n in enumerate(legal[1:]) if leads[k] != leads[k + 1]]
-    assert sum(crossing.changes for crossing in found.crossings) == len(changes)
+    every = sorted((*found.crossings, *found.flickers), key=lambda crossing: crossing.low)
+    assert sum(crossing.changes for crossing in every) == len(changes)
+    assert all(each.first != each.then for each in found.crossings)
     place = 0
-    for crossing in found.crossings:
+    for crossing in every:
         group = changes[place : place + crossing.changes]
         place += crossing.changes
         assert (crossing.before, crossing.low, crossing.first) == (group[0][0], group[0][1], group[0][2])
@@ -149,10 +162,10 @@ def test_whole_numbers_against_every_legal_value(case: tuple[Any, ...]) -> None:
         inside = [values[n] for n in legal if group[0][1] <= n < group[-1][1]]
         assert all(abs(x - y) <= BAND * max(x, y) for x, y in inside)
     assert found.leads == (leads[0], *(crossing.then for crossing in found.crossings))
-    assert found.always == (leads[0] if not changes else None)
+    assert found.always == (leads[0] if not found.crossings else None)
 
 
-@pytest.mark.parametrize("case", some(REAL, 0.7), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
+@pytest.mark.parametrize("case", some(REAL, 0.5), ids=lambda case: f"{case[0]} {case[3]} {case[6]}")
 def test_real_symbols_against_a_dense_scan(case: tuple[Any, ...]) -> None:
     """Between neighbours of a grid of bound runs the lead changes as often as it must, and at a crossing both agree."""
     name, a, b, over, low, high, of = case
@@ -196,13 +209,11 @@ def test_many_whole_numbers_are_learned_from_trials() -> None:
 
 
 def test_flicker_by_tiles_is_told_as_one() -> None:
-    """Where two are within a hundredth of each other while the lead goes back and forth, that is one place."""
-    run = run_of("gpt")
-    found = run.cross("plan: tp=8 pp=8 vpp=1", "plan: tp=4 pp=16 vpp=1", "sequence", 1800, 2048)
-    raw = [x for crossing in found.crossings for x in range(crossing.changes)]
-    assert len(found.crossings) <= len(raw)
-    for crossing in found.crossings:
-        assert (crossing.low == crossing.at) == (crossing.changes == 1)
+    """Where two are within 1 % of each other while the lead goes back and forth, that is one place with a note."""
+    found = run_of("infer").cross("prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 300)
+    assert [each.changes for each in found.flickers] == [2, 2, 2, 2]
+    assert [each.changes for each in found.crossings] == [1]
+    assert sum("the lead changes 2 times while the two differ by less than 1%" in note for note in found.notes()) == 4
 
 
 def test_a_closed_form_of_a_crossing() -> None:
@@ -231,11 +242,19 @@ def test_answers_are_plain(tmp_path: Path) -> None:
         assert keys <= set(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
         assert found.latex().startswith("\\documentclass")
         assert "<table>" in found._repr_html_()
-        found.plot(tmp_path / "cross.png")
-        assert (tmp_path / "cross.png").stat().st_size > 5000
+    found.plot(tmp_path / "cross.png")
+    assert (tmp_path / "cross.png").stat().st_size > 5000
+
+
+def test_a_resource_beside_a_term() -> None:
+    """Both are seconds; "memory" beside another resource is one, beside bytes it is bytes."""
+    run = run_of("gpt")
+    assert run.cross("scale_up", "layer/mlp/up/forward", "batch", 8, 32).always == "scale_up"
+    assert run.cross("memory", "memory/weights/layers", "batch", 8, 32).always == "memory"
 
 
 BAD = {
+    ("computee", "memory", "batch"): "a: unknown quantity 'computee'.*did you mean compute",
     ("layer/mlp/up/forward", "base", "batch"): "expected two of one kind",
     ("memory", "time", "batch"): "memory is in B and time is in s, expected two of one unit",
     ("mfu", "time", "batch"): "mfu is a number and time is in s",
@@ -268,3 +287,58 @@ def test_what_cannot_be_compared_is_told_in_one_line(asked: tuple[Any, ...]) -> 
 def test_an_unknown_quantity_of_choices() -> None:
     with pytest.raises(InputError, match="unknown quantity 'tiem'; did you mean time"):
         run_of("gpt").cross("base", "plan: vpp=1", "batch", of="tiem")
+
+
+class Curve:
+    """A subject along one of its symbols."""
+
+    faithful = True
+
+    def __init__(self, subject: Subject, symbol: str) -> None:
+        self.subject, self.symbol = subject, symbol
+
+    def pieces(self, low: float, high: float) -> Any:
+        """Its exact pieces."""
+        return self.subject.line(self.symbol, low, high).values[self.subject.position]
+
+    def values(self, xs: Any) -> Any:
+        """Its values."""
+        return output_at(self.subject, self.symbol, xs)
+
+    def value(self, x: float) -> float:
+        """Its value."""
+        return float(self.values(np.array([x]))[0])
+
+
+@given(st.sampled_from(sorted(STRUCTURES)), st.sampled_from(sorted(STRUCTURES)), seeds, regimes, st.sampled_from(REALS))
+@few
+def test_every_change_of_the_lead_is_found(a: str, b: str, seed: int, regime: str, symbol: str) -> None:
+    """Of any two structures at random points: between neighbours of a dense grid the order is what it is said to be."""
+    first, second = subject_at(a, seed, regime), subject_at(b, seed + 1, regime)
+    assume(all(symbol in each.program.inputs and each.values[symbol] > 0 for each in (first, second)))
+    low, high = first.values[symbol] / 300, first.values[symbol] * 300
+    # at one height in the middle, so that they cross
+    middle = np.array([math.sqrt(low * high)])
+    ratio = float(output_at(first, symbol, middle)[0] / output_at(second, symbol, middle)[0])
+    curves = Curve(first, symbol), Curve(scaled(second, ratio * 1.0001), symbol)
+    found = order_along(*curves, low, high)
+    xs = np.geomspace(low, high, 801)[1:-1]
+    heights = [curve.values(xs) for curve in curves]
+    clear = np.abs(heights[0] - heights[1]) > 1e-9 * heights[0]
+    told = np.array(found.signs)[np.searchsorted(found.cuts, xs, side="right")]
+    assert np.all((told == np.sign(heights[0] - heights[1]))[clear])
+    assert found.exact
+    for cut in found.cuts:  # equal there, or one of them jumps over the other
+        before, after = (
+            order(*(c.values(np.array([cut * shift])) for c in curves))[0] for shift in (1 - 1e-9, 1 + 1e-9)
+        )
+        there = [curve.value(cut) for curve in curves]
+        assert before != after or there[0] == pytest.approx(there[1], rel=1e-11)
+
+
+def scaled(subject: Subject, factor: float) -> Subject:
+    """A subject times a number."""
+    program = Program(list(subject.program.instructions), dict(subject.program.inputs), dict(subject.program.lets), {})
+    program.instructions += [("constant", factor), ("multiply", subject.position, len(subject.program))]
+    program.outputs[subject.output] = len(program) - 1
+    return dataclasses.replace(subject, program=program)
