@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 KEPT, LEAST_SHARE = 6, 0.01
 """Parts of a leading term that are written at most, and the share below which one is not."""
+MOST = 0.75
+"""Of the leading term, what a folder that is named holds at least."""
 DEPTH = 3
 """Parts of the paths of terms that are named together."""
 FAR = 1e9
@@ -295,7 +297,7 @@ def _at(subject: Subject, symbol: str, x: float) -> float:
 
 
 def _place(of_run: BaseRun, subject: Subject, symbol: str, limit: Limit) -> str:
-    """The folder of terms that is responsible for most of a time far out."""
+    """The deepest folder of terms that is responsible for most of a time far out."""
     lets = subject.program.lets
     if limit.bound is None or "time" not in lets.keys() | {subject.output}:
         return ""
@@ -308,6 +310,8 @@ def _place(of_run: BaseRun, subject: Subject, symbol: str, limit: Limit) -> str:
     sums: dict[str, float] = {}
     for term in terms:
         at, parts = lets[term.path], term.path.split("/")
-        folder = "/".join(parts[: min(DEPTH, len(parts) - 1)])
-        sums[folder] = sums.get(folder, 0.0) + slopes.get(at, 0.0) * values[at]
-    return max(sums, key=lambda name: sums[name], default="")
+        for depth in range(1, min(DEPTH, len(parts) - 1) + 1):
+            folder = "/".join(parts[:depth])
+            sums[folder] = sums.get(folder, 0.0) + slopes.get(at, 0.0) * values[at]
+    large = [folder for folder, seconds in sums.items() if seconds >= MOST * values[subject.position]]
+    return max(large, key=lambda folder: folder.count("/"), default="")
