@@ -13,7 +13,7 @@ from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
 from .limits import Limit, limit_of, towards
-from .measures import spell
+from .measures import spell, unit_of
 from .solution import is_higher_better
 from .subject import Subject, subject_of
 from .symbols import domain_of, lead_dependents, require_symbol
@@ -223,8 +223,8 @@ class Asymptotics(Answer):
             xs = np.unique(np.round(xs))
         with np.errstate(all="ignore"):
             found = run(self.subject.program, self.subject.values | {self.symbol: xs}, arrays())
-            axes.plot(xs, np.broadcast_to(found[self.subject.position], xs.shape), label=self.of)
-            bottom, top = axes.get_ylim()
+            values = np.broadcast_to(found[self.subject.position], xs.shape)
+            axes.plot(xs, values, label=self.of)
             for limit, what in ((self.at_zero, "zero"), (self.at_infinity, "infinity")):
                 if limit is not None:
                     ys = limit.coefficient * xs ** float(limit.exponent) * np.log2(xs) ** limit.logs
@@ -232,9 +232,11 @@ class Asymptotics(Answer):
         axes.plot([self.now], [self.value], "ko", label="now")
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_ylim(max(bottom, self.value * 1e-6), top * 1.5)
-        axes.set_xlabel(self.symbol)
-        axes.set_ylabel(self.of)
+        shown = values[np.isfinite(values) & (values > 0)]
+        if len(shown):
+            axes.set_ylim(shown.min() / 3, shown.max() * 3)
+        axes.set_xlabel(f"{self.symbol} ({unit_of(self.symbol)})")
+        axes.set_ylabel(f"{self.of} ({unit_of(self.of)})")
         axes.set_title(self.sentence, fontsize=8, wrap=True)
         axes.legend()
 
