@@ -11,6 +11,7 @@ from .common.lazy import lazy_names
 from .common.version import VERSION
 
 if TYPE_CHECKING:
+    from .analysis.formula_cross import cross_formulas as cross_formulas
     from .api import inference as inference
     from .api import serving as serving
     from .api import training as training
@@ -41,6 +42,7 @@ _HOMES = {
     "Zip": "sweep.axes",
     "allocate": "technology.allocation",
     "calibrate": "calibration.calibrate",
+    "cross_formulas": "analysis.formula_cross",
     "emit": "export.emit",
     "inference": "api",
     "inspect": "runs.inspection",

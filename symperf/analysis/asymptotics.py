@@ -13,7 +13,7 @@ from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
 from .limits import Limit, limit_of, towards
-from .measures import spell
+from .measures import spell, unit_of
 from .solution import is_higher_better
 from .subject import Subject, subject_of
 from .symbols import domain_of, lead_dependents, require_symbol
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 KEPT, LEAST_SHARE = 6, 0.01
 """Parts of a leading term that are written at most, and the share below which one is not."""
+MOST = 0.75
+"""Of the leading term, what a folder that is named holds at least."""
 DEPTH = 3
 """Parts of the paths of terms that are named together."""
 FAR = 1e9
@@ -221,8 +223,8 @@ class Asymptotics(Answer):
             xs = np.unique(np.round(xs))
         with np.errstate(all="ignore"):
             found = run(self.subject.program, self.subject.values | {self.symbol: xs}, arrays())
-            axes.plot(xs, np.broadcast_to(found[self.subject.position], xs.shape), label=self.of)
-            bottom, top = axes.get_ylim()
+            values = np.broadcast_to(found[self.subject.position], xs.shape)
+            axes.plot(xs, values, label=self.of)
             for limit, what in ((self.at_zero, "zero"), (self.at_infinity, "infinity")):
                 if limit is not None:
                     ys = limit.coefficient * xs ** float(limit.exponent) * np.log2(xs) ** limit.logs
@@ -230,9 +232,11 @@ class Asymptotics(Answer):
         axes.plot([self.now], [self.value], "ko", label="now")
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_ylim(max(bottom, self.value * 1e-6), top * 1.5)
-        axes.set_xlabel(self.symbol)
-        axes.set_ylabel(self.of)
+        shown = values[np.isfinite(values) & (values > 0)]
+        if len(shown):
+            axes.set_ylim(shown.min() / 3, shown.max() * 3)
+        axes.set_xlabel(f"{self.symbol} ({unit_of(self.symbol)})")
+        axes.set_ylabel(f"{self.of} ({unit_of(self.of)})")
         axes.set_title(self.sentence, fontsize=8, wrap=True)
         axes.legend()
 
@@ -295,7 +299,7 @@ def _at(subject: Subject, symbol: str, x: float) -> float:
 
 
 def _place(of_run: BaseRun, subject: Subject, symbol: str, limit: Limit) -> str:
-    """The folder of terms that is responsible for most of a time far out."""
+    """The deepest folder of terms that is responsible for most of a time far out."""
     lets = subject.program.lets
     if limit.bound is None or "time" not in lets.keys() | {subject.output}:
         return ""
@@ -308,6 +312,8 @@ def _place(of_run: BaseRun, subject: Subject, symbol: str, limit: Limit) -> str:
     sums: dict[str, float] = {}
     for term in terms:
         at, parts = lets[term.path], term.path.split("/")
-        folder = "/".join(parts[: min(DEPTH, len(parts) - 1)])
-        sums[folder] = sums.get(folder, 0.0) + slopes.get(at, 0.0) * values[at]
-    return max(sums, key=lambda name: sums[name], default="")
+        for depth in range(1, min(DEPTH, len(parts) - 1) + 1):
+            folder = "/".join(parts[:depth])
+            sums[folder] = sums.get(folder, 0.0) + slopes.get(at, 0.0) * values[at]
+    large = [folder for folder, seconds in sums.items() if seconds >= MOST * values[subject.position]]
+    return max(large, key=lambda folder: folder.count("/"), default="")

@@ -158,13 +158,6 @@ def attribution(of_run: BaseRun) -> Attribution:
     return Attribution(tuple(term.path for term in terms), columns, tuple(rows), noun(of_run, "time"))
 
 
-def faster(values: dict[str, float], powers: dict[str, int], factor: float) -> dict[str, float]:
-    """Values with rates times a factor and latencies over it."""
-    return values | {
-        name: values[name] * factor if power > 0 else values[name] / factor for name, power in powers.items()
-    }
-
-
 def least(subject: Subject, powers: Mapping[str, int]) -> float:
     """What the output goes to when these inputs grow without bound, or vanish; infinite where it has no bound."""
     exponent, logs, coefficient = leading(towards(subject, subject.forms(powers), math.inf), math.inf)

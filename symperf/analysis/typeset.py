@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..book.latex import Latex
 from ..book.prose import latex_text
-from ..book.unicode import Unicode
+from ..book.unicode import LETTERS, RAISED, Unicode
 from ..formulas.language.symbols import SYMBOLS, strip_units
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def display(answer: Answer) -> str:
 
 def document(answer: Answer) -> str:
     """A whole document."""
-    parts = [HEAD, latex_text(answer.sentence)]
+    parts = [HEAD, _sentence(answer.sentence)]
     if forms := answer.equations():
         rows = " \\\\\n".join(_latex_rows(forms))
         parts += [f"\\begin{{align*}}\n{rows}\n\\end{{align*}}"]
@@ -64,6 +65,36 @@ def unicode_text(form: Equation) -> str:
         left = " " * len(left)
     text = f"{left} {form.sign} {notation.box(strip_units(form.expr)).text}"
     return f"{text}   ({form.note})" if form.note else text
+
+
+def _sentence(text: str) -> str:
+    r"""A sentence in LaTeX; the glyphs in it are mathematics.
+
+    >>> print(_sentence("it grows as η_β, 5 % of s_p²"))
+    it grows as $\eta_{\beta}$, 5 \% of $s_{p}^{2}$
+    """
+    found, at = [], 0
+    for match in _GLYPH.finditer(text):
+        if not match[0].isascii():
+            found += [latex_text(text[at : match.start()]), _glyph(match)]
+            at = match.end()
+    return "".join(found) + latex_text(text[at:])
+
+
+_GREEK = {letter: rf"\{name}" for name, letter in LETTERS.items()}
+_RAISED = {raised: plain for plain, raised in RAISED.items()}
+_GLYPH = re.compile(r"(?P<sign>[·−⌈⌉])|(?P<base>[^\W\d_])(?:_(?P<index>\w+?))?(?P<prime>′?)(?P<power>[⁰¹²³⁴-⁹]*)(?!\w)")
+_SIGNS = {"·": r"\cdot", "−": "-", "⌈": r"\lceil", "⌉": r"\rceil"}
+
+
+def _glyph(match: re.Match[str]) -> str:
+    if match["sign"]:
+        return f"${_SIGNS[match['sign']]}$"
+    letters = [_GREEK.get(letter, letter) for letter in (match["base"], *(match["index"] or ""))]
+    index = f"_{{{''.join(letters[1:])}}}" if match["index"] else ""
+    prime = "'" if match["prime"] else ""
+    power = "".join(chr(_RAISED[ord(each)]) for each in match["power"])
+    return f"${letters[0]}{prime}{index}{f'^{{{power}}}' if power else ''}$"
 
 
 def glyphs_of(expr: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..common.errors import InputError
 from .output import console, write, write_file, write_json
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ SITE_MARK = "symperf-site.json"
 
 def run(options: argparse.Namespace) -> int:
     """Print one formula or the list of all, or write the book."""
+    if options.against is not None:
+        return _compare(options)
     from ..book.entry import entry, pages
     from ..book.equation import latex_line
     from ..book.facts import brief, full
@@ -45,6 +48,28 @@ def run(options: argparse.Namespace) -> int:
     else:
         with console() as out:
             show_all(out)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Print where one formula passes another.
+
+    Raises:
+        InputError: no first formula, no symbol, or one that is unknown or has no value.
+    """
+    from ..analysis.formula_cross import cross_formulas
+    from .settings import split_settings
+
+    if options.name is None or options.over is None:
+        raise InputError("formulas: --against needs a formula's name before it, and --over a symbol")
+    values = split_settings(options.set, "--set", "NAME=VALUE")
+    found = cross_formulas(options.name, options.against, options.over, options.low, options.high, **values)
+    if options.plot is not None:
+        found.plot(options.plot)
+    if options.json:
+        write_json(found.to_dict())
+    else:
+        write(found.latex() if options.latex else f"{found}\n")
     return 0
 
 

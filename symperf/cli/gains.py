@@ -13,5 +13,8 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print what to buy or tune next, or whose the time is."""
+    from ..analysis.attribution import attribution
+    from ..analysis.gains import gains
+
     asked = build_run(options)
-    return deliver(asked.attribution() if options.by_term else asked.gains(options.of), options)
+    return deliver(attribution(asked) if options.by_term else gains(asked, options.of), options)

@@ -13,4 +13,6 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print where a quantity goes at the ends of a symbol."""
-    return deliver(build_run(options).asymptotics(options.over, options.of), options)
+    from ..analysis.asymptotics import asymptotics
+
+    return deliver(asymptotics(build_run(options), options.over, options.of), options)

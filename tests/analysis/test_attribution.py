@@ -13,7 +13,7 @@ from support.run_cases import each_run
 from support.strategies import seeds
 
 import symperf as sf
-from symperf.analysis.attribution import faster, least
+from symperf.analysis.attribution import least
 from symperf.analysis.bounds import serial
 from symperf.analysis.gains import falls
 from symperf.analysis.symbols import domain_of
@@ -143,6 +143,11 @@ def test_a_quantity_that_nothing_better_changes() -> None:
         made("gpt").gains("memory")
     with pytest.raises(sf.InputError, match="gains: unknown quantity 'tim'; did you mean time"):
         made("gpt").gains("tim")
+
+
+def faster(values: dict[str, float], powers: dict[str, int], factor: float) -> dict[str, float]:
+    """Values with rates times a factor and latencies over it."""
+    return values | {name: values[name] * factor**power for name, power in powers.items()}
 
 
 @given(some, seeds, regimes)

@@ -89,3 +89,10 @@ def _formulas(verb: Verb) -> None:
         metavar="FOLDER",
         help="write it as pages of HTML with a search box, which need no network (needs symperf[book])",
     )
+    against = formulas.add_argument_group("where it passes another formula")
+    against.add_argument("--against", metavar="NAME", help="the other formula")
+    against.add_argument("--over", metavar="SYMBOL", help="the symbol along which they are compared")
+    against.add_argument("--low", metavar="A", help="where the comparison begins (default: 0)")
+    against.add_argument("--high", metavar="B", help="where it ends (default: nowhere)")
+    against.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="the value of another symbol")
+    against.add_argument("--plot", metavar="FILE", help="draw both into a .png, .pdf or .svg file as well")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import flags
 from ..flags import whole
-from . import changes, gains, targets
+from . import changes, outlooks, targets
 
 if TYPE_CHECKING:
     from ..parser import Parser
@@ -29,5 +29,5 @@ def add(verb: Verb) -> None:
             group.add_argument("--width", type=whole, metavar="N", help="columns of the text (default: the terminal's)")
         return parser
 
-    for group in (changes, targets, gains):
+    for group in (changes, targets, outlooks):
         group.add(question)

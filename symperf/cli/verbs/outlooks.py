@@ -12,7 +12,7 @@ def add(verb: Verb) -> None:
     """Add the verbs."""
     gains = verb(
         "gains",
-        "What to buy or tune next: the gain from each resource and symbol at 10 % more, twice as much, without limit.",
+        "What to buy or tune next: the gain from each symbol and resource a tenth better, twice, without limit.",
         "symperf gains train gpt3-175b -s a100-80gb-sxm --tp 8 --pp 8 --batch 64 --sequence 2048",
         "gains",
     )
