@@ -84,7 +84,7 @@ def derive(
         of, term = "time", of if term is None else f"{of}/{term.removeprefix(f'{of}/')}"
     metrics = {} if of in TREES or of in SPENT else metric_forms(run)
     if of not in TREES and of not in SPENT and of not in metrics:
-        known = [*TREES, *(PHASES if _has_phases(run) else ()), *metrics, *SPENT]
+        known = quantities(run)
         raise InputError(f"derive: unknown quantity {quote(of)}, expected {' or '.join(known)}{nearest(of, known)}")
     names = _check_free(run, _names("free", free))
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 <= below <= 1:

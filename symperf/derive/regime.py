@@ -160,7 +160,7 @@ class RegimeRewriter:
                         found[use] = None
                 elif not narrow:
                     stack.append((use, False))
-                elif self._free(use[1]) & wanted:
+                elif wanted is not None and self._free(use[1]) & wanted:
                     stack.append((use, True))
                 elif not node.is_Add:  # a factor of what is asked about
                     stack.append((use, False))

@@ -54,6 +54,40 @@ def test_json(command: list[str], capsys: Any) -> None:
     assert data["regimes"] is None
 
 
+def test_conditions(capsys: Any) -> None:
+    """What is zero is told near the top; the nearest conditions, or all; in JSON all, each with its text."""
+    text = said(capsys, *TRAIN)
+    assert text.index("Zero here: ") < text.index("Holds while") < text.index("more (--conditions all)")
+    assert "gradients/reduce (d = 1)" in text
+    for start in ("zero parts stay zero: ", "quotients stay whole: ", "roundings stay as they are here: "):
+        assert start in text
+    every = said(capsys, *TRAIN, "--conditions", "all")
+    assert "more (--conditions all)" not in every
+    data = json.loads(said(capsys, *TRAIN, "--json"))
+    kinds = {condition["kind"] for condition in data["conditions"]}
+    assert kinds == {"max", "min", "present", "vanishes", "divides", "rounding", "equals"}
+    texts = [condition["text"] for condition in data["conditions"]]
+    assert {"φ_t = 1", "d = 1", "f = 4 h", "w_x = 2 B", "t divides V"} <= set(texts)
+    flat = " ".join(every.split())
+    assert all(
+        " ".join(text.split()) in flat
+        for text, each in zip(texts, data["conditions"], strict=True)
+        if each["kind"] in ("vanishes", "equals")
+    )
+    assert any("gradients/reduce (d = 1)" in row for row in data["zero"])
+
+
+def test_spending(capsys: Any) -> None:
+    """Energy and cost over the time, in their units; a system without a price is told in one line."""
+    assert said(capsys, *TRAIN, "--of", "energy").startswith("energy = ")
+    priced = [*TRAIN, "--set", "price_per_hour=2 USD/h", "--of"]
+    cost = json.loads(said(capsys, *priced, "cost", "--json"))
+    assert (cost["unit"], cost["time"]["of"]) == ("USD", "time")
+    assert cost["value"] == pytest.approx(64 * 2 / 3600 * cost["time"]["value"])
+    assert [symbol["value"] for symbol in cost["symbols"] if symbol["name"] == "price_per_hour"] == [2 / 3600]
+    assert json.loads(said(capsys, *priced, "dollars", "--json", "--free", "batch"))["value"] == cost["value"]
+
+
 def test_free_and_term(capsys: Any) -> None:
     """Names may be written like flags."""
     data = json.loads(said(capsys, *TRAIN, "--json", "--free", "micro-batch", "--term", "layer/mlp"))
@@ -96,6 +130,8 @@ def test_formats_and_files(flag: str, suffix: str, beginning: str, tmp_path: Pat
     ("command", "complaint"),
     [
         ([*TRAIN, "--of", "tme"], "unknown quantity 'tme'"),
+        ([*TRAIN, "--of", "cost"], "cost: system a100-80gb-sxm has no price; set price_per_hour"),
+        ([*TRAIN, "--conditions", "some"], "--conditions"),
         ([*TRAIN, "--term", "layer/mpl"], "did you mean layer/mlp"),
         ([*TRAIN, "--free", "micro_bach"], "did you mean micro_batch"),
         ([*TRAIN, "--below", "2"], "below: found 2.0"),

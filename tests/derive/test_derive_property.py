@@ -34,7 +34,7 @@ def verdict(derivation: Derivation, points: Mapping[str, Any], truth: Any, slack
     """Where all conditions hold, after a check that the lines are the quantity there."""
     lines, holds = derivation.elsewhere.at(points)
     size = np.shape(truth)
-    held = np.all([np.broadcast_to(each, size) for each in holds], axis=0) & np.isfinite(truth)
+    held = np.all([np.broadcast_to(each, size) for each in holds], axis=0) & np.isfinite(truth + slack)
     lines = np.broadcast_to(lines, size)
     error = np.abs(lines - truth)
     wrong = held & ~(error <= 1e-12 * np.abs(truth) + slack)
@@ -77,7 +77,7 @@ def test_terms(name: str) -> None:
     folders = list(dict.fromkeys(path.rpartition("/")[0] or path for path in seconds))
     for folder in [*some(folders, 0.15), *(each for each in seconds if each == "pipeline/bubble")]:
         parts = (each for path, each in seconds.items() if path == folder or path.startswith(f"{folder}/"))
-        verdict(derive(run, term=folder), points, sum(parts), slack=1e-15 * outputs["time"])
+        verdict(derive(run, term=folder), points, sum(parts), slack=1e-15 * np.abs(outputs["time"]))
     for path in ("weights", "activations"):
         own = (each for key, each in outputs.items() if f"{key}/".startswith(f"memory/{path}/"))
         verdict(derive(run, "memory", term=path), points, sum(own))
