@@ -83,7 +83,8 @@ def pack(pieces: Iterable[str], width: int, indent: str, hang: str | None = None
     """
     hang = indent if hang is None else hang
     every = list(pieces)
-    found, line = [], ""
+    found: list[str] = []
+    line = ""
     for place, piece in enumerate(every):
         ended = piece + (separator.rstrip() if place + 1 < len(every) else "")
         start = hang if found else indent
