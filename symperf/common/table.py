@@ -61,7 +61,7 @@ def hung(line: str, width: int) -> list[str]:
     """A line that may be too long: what goes on stands below what is said, behind the blanks after its name.
 
     >>> hung("cost        0.5 USD, 3 USD a million tokens", 30)
-    ['cost        0.5 USD,', '            3 USD a million', '            tokens']
+    ['cost        0.5 USD, 3 USD a', '            million tokens']
     """
     if columns(line) <= width:
         return [line]
