@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import re
 import shlex
 import sys
@@ -32,6 +33,7 @@ BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text\n)(?P<output>.*?)(`
 def printed(command: str) -> str:
     """What a `symperf ...` command line prints."""
     words = shlex.split(command)
+    os.environ.pop("COLUMNS", None)  # the reader's terminal is none of ours; readline sets it for children of a program
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = symperf(words[1:])

@@ -52,7 +52,7 @@ def broken(text: str, width: int, indent: int) -> list[str]:
     >>> broken("T = a b / (c + d) + e / f", 20, 2)
     ['T = a b / (c + d)', '  + e / f']
     """
-    found = []
+    found: list[str] = []
     while columns(text) > width:
         place = _break(text, width, indent if found else 0)
         found.append(text[:place].rstrip())

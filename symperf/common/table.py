@@ -61,7 +61,7 @@ def hung(line: str, width: int) -> list[str]:
     """A line that may be too long: what goes on stands below what is said, behind the blanks after its name.
 
     >>> hung("cost        0.5 USD, 3 USD a million tokens", 30)
-    ['cost        0.5 USD,', '            3 USD a million', '            tokens']
+    ['cost        0.5 USD, 3 USD a', '            million tokens']
     """
     if columns(line) <= width:
         return [line]
@@ -83,7 +83,8 @@ def pack(pieces: Iterable[str], width: int, indent: str, hang: str | None = None
     """
     hang = indent if hang is None else hang
     every = list(pieces)
-    found, line = [], ""
+    found: list[str] = []
+    line = ""
     for place, piece in enumerate(every):
         ended = piece + (separator.rstrip() if place + 1 < len(every) else "")
         start = hang if found else indent
