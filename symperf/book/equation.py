@@ -60,11 +60,13 @@ UNICODE_MARKS = Marks(
 )
 
 
+@functools.cache
 def latex_notation(formula: Formula) -> Latex:
     """LaTeX in the vocabulary's glyphs, factors in the order of the formula's parameters."""
     return Latex(_glyphs(), _order(formula))
 
 
+@functools.cache
 def unicode_notation(formula: Formula) -> Unicode:
     """Unicode, likewise."""
     return Unicode(_glyphs(), _order(formula))
@@ -128,6 +130,7 @@ def unicode_lines(formula: Formula, columns: int) -> list[str]:
     return [piece for line in lines for piece in _wrap(line, columns)]
 
 
+@functools.cache
 def _glyphs() -> dict[object, str]:
     return {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
 

@@ -5,7 +5,7 @@ Nothing is named here: what deserves a name is a formula of its own, and stands 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -209,8 +209,7 @@ class _Breaker:
 
     def opened(self, opening: tuple[Box, ...], inner: list[_Piece], closing: tuple[Box, ...], depth: int) -> list[Row]:
         """Pieces behind what opens them, one step below it but for the first row, if that fits beside it."""
-        last = inner[-1]
-        inner = [*inner[:-1], _Piece(last.before, last.expr, (*last.behind, *closing), last.level)]
+        inner = [*inner[:-1], replace(inner[-1], behind=(*inner[-1].behind, *closing))]
         first, (second, *rest) = self.row(depth, opening), self.side_by_side(inner, depth + 1)
         if first.width + second.width <= self.room(depth):
             return [Row(depth, first.text + second.text, first.width + second.width), *rest]
@@ -320,8 +319,7 @@ class _Breaker:
         pieces = [
             _Piece((self.marks.times,) if k else piece.before, one, (), FUNCTION) for k, one in enumerate(factors)
         ]
-        last = pieces[-1]
-        pieces[-1] = _Piece(last.before, last.expr, piece.behind, FUNCTION)
+        pieces[-1] = replace(pieces[-1], behind=piece.behind)
         return self.enclosed(pieces, depth)
 
     def _rank(self, factor: Any) -> tuple[bool, float, str]:

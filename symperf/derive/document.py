@@ -35,7 +35,7 @@ HEAD = r"""\documentclass[a4paper,fleqn]{article}
 \usepackage{amsmath}
 \setlength{\textwidth}{176mm}
 \setlength{\oddsidemargin}{-8mm}
-\setlength{\textheight}{255mm}
+\setlength{\textheight}{262mm}
 \setlength{\topmargin}{-24mm}
 \setlength{\mathindent}{0pt}
 \setlength{\parindent}{0pt}
