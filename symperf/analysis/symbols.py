@@ -208,7 +208,7 @@ def default_range(name: str, value: float, where: str) -> tuple[float, float]:
     """
     domain = domain_of(name)
     if value <= 0:
-        raise InputError(f"{where}: {name} is {value:g} here, expected both ends of the range as well")
+        raise InputError(f"{where}: {name} is {value:g} here, expected --from and --to (low and high) as well")
     low, high = max(value / SPAN, domain.low), min(value * SPAN, domain.high)
     if not domain.whole:
         return low, high
