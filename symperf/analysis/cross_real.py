@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .forms import FormError, constant, plain
+from .forms import FormError, PowerQuotient, constant, plain
 from .line import Pieces, align_cuts
 from .roots import between, sign_at, sign_changes, value_at
 
 if TYPE_CHECKING:
-    from .forms import PowerQuotient
+    from .forms import Sum
 
 TIE = 1e-12
 """Quantities closer than this, relative, are equal."""
@@ -103,7 +103,7 @@ def _exact_order(a: Pieces, b: Pieces, low: float, high: float) -> tuple[list[fl
     for k, (first, second) in enumerate(columns):
         if k:
             found.append(edges[k])
-        inside, order = _order_of(first, second, edges[k], edges[k + 1])
+        inside, order = _order_of(_untagged(first), _untagged(second), edges[k], edges[k + 1])
         found += inside
         signs += order
     return found, signs
@@ -124,6 +124,15 @@ def _order_of(first: PowerQuotient, second: PowerQuotient, low: float, high: flo
         sign = sign_at(over, middle) * (1 if under is None else sign_at(under, middle))
         signs.append(0 if all(_tied(difference, first, x) for x in (left, middle, right)) else sign)
     return inside, signs
+
+
+def _untagged(form: PowerQuotient) -> PowerQuotient:
+    """A form without tags, which are of the resources of one system alone."""
+    return PowerQuotient(_plainly(form.over), None if form.under is None else _plainly(form.under))
+
+
+def _plainly(total: Sum) -> Sum:
+    return {(exponent, logs, ()): c for (exponent, logs), c in plain(total).items()}
 
 
 def _tied(difference: PowerQuotient, of: PowerQuotient, x: float) -> bool:

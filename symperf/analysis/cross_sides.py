@@ -14,6 +14,7 @@ from ..codegen.builder import rewrite
 from ..codegen.interpret import arrays, floats, run
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
+from ..systems.units import COUNT
 from ..train.inputs import limits_of
 from .choices import Choice, is_choice, parse_choice
 from .forms import FormError, PowerQuotient, constant
@@ -238,10 +239,13 @@ def value_now(run: BaseRun, symbol: str) -> float | None:
 
 
 def domain_along(run: BaseRun, symbol: str) -> Domain:
-    """The values that a symbol may take, or a count that the run was asked for."""
-    if symbol in run.question and symbol not in run.bound:
+    """The values that a run takes for a symbol, or for a count that it was asked for."""
+    if (symbol in run.question and symbol not in run.bound) or symbol in run.settable.sizes:
         return Domain(True, 1.0, LARGEST)
-    return domain_of(symbol)
+    limits = run.settable.limits.get(symbol)
+    if limits is None:
+        return domain_of(symbol)
+    return Domain(limits.dimension is COUNT, limits.low, limits.high, limits.zero)
 
 
 def is_known(run: BaseRun, symbol: str) -> bool:
@@ -337,7 +341,15 @@ def _along(side: Side, name: str) -> Side:
     """
     if side.choice is not None and name in side.choice.values:
         raise InputError(f"cross: over: {name} is set by {quote(side.label)}, expected a symbol that it leaves open")
-    return dataclasses.replace(side, symbol=name) if is_known(side.run, name) else side
+    if not is_known(side.run, name):
+        return side
+    found = dataclasses.replace(side, symbol=name)
+    if found.now:
+        try:
+            found.bind(found.now)
+        except InputError as error:
+            raise InputError(f"cross: over: {error}") from None
+    return found
 
 
 def _chosen(base: BaseRun, text: str, of: str, where: str, over: str) -> Side:

@@ -87,6 +87,7 @@ class BaseRun:
         free_names: symbols that stay symbols.
         given: values that the user set.
         question: what is asked beside them: work and options, by name.
+        settable: the names that a run of this kind takes values of.
         warnings: about a plan that can run.
     """
 
@@ -98,6 +99,7 @@ class BaseRun:
     free_names: frozenset[str]
     given: dict[str, Any]
     question: dict[str, Any]
+    settable: Any
     warnings: tuple[str, ...]
 
     # --- values

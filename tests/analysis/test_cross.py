@@ -68,6 +68,7 @@ WHOLE = [
 ]
 """Run, two sides, symbol, range, and quantity; nothing of terms, resources and quantities."""
 REAL = [
+    ("llama", "plan: micro_batch=2", "system: b200-sxm", "scale_up_latency", 1e-8, 1e-4, "mfu"),
     ("gpt", "plan: tp=4 pp=16", "base", "scale_up_bandwidth", 1e9, 1e13, "time"),
     ("gpt", "system: h100-sxm", "base", "matrix_rate", 1e13, 1e16, "time"),
     ("gpt", "system: h100-sxm", "base", "a.memory_bandwidth", 1e11, 1e14, "mfu"),
@@ -254,6 +255,7 @@ def test_a_resource_beside_a_term() -> None:
 
 
 BAD = {
+    ("base", "plan: vpp=1", "first_stage_layers"): "over: first_stage_layers",
     ("computee", "memory", "batch"): "a: unknown quantity 'computee'.*did you mean compute",
     ("layer/mlp/up/forward", "base", "batch"): "expected two of one kind",
     ("memory", "time", "batch"): "memory is in B and time is in s, expected two of one unit",
