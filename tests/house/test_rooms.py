@@ -42,7 +42,7 @@ ALLOWED = {
     "plan_search.technologies": "common models plan_search plans runs systems train",
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
-    "report": "analysis common evaluation plan_search plan_search.inference plans runs serve spending systems",
+    "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
         "analysis book calibration common derive evaluation export infer measuring models plan_search "
         "plan_search.inference plans report runs serve sweep systems technology technology.allocation train "
