@@ -12,7 +12,7 @@ from ..codegen.interpret import adjoints, arrays, floats, run
 from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
-from .limits import Limit, limit_of, towards
+from .limits import Limit, limit_along
 from .measures import spell, unit_of
 from .solution import is_higher_better
 from .subject import Subject, subject_of
@@ -259,11 +259,10 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
     """
     subject = subject_of(of_run, of, "limits")
     subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "limits"))
-    forms = subject.forms(symbol=symbol)
     domain = domain_of(symbol)
     fraction = domain.high == 1.0 and not domain.whole
-    low = None if domain.whole else limit_of(subject, towards(subject, forms, 0.0), 0.0, symbol)
-    high = None if fraction else limit_of(subject, towards(subject, forms, math.inf), math.inf, symbol)
+    low = None if domain.whole else limit_along(subject, symbol, 0.0)
+    high = None if fraction else limit_along(subject, symbol, math.inf)
     value = _at(subject, symbol, subject.values[symbol])
     found = extremes(of_run, subject, symbol, high, low)
     bounds = bounds_of(subject)

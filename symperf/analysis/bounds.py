@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.interpret import floats, run
+import numpy as np
+
+from ..codegen.interpret import arrays, floats, run
 from .answers import Answer, AnswerTable
 from .attribution import least
 from .measures import spell
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 OVERLAP = "overlap_"
 """How the name of a fraction that lets transfers run beside work begins."""
 
+FAST = 2.0**60
+"""A factor on rates that stands for no limit."""
 RATES = ("_bandwidth", "_rate", "_latency")
 """How the names of what a time depends on end; of an energy, its resources are no rates."""
 
@@ -105,11 +109,24 @@ def bounds_of(subject: Subject) -> tuple[float, float] | None:
     if not subject.names or not any(name.endswith(RATES) for name in subject.resources):
         return None
     now = float(run(subject.program, subject.values, floats())[subject.position])
-    in_turn, alone = serial(subject), [each for each in _alone(subject).values() if math.isfinite(each)]
+    in_turn, alone = serial(subject), [each for each in _nearly_alone(subject) if math.isfinite(each)]
     if is_higher_better(subject.output):
         # A rate in the definition of a utilisation takes it to nothing: such a limit bounds no overlap.
         return min(in_turn, now), min((each for each in alone if each >= now), default=now)
     return min(max(alone, default=now), now), max(in_turn, now)
+
+
+def _nearly_alone(subject: Subject) -> list[float]:
+    """`_alone` at once and to rounding: rates so high that what they do takes no time beside the rest."""
+    factors = [
+        {name: 1.0 if owner == each else FAST for name, owner in subject.resources.items()} for each in subject.names
+    ]
+    inputs: dict[str, Any] = dict(subject.values)
+    for name in subject.resources:
+        inputs[name] = subject.values[name] * np.array([each[name] for each in factors]) ** -subject.degree(name)
+    with np.errstate(all="ignore"):
+        found = run(subject.program, inputs, arrays())[subject.position]
+    return [float(each) for each in np.broadcast_to(found, (len(factors),))]
 
 
 def _alone(subject: Subject) -> dict[str, float]:

@@ -129,7 +129,7 @@ class Gains(Answer):
         if falls(gain.symbol):
             return f"Half the {name}"
         high = domain_of(gain.symbol).high
-        if 2 * self.now[gain.symbol] > high:
+        if not 0 < 2 * self.now[gain.symbol] <= high:
             return f"{sentence_case(words(gain.symbol))} at {high:g}"
         return f"Twice the {name}"
 
@@ -248,9 +248,10 @@ def falls(name: str) -> bool:
 
 
 def _resources(subject: Subject) -> list[_Lever]:
+    bought = {name: owner for name, owner in subject.resources.items() if "/" not in name}  # the others mark parts
     return [
-        _Lever(None, resource, {n: -subject.degree(n) for n, owner in subject.resources.items() if owner == resource})
-        for resource in subject.names
+        _Lever(None, resource, {name: -subject.degree(name) for name, owner in bought.items() if owner == resource})
+        for resource in dict.fromkeys(bought[name] for name in subject.program.inputs if name in bought)
     ]
 
 

@@ -100,7 +100,11 @@ def monomials(
     parts = {monomial: pair for monomial, pair in summed.items() if pair[0] != 0}
     if any(_divides_by_a_long_sum(part) or part.free_symbols & smooth.roundings.keys() for part in parts):
         return None
-    sized = [(c * part, exact / float(c), exact * _value(part, numbers)) for part, (c, exact) in parts.items()]
+    sizes = _values(list(parts), numbers)
+    sized = [
+        (c * part, exact / float(c), exact * size)
+        for (part, (c, exact)), size in zip(parts.items(), sizes, strict=True)
+    ]
     total = math.fsum(size for *_, size in sized)
     if not math.isclose(total, expected, rel_tol=1e-9):
         return None
@@ -362,12 +366,16 @@ def _relations(numbers: Mapping[Any, float], symbol: str) -> dict[Any, Any]:
 
 
 def _value(expr: Any, numbers: Mapping[Any, float]) -> float:
+    return _values([expr], numbers)[0]
+
+
+def _values(exprs: Sequence[Any], numbers: Mapping[Any, float]) -> list[float]:
     from ..codegen.interpret import floats, run
     from ..codegen.lower import lower
 
-    program = lower([], {"value": expr})
-    inputs = {symbol.name: value for symbol, value in numbers.items()}
-    return float(run(program, inputs, floats())[program.outputs["value"]])
+    program = lower([], {str(k): expr for k, expr in enumerate(exprs)})
+    found = run(program, {symbol.name: value for symbol, value in numbers.items()}, floats())
+    return [float(found[program.outputs[str(k)]]) for k in range(len(exprs))]
 
 
 def _resource(expr: Any) -> str | None:

@@ -7,7 +7,7 @@ maximum takes the branch that wins in the end.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ class Limit:
         subject: what has the limit.
         symbol: that goes to the end; empty where several do.
         end: 0 or infinity.
+        traced: the form of every instruction of the subject near the end, where it is known.
     """
 
     exponent: Fraction
@@ -47,6 +48,7 @@ class Limit:
     subject: Subject = field(repr=False, compare=False)
     symbol: str = ""
     end: float = math.inf
+    traced: list[PowerQuotient] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def monomials(self) -> list[Monomial] | None:
@@ -56,7 +58,7 @@ class Limit:
         """
         from .leading import monomials
 
-        traced = trace(self.subject, self.subject.forms(symbol=self.symbol), self.end)
+        traced = self.traced or trace(self.subject, self.subject.forms(symbol=self.symbol), self.end)
         key = (self.exponent, self.logs)
         return monomials(self.subject, self.symbol, math.isinf(self.end), traced, key, self.coefficient)
 
@@ -147,8 +149,14 @@ def _rounded(factor: float) -> Any:
     return 1 if math.isclose(factor, 1.0, rel_tol=1e-12) else factor
 
 
-def limit_of(subject: Subject, form: PowerQuotient, end: float, symbol: str = "") -> Limit:
-    """What a form goes to at an end of a symbol, 0 or infinity."""
+def limit_along(subject: Subject, symbol: str, end: float) -> Limit:
+    """What the output goes to at an end of a symbol, 0 or infinity."""
+    traced = trace(subject, subject.forms(symbol=symbol), end)
+    return replace(limit_of(subject, traced[subject.position], end), symbol=symbol, traced=traced)
+
+
+def limit_of(subject: Subject, form: PowerQuotient, end: float) -> Limit:
+    """What a form goes to at an end, 0 or infinity."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isfinite(end) else -exponent
     if coefficient and (rising < 0 or (rising == 0 and logs > 0)):
@@ -156,7 +164,7 @@ def limit_of(subject: Subject, form: PowerQuotient, end: float, symbol: str = ""
     else:
         limit = float(coefficient) if rising == 0 and logs == 0 else 0.0
     scaled = float(coefficient) * math.log(2.0) ** logs
-    return Limit(Fraction(exponent), logs, scaled, limit, _find_bound(subject, form, end), subject, symbol, end)
+    return Limit(Fraction(exponent), logs, scaled, limit, _find_bound(subject, form, end), subject, "", end)
 
 
 def leading(form: PowerQuotient, end: float) -> tuple[Fraction, int, Fraction]:
