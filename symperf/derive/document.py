@@ -113,6 +113,8 @@ def _rows(derivation: Derivation) -> list[str]:
         body = rf"\underbrace{{{line_box(line, notation).text}}}_{{\text{{{text}}}}}"
         negative = line.value < 0 and k > 0
         rows.append(rf"& {left} = {body}" if k == 0 else rf"& \quad {{}} {'' if negative else '+'} {body}")
+    if not derivation.lines:
+        rows.append(f"& {left} = 0")
     if derivation.dropped:
         count = len(derivation.dropped)
         text = (
