@@ -87,7 +87,10 @@ def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
         off = [each for each in found if each.kind == "vanishes" or not each.holds]
         reasons.setdefault(_reasons(off, notation), []).append(path)
     words = _words(notation)
-    rows = [f"{words(', '.join(_folders(paths)))} ({', '.join(listed)})" for listed, paths in reasons.items()]
+    rows = [
+        words(", ".join(_folders(paths))) + (f" ({', '.join(listed)})" if listed else "")
+        for listed, paths in reasons.items()
+    ]
     told = {choice for choices in time.zeros.values() for choice in choices}
     rest = [each for each in derivation.conditions if each.kind == "vanishes" and not told & set(each.choices)]
     new = [each for each in _reasons(rest, notation) if each not in {one for listed in reasons for one in listed}]
@@ -124,7 +127,10 @@ def regime_rows(derivation: Derivation, notation: Notation, *, every: bool) -> l
     written = min(len(shown), SHOWN)
     rows += [(each, "") for each in kind_sentences(derivation, notation)]
     written += sum(each.kind in ROWS for each in conditions)
-    written += sum(each.kind == "equals" for each in conditions)
+    numbers = sum(each.kind == "equals" for each in conditions)
+    if derivation.free and numbers:
+        rows.append((f"all else keeps its value: {numbers} symbols are numbers here", ""))
+    written += numbers
     more = len(conditions) - written
     return [*rows, (f"and {more} more (--conditions all)", "")] if more > 0 else rows
 

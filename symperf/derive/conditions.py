@@ -82,6 +82,12 @@ class Condition:
         return min(ratios, default=math.inf)
 
     @property
+    def in_symbols(self) -> bool:
+        """Whether a symbol is left in it; all else is a number where others are free."""
+        sides = (self.active, *self.others)
+        return any(monomial.free_symbols for side in sides for _, _, monomial in side.leading)
+
+    @property
     def distinct(self) -> Condition | None:
         """The condition without branches that read like the active one, as that of a tile turned round; or None."""
         if self.kind not in ("max", "min"):
@@ -91,8 +97,8 @@ class Condition:
 
 
 def readable(found: Iterable[Condition]) -> list[Condition]:
-    """The branches and switches that a reader is shown first, without those that read like the active one."""
-    distinct = (condition.distinct for condition in found if condition.kind in ("max", "min", "present", "fits"))
+    """The branches and switches that a reader is shown first, in symbols, and none that reads like the active one."""
+    distinct = (each.distinct for each in found if each.kind in ("max", "min", "present", "fits") and each.in_symbols)
     return sorted((each for each in distinct if each is not None), key=lambda each: each.margin)
 
 

@@ -145,6 +145,8 @@ def _rows(derivation: Derivation, limit: float) -> list[str]:
     """Rows of an `align*` with the lines under-braced, as many on a row as it holds."""
     notation = latex_notation()
     left = notation.glyph(quantity_glyph(derivation.of, derivation.term, latex=True))
+    if not derivation.lines:
+        return [f"& {left.text} = 0"]
     pieces = []
     for k, line in enumerate(derivation.kept):
         what = ", ".join(part for part in (line.resource or "", label(line.terms)) if part)

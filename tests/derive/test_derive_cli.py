@@ -77,6 +77,26 @@ def test_conditions(capsys: Any) -> None:
     assert any("gradients/reduce (d = 1)" in row for row in data["zero"])
 
 
+def test_a_term_that_is_zero(capsys: Any) -> None:
+    """It is 0, with what makes it so; its whole form is what it is elsewhere."""
+    bubble = [*(each if each != "8" else "1" for each in TRAIN), "--term", "pipeline/bubble"]
+    text = said(capsys, *bubble)
+    assert "Zero here: pipeline/bubble (p = 1)" in text
+    assert "= 0" in said(capsys, *bubble, "--fragment")
+    namespace: dict[str, Any] = {}
+    exec(said(capsys, *bubble, "--python"), namespace)
+    form = namespace["symperf_time_of_pipeline_bubble"]
+    assert form() == 0
+    assert form(pp=4) > 0
+
+
+def test_all_else_is_a_number(capsys: Any) -> None:
+    """With a free symbol the others are conditions in one row."""
+    text = said(capsys, *TRAIN, "--free", "batch")
+    assert "all else keeps its value: " in text
+    assert "()" not in text
+
+
 def test_spending(capsys: Any) -> None:
     """Energy and cost over the time, in their units; a system without a price is told in one line."""
     assert said(capsys, *TRAIN, "--of", "energy").startswith("energy = ")
