@@ -116,6 +116,14 @@ def test_experts_are_those_of_an_inference(tmp_path: Path, deepseek: Any) -> Non
     assert found == pytest.approx(_term(deepseek, *(f"{root}/{name}" for name in names)))
 
 
+def test_experts_of_two_matrices_are_told_by_their_kernel(tmp_path: Path) -> None:
+    """Without a gate there is a third less to read."""
+    row = MOE | {"num_tokens": 32768, "latency": 30.0}
+    gated = _predicted(write_table(tmp_path / "a", "moe", [row]))
+    plain = _predicted(write_table(tmp_path / "b", "moe", [row | {"kernel_source": "moe_torch_flow_nongated"}]))
+    assert 0.6 < plain / gated < 0.75
+
+
 def test_collectives_count_elements(tmp_path: Path) -> None:
     halves = _predicted(write_table(tmp_path / "a", "nccl", [NCCL]))
     bytes_ = _predicted(write_table(tmp_path / "b", "nccl", [NCCL | {"nccl_dtype": "int8", "message_size": 1 << 21}]))

@@ -38,7 +38,7 @@ class Form:
         mixer: of the layer.
         ffn: of the layer; any where it is empty.
         phase: "prefill" or "decode".
-        paths: the last words of the operations that are taken; all of the function where it is empty.
+        paths: how the paths of the operations end that are taken; all of the function where it is empty.
     """
 
     name: str

@@ -110,7 +110,7 @@ def program(form: Form, structure: InferenceStructure) -> Program:
     layer = Layer(structure, form.phase, micro_batch * prompt if form.phase == "prefill" else micro_batch, kind)
     ops = [op for op in KERNELS[form.name](layer) if op is not None]
     if form.paths:
-        ops = [op for op in ops if set(op.path.split("/")) & set(form.paths)]
+        ops = [op for op in ops if op.path.endswith(tuple(f"/{path}" for path in form.paths))]
     demands = [op.demand for op in ops]
     return lower(
         [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .formats import LeftOutError, precision_of, width_of
+from .formats import precision_of, width_of
 from .forms import Form, Setting
 from .operation import Operation, Sort
 
@@ -24,16 +24,16 @@ def _product_sizes(rows: Arrays) -> Arrays:
     return {f"row/{name}": rows[name] for name in "mnk"}
 
 
-EXPERTS: Final = Form(
-    "experts", "mixtral-8x7b", ffn="experts", phase="decode", paths=("permute", "up", "activation", "down", "unpermute")
-)
+STAGES: Final = tuple(f"experts/{name}" for name in ("permute", "up", "activation", "down", "unpermute"))
+GATED: Final = Form("experts", "mixtral-8x7b", ffn="experts", phase="decode", paths=STAGES)
+PLAIN: Final = Form("experts", "nemotron-3-nano-30b-a3b", "none", ffn="experts", phase="decode", paths=STAGES)
+"""Experts of three matrices and of two."""
 
 
 def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
     dtype = texts["moe_dtype"]
-    if "nongated" in texts["kernel_source"]:
-        raise LeftOutError("experts of two matrices: the table does not say which rows have three")
-    return Sort(texts["distribution"], dtype, EXPERTS, Setting(system, software, precision_of(dtype, system)))
+    form = PLAIN if texts["kernel_source"].endswith("nongated") else GATED
+    return Sort(texts["distribution"], dtype, form, Setting(system, software, precision_of(dtype, system)))
 
 
 def _moe_sizes(rows: Arrays) -> Arrays:

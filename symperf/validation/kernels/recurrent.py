@@ -24,7 +24,7 @@ _SCANS: Final = {
     "fused_recurrent_gated_delta_rule_packed_decode": ("step", "rates_update", "state_update"),
     "mamba_chunk_scan_combined": ("scan", "scan"),
 }
-"""Kernels: the function of `kernels` that has their operations, and the last words of these."""
+"""Kernels: the function of `kernels` that has their operations, and how their paths end."""
 
 
 def _recurrent(model: str, mixer: str) -> Callable[[dict[str, str], str, System], Sort]:

@@ -260,9 +260,11 @@ def _no_sizes(rows: Batch, names: tuple[str, ...]) -> Any:
 
 
 def _texts(rows: Batch, names: tuple[str, ...]) -> list[str]:
+    """The kernel and the numbers of each row; those that it does not have are left out."""
     columns = [rows.numbers[name] for name in names]
     kernel = rows.texts["kernel_source"]
-    return [
-        " ".join([kernel.known[code], *(f"{name}={value:.17g}" for name, value in zip(names, values, strict=True))])
-        for code, *values in zip(kernel.codes, *columns, strict=True)
-    ]
+    found = []
+    for code, *values in zip(kernel.codes, *columns, strict=True):
+        numbers = (f"{name}={value:.17g}" for name, value in zip(names, values, strict=True) if value == value)
+        found.append(" ".join([kernel.known[code], *numbers]))
+    return found
