@@ -200,6 +200,17 @@ def test_rows_of_one_kernel_that_disagree_are_left_out(tmp_path: Path) -> None:
     assert sorted(found.measured) == pytest.approx([1e-5, 1e-5, 1.01e-5, 1e-4])
 
 
+def test_disagreement_is_that_of_pairs() -> None:
+    """Against every pair of rows, for keys that come in any order and number."""
+    draw = np.random.default_rng(7)
+    for size in (0, 1, 40, 400):
+        keys = draw.integers(0, 60, size).astype(np.uint64)
+        seconds = np.exp(draw.normal(0, 0.1, size))
+        with_same = [[b for key, b in zip(keys, seconds, strict=True) if key == own] for own in keys]
+        expected = [max(found) > faults.BAND * min(found) for found in with_same]
+        assert faults.disagreeing(keys, seconds).tolist() == expected
+
+
 def test_a_time_that_no_device_reaches_is_left_out(tmp_path: Path) -> None:
     rows = [GEMM | {"m": m, "latency": 0.05} for m in (1, 2, 3)] + [GEMM | {"m": 8192, "latency": 0.002}]
     found = _only(write_table(tmp_path, "gemm", rows))[1]
@@ -216,6 +227,15 @@ def test_errors_by_part_and_by_size_count_every_row_once(tmp_path: Path) -> None
     assert entry["calibration"]["rows"] + entry["test"]["rows"] == 12
     assert [each["rows"] for each in entry["sizes"]] == [4, 4, 4]
     assert entry["mape"] >= abs(entry["bias"])
+
+
+@pytest.mark.parametrize(
+    ("device", "system"), [("a100_sxm", "a100-80gb-sxm"), ("gb200", "gb200-nvl72"), ("l40s", "l40s")]
+)
+def test_devices_go_by_the_names_of_the_catalogue(tmp_path: Path, device: str, system: str) -> None:
+    run = sf.inference("llama-2-7b", system, batch=4, prompt=8, generate=2, **IDLE)
+    down = GEMM | {"system": device, "m": 4, "n": 4096, "k": 11008}
+    assert _predicted(write_table(tmp_path, "gemm", [down])) == pytest.approx(_term(run, "decode/layer/mlp/down"))
 
 
 def test_every_operation_has_its_columns() -> None:

@@ -13,12 +13,7 @@ class LeftOutError(Exception):
     """Rows that no formula predicts, with the reason: a sentence that names no row."""
 
 
-DEVICES: Final = {
-    "a100_sxm": "a100-80gb-sxm",
-    "gb200": "gb200-nvl72",
-    "h100_nvl": "h100-nvl",
-    "rtx4090": "rtx-4090",
-}
+DEVICES: Final = {"a100_sxm": "a100-80gb-sxm", "gb200": "gb200-nvl72"}
 """Devices whose name in the tables is not that of the catalogue with hyphens."""
 SOFTWARE: Final = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang", "nccl": "NCCL"}
 STACKS: Final = {"TensorRT-LLM": "tensorrt-llm", "vLLM": "vllm"}

@@ -40,14 +40,19 @@ def draw(scores: Scores, suffix: str) -> bytes:
     matplotlib = import_extra("matplotlib", "plot", "plot")
     matplotlib.use("agg")
     import_extra("matplotlib.figure", "plot", "plot")
+    import_extra("matplotlib.lines", "plot", "plot")
     operations = sorted({name for found in panels.values() for name in found})
     columns = min(len(panels), COLUMNS)
     lines = -(-len(panels) // columns)
-    figure = matplotlib.figure.Figure(figsize=(5.2 * columns, 4.2 * lines))
+    figure = matplotlib.figure.Figure(figsize=(5.2 * columns, 4.2 * lines + 1), layout="constrained")
     with matplotlib.rc_context({"svg.hashsalt": "symperf"}):
         for number, (device, found) in enumerate(panels.items()):
             _panel(figure.add_subplot(lines, columns, number + 1), device, found, operations, matplotlib)
-        figure.tight_layout()
+        marks = [
+            matplotlib.lines.Line2D([], [], color=_colour(matplotlib, at), marker="o", linestyle="")
+            for at in range(len(operations))
+        ]
+        figure.legend(marks, operations, loc="outside lower center", ncol=2 * columns, fontsize="small", frameon=False)
         out = io.BytesIO()
         metadata = {"Date": None} if suffix == "svg" else {"Software": None}
         figure.savefig(out, format=suffix, dpi=120, metadata=metadata)
@@ -55,7 +60,6 @@ def draw(scores: Scores, suffix: str) -> bytes:
 
 
 def _panel(axes: Any, device: str, found: dict[str, list[Any]], operations: list[str], matplotlib: Any) -> None:
-    colours = matplotlib.colormaps["tab20"]
     for operation, points in found.items():
         intensity, ratio = (np.concatenate(each) for each in zip(*points, strict=True))
         step = -(-len(ratio) // MOST)
@@ -66,9 +70,11 @@ def _panel(axes: Any, device: str, found: dict[str, list[Any]], operations: list
             linestyle="",
             markersize=2,
             alpha=0.5,
-            color=colours(operations.index(operation) % 20),
-            label=f"{operation} ({len(ratio)})",
+            color=_colour(matplotlib, operations.index(operation)),
         )
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set(xscale="log", yscale="log", title=device, xlabel="FLOPs for each byte", ylabel="predicted / measured")
-    axes.legend(fontsize="xx-small", frameon=False, markerscale=3)
+
+
+def _colour(matplotlib: Any, number: int) -> Any:
+    return matplotlib.colormaps["tab20"](number % 20)
