@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.kernel_tables import GEMM, MOE, write_table
+from support.kernel_tables import GEMM, MOE, PROMPT, write_table
 
 from symperf.cli import main
 
@@ -65,18 +65,23 @@ def _write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 FAULTS: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: (folder / "notes.txt").write_text("none"), "holds no table"),
     (_without("k"), "gemm.csv: no column 'k', expected system, framework"),
-    (lambda folder: _write(folder, "gemm", [_renamed("latency", "latancy")]), "did you mean latancy?"),
+    (lambda folder: _write(folder, "gemm", [_renamed(GEMM, "latency", "latancy")]), "did you mean latancy?"),
     (lambda folder: _write(folder, "gemm", [GEMM, GEMM | {"m": "many"}]), "gemm.csv: line 3: m: found 'many'"),
+    (
+        lambda folder: _write(folder, "context_attention", [_renamed(PROMPT, "window_size", "windows_size")]),
+        "unknown column 'windows_size'; did you mean window_size?",
+    ),
     (lambda folder: _write(folder, "gem", [GEMM]), "gem.csv: no operation 'gem'; did you mean gemm?"),
     (lambda folder: _write(folder, "gemm", [GEMM | {"latency": 5e-5}]), "expected milliseconds (are they in seconds?)"),
     (lambda folder: (folder / "gemm.parquet").write_bytes(b"PAR0"), "gemm.parquet: cannot be read as Parquet"),
     (lambda folder: (folder / "gemm.csv").write_bytes(b"\xff\xfe\x00"), "gemm.csv: is not UTF-8"),
+    (lambda folder: (folder / "gemm.csv").write_text("m,n,m\n1,2,3\n"), "gemm.csv: the column 'm' comes twice"),
     (lambda folder: (folder / "gemm.csv").write_text(""), "gemm.csv: no column 'system'"),
 ]
 
 
-def _renamed(old: str, new: str) -> dict[str, object]:
-    return {new if name == old else name: value for name, value in GEMM.items()}
+def _renamed(row: dict[str, object], old: str, new: str) -> dict[str, object]:
+    return {new if name == old else name: value for name, value in row.items()}
 
 
 @pytest.mark.parametrize(("make", "line"), FAULTS)

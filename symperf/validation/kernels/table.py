@@ -7,6 +7,7 @@ without a loop over them. What is wrong with a file is one line with its name.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -92,6 +93,8 @@ def read(path: Path, columns: Columns) -> Iterator[Batch]:
 def _checked(found: Sequence[str], columns: Columns, label: str) -> list[str]:
     """The numbers that are there; refuses a table that lacks a column, or has one that is nearly an optional one."""
     needed = (*columns.texts, *columns.numbers)
+    if repeated := [name for name, count in Counter(found).items() if name and count > 1]:
+        raise InputError(f"{label}: the column {quote(repeated[0])} comes twice, expected it once")
     for name in needed:
         if name not in found:
             near = nearest(name, [other for other in found if other not in needed])
