@@ -29,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
         from ..validation.plot import check_format
 
         check_format(options.plot)
+    if options.kernels is not None:
+        return _kernels(options)
     folder = None if options.data is None else Path(options.data)
     if folder is not None:
         tables_of(folder)  # a folder that cannot be looked into is refused first
@@ -49,6 +51,32 @@ def run(options: argparse.Namespace) -> int:
         with console() as printed:
             report.show(printed, found, options.worst)
     return 0 if found.scored else 1
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    """Predict measured kernels; 1 where none can be scored."""
+    from ..validation.kernels import plot, report, score
+
+    for flag in ("data", "source"):
+        if getattr(options, flag):
+            raise InputError(f"{flag}: cannot be given with --kernels, whose tables are of single kernels")
+    folder = Path(options.kernels)
+    _check_outputs(options, score.tables_in(folder))
+    with _bar(options.json) as progress:
+        found = score.score(folder, shapes=options.csv is not None, progress=progress)
+    if options.plot is not None:
+        suffix = Path(options.plot).suffix.lower().removeprefix(".")
+        write_file(options.plot, plot.draw(found, suffix), TOLD["plot"])
+    if options.markdown is not None:
+        write_file(options.markdown, report.markdown(found), TOLD["markdown"])
+    if options.csv is not None:
+        write_file(options.csv, report.as_csv(found), TOLD["csv"])
+    if options.json:
+        write_json(report.as_json(found))
+    else:
+        with console() as printed:
+            report.show(printed, found)
+    return 0 if any(len(rows.measured) for rows in found.values()) else 1
 
 
 def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:

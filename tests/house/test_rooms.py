@@ -41,12 +41,13 @@ ALLOWED = {
     "plan_search.inference": "analysis common infer models plan_search plans runs serve systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",
     "validation": "common evaluation infer models plans runs serve systems",
+    "validation.kernels": "common infer models operations plans systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
         "analysis book calibration common derive evaluation export infer measuring models plan_search "
         "plan_search.inference plans report runs serve sweep systems technology technology.allocation train "
-        "validation"
+        "validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

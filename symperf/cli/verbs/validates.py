@@ -22,6 +22,9 @@ def add(verb: Verb) -> None:
     validate.add_argument(
         "--data", metavar="FOLDER", help="your own training.csv, inference.csv, memory.csv (docs/validation.md)"
     )
+    validate.add_argument(
+        "--kernels", metavar="FOLDER", help="tables of measured kernels, one for each operation (docs/kernels.md)"
+    )
     validate.add_argument("--worst", type=whole, default=10, metavar="N", help="rows to show (default 10)")
     validate.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown")
     validate.add_argument("--csv", metavar="FILE", help="write every row that is scored")

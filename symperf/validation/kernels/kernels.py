@@ -1,0 +1,123 @@
+"""Kernels of a row out of the layers of `infer`; the only module of the room that needs SymPy.
+
+Sizes that are no symbol of a model are symbols of the row: `row/m`, `row/n`, `row/k` of a product, `row/context` keys
+of a cache, `row/ranks` of a collective, `row/elements` of a message or a cast, and `row/width` bytes of an element.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import sympy
+
+from ...codegen.lower import lower
+from ...formulas.kernels import expert_formats as fmt
+from ...formulas.language.symbols import micro_batch, prompt, strip_units
+from ...infer.experts import Experts
+from ...infer.layer import Layer
+from ...operations.expert_formats import CONVERSION_FLOPS
+from ...operations.groups import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ...codegen.program import Program
+    from ...infer.structure import InferenceStructure
+    from ...operations.schedule import Op
+    from .forms import Form
+
+_m, _n, _k, _context, _ranks, _elements, _width = (
+    sympy.Symbol(f"row/{name}", positive=True) for name in ("m", "n", "k", "context", "ranks", "elements", "width")
+)
+
+
+def _product(layer: Layer) -> list[Op]:
+    return [layer.kernels.matmul("product", _m, _n, _k)]
+
+
+def _prompt(layer: Layer) -> list[Op | None]:
+    return _mixer(layer).prefill(prompt)  # type: ignore[no-any-return]
+
+
+def _over_cache(layer: Layer) -> list[Op]:
+    return [_mixer(layer).over(_context)]
+
+
+def _absorbed(layer: Layer) -> list[Op | None]:
+    mixer = _mixer(layer)
+    return mixer.absorbed(layer.tokens, mixer.over(_context))  # type: ignore[no-any-return]
+
+
+def _prompt_module(layer: Layer) -> list[Op | None]:
+    mixer = _mixer(layer)
+    return [*mixer.projections(), *mixer.prefill(prompt), *mixer.output()]
+
+
+def _cache_module(layer: Layer) -> list[Op | None]:
+    mixer = _mixer(layer)
+    return [*mixer.projections(), *_absorbed(layer), *mixer.output()]
+
+
+def _scan(layer: Layer) -> list[Op | None]:
+    return _mixer(layer).scan(micro_batch, prompt)  # type: ignore[no-any-return]
+
+
+def _step(layer: Layer) -> list[Op | None]:
+    return _mixer(layer).step(micro_batch, sympy.S.One)  # type: ignore[no-any-return]
+
+
+def _mixer(layer: Layer) -> Any:
+    return layer.mixer
+
+
+def _experts(layer: Layer) -> list[Op | None]:
+    return Experts(layer).operations()
+
+
+def _exchange(layer: Layer) -> list[Op | None]:
+    return [Experts(layer).transfer("exchange", _width)]
+
+
+def _collective(name: str) -> Callable[[Layer], list[Op | None]]:
+    return lambda layer: [getattr(layer.kernels, name)("collective", _elements * _width, Group(_ranks, sympy.S.One))]
+
+
+def _cast(layer: Layer) -> list[Op]:
+    return [layer.kernels.stream("cast", fmt.conversion_bytes(_elements, _width), _elements, CONVERSION_FLOPS)]
+
+
+KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
+    "product": _product,
+    "prompt": _prompt,
+    "over_cache": _over_cache,
+    "absorbed": _absorbed,
+    "prompt_module": _prompt_module,
+    "cache_module": _cache_module,
+    "scan": _scan,
+    "step": _step,
+    "experts": _experts,
+    "exchange": _exchange,
+    "cast": _cast,
+    **{name: _collective(name) for name in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")},
+}
+"""Operations of a layer, by the name of a form."""
+
+
+def program(form: Form, structure: InferenceStructure) -> Program:
+    """The program of a form: seconds, FLOPs, device-memory bytes and message bytes of its operations together."""
+    kinds = structure.architecture.kinds
+    kind = next(each for each in kinds if each.mixer == form.mixer and form.ffn in ("", each.ffn))
+    layer = Layer(structure, form.phase, micro_batch * prompt if form.phase == "prefill" else micro_batch, kind)
+    ops = [op for op in KERNELS[form.name](layer) if op is not None]
+    if form.paths:
+        ops = [op for op in ops if op.path.endswith(tuple(f"/{path}" for path in form.paths))]
+    demands = [op.demand for op in ops]
+    return lower(
+        [],
+        {
+            "time": strip_units(sympy.Add(*(op.time for op in ops))),
+            "flops": strip_units(sympy.Add(*(each.flops for each in demands))),
+            "bytes": sympy.Add(*(each.memory_bytes for each in demands)),
+            "message": sympy.Add(*(each.message_bytes for each in demands)),
+        },
+    )

@@ -1,0 +1,30 @@
+"""Every operation that a table may be of, and those that no formula predicts, with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import attentions, exchanges, products, recurrent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .operation import Operation
+
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    **products.OPERATIONS,
+    **attentions.OPERATIONS,
+    **exchanges.OPERATIONS,
+    **recurrent.OPERATIONS,
+}
+"""By the name of the table."""
+SPARSE: Final = "attention whose keys an indexer chooses: no closed form"
+UNMODELLED: Final[Mapping[str, str]] = {
+    "computescale": "the difference of two kernels' times: no kernel of its own",
+    **{
+        f"{family}_{phase}_module": SPARSE
+        for family in ("dsa", "msa", "dsv4_csa", "dsv4_hca")
+        for phase in ("context", "generation")
+    },
+}
+"""Tables whose rows are left out -> the reason."""
