@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from .forms import FormError, plain
@@ -46,5 +47,6 @@ def law(side: Side, at: float) -> str | None:
 def _term(coefficient: float, exponent: Exponent, symbol: str) -> str:
     if exponent == 0:
         return f"{coefficient:.4g}"
-    power = symbol if abs(exponent) == 1 else f"{symbol}^{float(abs(exponent)):g}"
+    size = abs(Fraction(exponent))
+    power = symbol if size == 1 else f"{symbol}^{float(size):g}"
     return f"{coefficient:.4g} / {power}" if exponent < 0 else f"{coefficient:.4g} {power}"

@@ -30,10 +30,12 @@ ALLOWED = {
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
     "spending": "common infer operations plans systems train",
+    "validation.kernels": "common infer models operations plans systems",
     "analysis": "book common evaluation plans spending systems train",
     "derive": "book common evaluation infer operations spending train",
     "runs": (
-        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
+        "analysis common derive evaluation infer models operations plans spending sweep systems train "
+        "train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs systems train",
@@ -41,7 +43,6 @@ ALLOWED = {
     "plan_search.inference": "analysis common infer models plan_search plans runs serve systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",
     "validation": "common evaluation infer models plans runs serve systems",
-    "validation.kernels": "common infer models operations plans systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
