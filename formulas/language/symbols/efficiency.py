@@ -132,9 +132,7 @@ own_limit_bytes = add(
     POSITIVE,
 )
 tile_long = add("efficiency", "tile_long", "T_l", "Long side of the largest matrix-product tile.")
-tile_wide = add(
-    "efficiency", "tile_wide", "T_w", "Short side of the largest tile, and the side of the square one."
-)
+tile_wide = add("efficiency", "tile_wide", "T_w", "Short side of the largest tile, and the side of the square one.")
 tile_narrow = add("efficiency", "tile_narrow", "T_n", "Short side of the smallest tile.")
 workspace_bytes = add(
     "efficiency",
