@@ -12,6 +12,7 @@ import numpy as np
 
 from .answers import WIDTH, Answer, AnswerTable, Equation
 from .legal import spell_skipped
+from .spans import octaves
 from .spelling import join, percent, spell
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Phase(Answer):
     @cached_property
     def parts(self) -> dict[str | None, float]:
         """The part of the map, in octaves of both symbols, in which each resource binds; the largest first."""
-        weights = np.outer(_weights(self.y_values), _weights(self.x_values))
+        weights = np.outer(octaves(self.y_values), octaves(self.x_values))
         found = {self._name(int(k)): float(weights[self.region == k].sum()) for k in np.unique(self.region) if k >= -1}
         total = sum(found.values())
         return {name: part / total for name, part in sorted(found.items(), key=lambda item: -item[1])}
@@ -248,12 +249,6 @@ class Phase(Answer):
         from .drawing import draw_regions
 
         draw_regions(self, axes)
-
-
-def _weights(values: Array) -> Array:
-    from .spans import octaves
-
-    return octaves(values)
 
 
 def _span(name: str, values: Array) -> str:

@@ -53,7 +53,7 @@ def test_a_folder_is_all_executions_below_it() -> None:
     assert question.value("memory/weights") == pytest.approx(weights, rel=1e-12)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+@pytest.mark.parametrize("precision", some(["fp8", "bf16"], 0.5))
 def test_dollars_and_joules_follow_any_symbol(precision: str) -> None:
     """At other values of the symbol they are what a run bound to them tells, also where a price is in watts."""
     question = inferred(precision=precision)
