@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..codegen.interpret import adjoints, floats, run
 from ..common.errors import InputError, nearest, quote
@@ -83,7 +83,7 @@ class BaseRun:
     free_names: frozenset[str]
     given: dict[str, Any]
     question: dict[str, Any]
-    settable: Any
+    settable: ClassVar[Any]
     warnings: tuple[str, ...]
 
     # --- values
