@@ -203,7 +203,7 @@ def _each(of_run: BaseRun, targets: Sequence[Target], symbol: str, offered: Iter
             raise conflict(targets, target, float(columns[target.of][best]), symbol, float(numbers[best]))
         good &= met
     leading = next(target for target in targets if np.ptp(columns[target.of]) > 0 or len(runs) == 1)
-    rise = leading.sign * (columns[leading.of][-1] - columns[leading.of][0]) > 0
+    rise = _worsens(leading, symbol, domain, columns[leading.of])
     place = int(np.flatnonzero(good)[-1 if rise else 0])
     step, n = (1 if rise else -1), numbers[place]
     reached = {of: float(column[place]) for of, column in columns.items()}
@@ -211,6 +211,25 @@ def _each(of_run: BaseRun, targets: Sequence[Target], symbol: str, offered: Iter
     beyond = {of: float(column[beside]) for of, column in columns.items()} if 0 <= beside < len(numbers) else None
     why = next((refused[m] for m in sorted(refused, key=lambda m: abs(m - n)) if (m - n) * step > 0), "")
     return _solution(of_run, runs[n], targets, symbol, n, step, reached, _binding(targets, beyond, why))
+
+
+def _worsens(target: Target, symbol: str, domain: Domain, column: Any) -> bool:
+    """Whether a quantity is worse at larger numbers: by a proof, or by the first and the last that are tried.
+
+    Args:
+        target: the quantity.
+        symbol: the whole number.
+        domain: of it.
+        column: the quantity at every legal number, in order.
+    """
+    ends = column[[0, -1]]
+    if not target.side.resource and not target.side.constant:
+        way = direction(target.side.subject, symbol, domain.low, domain.high)
+        if way is not None:
+            return way * target.sign > 0
+        far = target.side.values(np.array([domain.low, min(domain.high, domain.low + SCANNED - 1)]))
+        ends = far if np.all(np.isfinite(far)) else ends
+    return bool(target.sign * (ends[1] - ends[0]) > 0)
 
 
 # --- by the program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from .forms import FormError, plain
@@ -38,7 +37,7 @@ def law(side: Side, at: float) -> str | None:
     if len(kept) > MOST or not any(e for e, _ in kept):
         return None
     text = ""
-    for exponent, coefficient in reversed(kept):
+    for exponent, coefficient in kept[::-1]:
         sign = " - " if coefficient < 0 else " + "
         text += sign + _term(abs(coefficient), exponent, side.symbol or "")
     return text.removeprefix(" + ")
@@ -47,6 +46,6 @@ def law(side: Side, at: float) -> str | None:
 def _term(coefficient: float, exponent: Exponent, symbol: str) -> str:
     if exponent == 0:
         return f"{coefficient:.4g}"
-    size = abs(Fraction(exponent))
-    power = symbol if size == 1 else f"{symbol}^{float(size):g}"
+    size = abs(float(exponent))
+    power = symbol if size == 1 else f"{symbol}^{size:g}"
     return f"{coefficient:.4g} / {power}" if exponent < 0 else f"{coefficient:.4g} {power}"

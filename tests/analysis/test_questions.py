@@ -43,6 +43,7 @@ from symperf.common.errors import InputError
         (lambda r: r.solve("memory_capacity", time=1), "solve: time does not depend on memory_capacity"),
         (lambda r: r.solve("memory_bandwidth", memory=1e9), "solve: memory does not depend on memory_bandwidth"),
         (lambda r: r.solve("tp"), "solve: found no target, expected one such as time = 0.02"),
+        (lambda r: r.solve("tp", time=1, memory=-2), "solve: memory is -2, expected a finite number above 0"),
         (lambda r: r.solve("tp", time=-1), "solve: time is -1, expected a finite number above 0"),
         (lambda r: r.solve("tp", time="1 s"), "solve: time is '1 s', expected a finite number above 0"),
         (lambda r: r.solve("tp", tme=1), "solve: unknown quantity 'tme'; did you mean time"),
