@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from support.analysis_cases import made, subject_at
+from support.effort import some as a_part
 from support.law_cases import few, regimes, some
 from support.run_cases import each_run
 from support.strategies import seeds
@@ -96,7 +97,7 @@ def test_a_fraction_gains_up_to_1() -> None:
     assert overlap.plus_10_percent < hidden
 
 
-@pytest.mark.parametrize("of", ["mfu", "tokens_per_s", "energy", "layer/mlp"])
+@pytest.mark.parametrize("of", a_part(("mfu", "tokens_per_s", "energy", "layer/mlp"), 0.5))
 def test_other_quantities_gain_too(of: str) -> None:
     """More of rates and utilisations, less of everything else."""
     run = made("gpt")

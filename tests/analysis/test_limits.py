@@ -11,6 +11,7 @@ import sympy
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.analysis_cases import REAL, made, output_at, subject_at, subject_of_formula
+from support.effort import some as a_part
 from support.law_cases import few, regimes, some
 from support.run_cases import each_run
 from support.strategies import seeds
@@ -100,7 +101,7 @@ CLOSED = (
 )
 
 
-@pytest.mark.parametrize(("name", "symbol", "of"), CLOSED)
+@pytest.mark.parametrize(("name", "symbol", "of"), a_part(CLOSED, 0.5))
 def test_the_leading_term_in_symbols_is_its_number(name: str, symbol: str, of: str) -> None:
     """At both ends the closed form has the value of the exact coefficient, and holds no more symbols than the run."""
     run = made(name)
@@ -181,7 +182,7 @@ def test_extremes_are_not_passed_by_any_legal_value(symbol: str, of: str, values
             assert other.value(of) == pytest.approx(extreme.value, rel=1e-12)
 
 
-@pytest.mark.parametrize("of", ["time", "mfu", "tokens_per_s", "memory", "layer/mlp", "energy"])
+@pytest.mark.parametrize("of", a_part(("time", "mfu", "tokens_per_s", "memory", "layer/mlp", "energy"), 0.5))
 def test_a_quantity_lies_between_its_bounds(of: str) -> None:
     found = made("gpt").asymptotics("batch", of)
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))

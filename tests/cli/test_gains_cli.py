@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.effort import some
 
 from symperf.cli import main
 
@@ -20,7 +21,7 @@ def ask(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("kind", some(RUNS, 0.7))
 def test_gains_of_every_kind_of_run(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The first line is a sentence; the object has the keys of the contract, the best first."""
     text = ask(capsys, "gains", kind, *RUNS[kind])
@@ -40,7 +41,9 @@ def test_gains_by_term_are_the_matrix(capsys: pytest.CaptureFixture[str]) -> Non
     assert told["terms"][0]["seconds"].keys() == set(told["resources"])
 
 
-@pytest.mark.parametrize(("kind", "over"), [("train", "sequence"), ("infer", "memory_bandwidth"), ("serve", "prompt")])
+@pytest.mark.parametrize(
+    ("kind", "over"), some(zip(RUNS, ("sequence", "memory_bandwidth", "prompt"), strict=True), 0.7)
+)
 def test_limits_of_every_kind_of_run(kind: str, over: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("limits", kind, *RUNS[kind], "--over", over)
     text = ask(capsys, *words)

@@ -33,7 +33,7 @@ WORK = {
     "train": ("--batch", "8", "--sequence", "512"),
     "infer": ("--batch", "2", "--prompt", "64", "--generate", "4"),
 }
-KINDS = some([(kind, model) for model in MODELS for kind in WORK], 0.08)
+KINDS = some([(kind, model) for model in MODELS for kind in WORK], 0.04)
 
 
 def made(kind: str, model: str) -> FullRun:
