@@ -24,6 +24,8 @@ WRITTEN = 500
 """Operations of a closed form that is plain text."""
 LONGEST = 600
 """Instructions of a program whose closed forms are looked for unasked."""
+NEAR = 1e-9
+"""A quantity that is further from its target, relative, jumps over it."""
 SHOWN = 4
 """Solutions and intervals that a text tells one by one."""
 
@@ -78,6 +80,10 @@ class Target:
     def met(self, value: float) -> bool:
         """Whether a value is on the good side."""
         return self.sign * (value - self.wanted) <= 0
+
+    def near(self, value: float) -> bool:
+        """Whether a value is the target, but for rounding."""
+        return math.isclose(value, self.wanted, rel_tol=NEAR)
 
     def __str__(self) -> str:
         return f"{self.of} {self.meets} {spell(self.of, self.wanted)}"
@@ -142,6 +148,9 @@ class Solution(Answer):
         name, value = self.symbol, spell(self.symbol, self.value)
         if self.meets is None:
             others = [spell(name, x) for x in self.values if x != self.value]
+            if self.jumps:
+                wanted, found = spell(self.of, self.target), spell(self.of, self.reached)
+                return f"At {name} = {value} {self.of} jumps over {wanted}: it is {found} there."
             more = f", and so do {' and '.join(others[:SHOWN])}" if others else ""
             return f"{name} = {value} brings {self.of} to {spell(self.of, self.target)}{more}."
         told = " and ".join(map(str, self.targets))
@@ -158,6 +167,11 @@ class Solution(Answer):
             return f"{are} for every {name} considered."
         return f"{are} while {' or '.join(spans)}, and {self.binding} binds at {value}."
 
+    @property
+    def jumps(self) -> bool:
+        """Whether the one quantity that is to be at its target jumps over it."""
+        return self.meets is None and not math.isclose(self.reached, self.target, rel_tol=NEAR)
+
     def _span(self, low: float, high: float) -> str:
         name, (first, last) = self.symbol, self.considered
         if high >= last:
@@ -172,7 +186,7 @@ class Solution(Answer):
         for target in self.targets:
             found = self.reached_all[target.of]
             margin = abs(target.wanted - found) / target.wanted
-            state = "binds" if target.of == self.binding else "met"
+            state = "jumps" if self.jumps else "binds" if target.of == self.binding else "met"
             sign = target.meets if self.meets else "="
             rows.append(
                 (

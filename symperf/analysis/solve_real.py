@@ -65,6 +65,9 @@ def solve_together(targets: Sequence[Target], symbol: str, domain: Domain) -> So
     inside = any(first <= now <= last for first, last in together)
     value = min(ends, key=lambda x: _distance(x, now)) if ends else now if inside else together[0][0]
     reached = {target.of: float(target.side.values([value])[0]) for target in targets}
+    if ends and not all(target.met(reached[target.of]) or target.near(reached[target.of]) for target in targets):
+        value = _inside(value, together)
+        reached = {target.of: float(target.side.values([value])[0]) for target in targets}
     binding = min(targets, key=lambda target: abs(reached[target.of] / target.wanted - 1)) if ends else None
     of = binding or targets[0]
     return Solution(
@@ -81,6 +84,12 @@ def solve_together(targets: Sequence[Target], symbol: str, domain: Domain) -> So
         admissible=tuple(together),
         subject=of.side.subject,
     )
+
+
+def _inside(end: float, spans: Spans) -> float:
+    """The number next to the end of an interval at which a quantity jumps, on the side where the targets are met."""
+    toward = next(last if end == first else first for first, last in spans if end in (first, last))
+    return math.nextafter(end, toward)
 
 
 def _met_nowhere(target: Target, symbol: str, domain: Domain) -> Unreachable:

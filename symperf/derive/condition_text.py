@@ -140,7 +140,13 @@ def kind_sentences(derivation: Derivation, notation: Notation) -> list[str]:
     found = []
     for kind, tell in ROWS.items():
         own = (each for each in derivation.conditions if each.kind == kind)
-        texts = list(dict.fromkeys(tell(each, notation) for each in own))
+        texts: list[str] = []
+        for each in own:
+            written = dict(notation.written)
+            text = tell(each, notation)
+            if text in texts or len(texts) >= LISTED:  # what is not told is not written
+                notation.written = written
+            texts += [] if text in texts else [text]
         if texts:
             more = f", and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
             found.append(f"{HEADS[kind]}: {', '.join(texts[:LISTED])}{more}")

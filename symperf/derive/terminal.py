@@ -142,7 +142,8 @@ def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]
         table.add_row("τ[path]", "", "", "A term of the whole closed form by its path, each time that it runs.")
     for name, entry in SYMBOLS.items():
         if entry.symbol in written:
-            value = si(derivation.values[name], unit_of(name))
+            known = name in derivation.values  # a parameter of a formula that is called has no value of its own
+            value = si(derivation.values[name], unit_of(name)) if known else ""
             value = f"{value} (free)" if name in derivation.free else value
             table.add_row(notation.box(entry.symbol).text, name, value, entry.sentence)
     lines = [line for line, _ in table.lines(width - 2)]

@@ -186,3 +186,13 @@ def test_bad_targets_are_told_in_one_line(asked: dict[str, float], says: str) ->
     with pytest.raises(InputError, match=f"^solve: .*{says}") as error:
         run_of("gpt").solve("memory_bandwidth", **asked)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("targets", [{"time": 0.03}, {"time": 0.03, "memory": 80e9}])
+def test_a_jump_over_a_target_is_told_and_the_answer_meets_the_targets(targets: dict[str, float]) -> None:
+    """Where a quantity jumps over its target no value brings it there: the last one that meets it is the answer."""
+    run = sf.serving("llama-2-70b", "h100-sxm", sf.Plan(tp=8), prompt=1024, generate=256).iteration()
+    found = run.solve("decoding", **targets)
+    assert run.bind(decoding=found.value).value("time") <= 0.03
+    assert run.bind(decoding=found.value * (1 + 1e-9)).value("time") > 0.03
+    assert ("jumps over" in found.sentence) == (len(targets) == 1)

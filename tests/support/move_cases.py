@@ -175,17 +175,19 @@ def spent_at(run: Any, points: Mapping[str, Any]) -> dict[str, Any]:
     outputs, found = outputs_at(run, points), {}
     told = told_spending(run)
     if "cost" in told:
-        found["cost"] = outputs["time"] * outputs["devices"] * run.cost_basis()[1].value
-    if "energy" in told and run.energy_basis() == "board":
+        found["cost"] = outputs["time"] * outputs["devices"] * run.spending_figures("price_per_hour")["price_per_hour"]
+    if "energy" in told and run.told_energies() is None:
         found["energy"] = outputs["time"] * outputs["devices"] * run.bound["power"][0]
     elif "energy" in told:
         program = spending_program(run.structure)
         names = [f"{each}_energy" for each in RESOURCES]
         values = {name: run.bound[name][0] for name in run.bound} | run.spending_figures("static_power", *names)
         values |= {"power_cap": 1.0} | dict(points) | {"busy_time": outputs["time"]}
+        if (wide := run.wide_rate()) is not None:
+            values["matrix_energy"] = values["matrix_energy"] * wide / values["matrix_rate"]
         with np.errstate(all="ignore"):
             all_values = interpret(program, values, arrays())
-        parts = [f"energy/{each}" for each in run.told_energies(RESOURCES)] + ["energy/static"]
+        parts = [f"energy/{each}" for each in run.told_energies() or ()] + ["energy/static"]
         size = np.shape(outputs["time"])
         found["energy"] = sum(np.broadcast_to(all_values[program.outputs[part]], size) for part in parts)
     return found
