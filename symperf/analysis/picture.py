@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
 
-if TYPE_CHECKING:
-    from .answers import Answer
+
+class Drawable(Protocol):
+    """What can draw itself."""
+
+    def draw(self, axes: Any) -> None:
+        """Draw into axes of matplotlib."""
+        ...
+
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -26,7 +32,7 @@ def check_suffix(path: str | Path) -> Path:
     return target
 
 
-def picture(answer: Answer, path: str | Path | None) -> Any:
+def picture(answer: Drawable, path: str | Path | None) -> Any:
     """A figure of an answer, written to a file where a path is given.
 
     Raises:

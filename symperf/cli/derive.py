@@ -41,6 +41,8 @@ def _answer(options: argparse.Namespace) -> int:
         fold=[name.replace("-", "_") for name in options.fold] or None,
     )
     regimes = _regimes(answer, options)
+    if options.plot is not None:
+        derivation.plot(options.plot)
     if options.json:
         from ..derive.output import as_json
 

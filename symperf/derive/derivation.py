@@ -12,6 +12,7 @@ from . import monomials as mono
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from ..evaluation.base_run import BaseRun
     from .conditions import Condition
@@ -252,3 +253,26 @@ class Derivation:
         from .document import display
 
         return display(self)
+
+    def _repr_html_(self) -> str:
+        from .shown import as_html
+
+        return as_html(self)
+
+    # --- as a picture
+
+    def draw(self, axes: Any) -> None:
+        """Draw the lines' shares into axes of matplotlib."""
+        from .shown import draw
+
+        draw(self, axes)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The lines' shares as a figure of matplotlib, written to a PNG, PDF or SVG file where a path is given.
+
+        Raises:
+            InputError: matplotlib is not installed, another suffix, or the file cannot be written.
+        """
+        from ..analysis.picture import picture
+
+        return picture(self, path)

@@ -11,6 +11,7 @@ from support.derive_cases import ALL, PIPELINED, generation, make
 from support.effort import some
 
 import symperf as sf
+from symperf.common.errors import InputError
 from symperf.derive import Derivation, derive
 from symperf.derive.forms import values_of
 from symperf.derive.monomials import add, constant, generator, multiply, power
@@ -20,6 +21,8 @@ from symperf.formulas.language.atoms import less_one
 from symperf.formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from symperf.derive.derivation import Line
 
 
@@ -225,3 +228,14 @@ def test_texts() -> None:
     for width in (44, 60, 78, 120):
         assert max(map(len, derivation.unicode(width).splitlines())) <= width
         assert max(map(len, derive(run, "mfu").unicode(width).splitlines())) <= width
+
+
+def test_a_derivation_shows_itself_in_a_notebook_and_as_a_picture(tmp_path: Path) -> None:
+    """A table with every line that is shown, and a picture of the shares; another suffix is one line."""
+    derivation = derive(make(**PIPELINED))
+    text = derivation._repr_html_()
+    assert text.count("<tr>") == 1 + len(derivation.kept) + bool(derivation.dropped)
+    derivation.plot(tmp_path / "lines.png")
+    assert (tmp_path / "lines.png").stat().st_size > 1000
+    with pytest.raises(InputError, match="expected a file that ends in"):
+        derivation.plot(tmp_path / "lines.gif")

@@ -32,10 +32,9 @@ ALLOWED = {
     "spending": "common infer operations plans systems train",
     "validation.kernels": "common infer models operations plans systems",
     "analysis": "book common evaluation plans spending systems train",
-    "derive": "book common evaluation infer operations spending train",
+    "derive": "analysis book common evaluation infer operations spending train",
     "runs": (
-        "analysis common derive evaluation infer models operations plans spending sweep systems train "
-        "train.memory"
+        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs systems train",

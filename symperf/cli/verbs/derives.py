@@ -62,6 +62,7 @@ def _derive(verb: Verb) -> None:
         ("js", "the same as an ES module"),
     ):
         group.add_argument(f"--{name}", action="store_true", help=f"print {text}")
+    derive.add_argument("--plot", metavar="FILE", help="draw the lines' shares into a .png, .pdf or .svg file as well")
     derive.add_argument("-o", "--output", metavar="FILE", help="write to a file; its suffix may say the format")
     flags.software(derive)
     flags.plan(derive)
