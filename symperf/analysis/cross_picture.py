@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .measures import axis
+from .measures import axis, axis_scale
 
 if TYPE_CHECKING:
     from .cross import Cross
@@ -24,15 +24,18 @@ WIDE = 8
 
 def draw(cross: Cross, axes: Any) -> None:
     """Draw both sides into axes of matplotlib."""
+    scale = axis_scale(cross.over)
     xs, a, b = _curves(cross)
+    xs = xs * scale
     style = {"marker": ".", "linewidth": 0.8} if cross.whole and len(xs) <= FEW else {}
     axes.plot(xs, a, color="#4477aa", label=cross.a.label, **style)
     axes.plot(xs, b, color="#ee6677", label=cross.b.label, **style)
     for k, crossing in enumerate(cross.crossings[:MARKED]):
-        if xs[0] <= crossing.at <= xs[-1]:
+        at = crossing.at * scale
+        if xs[0] <= at <= xs[-1]:
             label = "the lead changes" if k == 0 else None
-            axes.axvline(crossing.at, color="black", linewidth=0.8, linestyle="--", label=label)
-            axes.plot([crossing.at], [np.interp(crossing.at, xs, a)], color="black", marker="o", markersize=4)
+            axes.axvline(at, color="black", linewidth=0.8, linestyle="--", label=label)
+            axes.plot([at], [np.interp(at, xs, a)], color="black", marker="o", markersize=4)
     if xs[0] > 0 and xs[-1] > WIDE * xs[0]:
         axes.set_xscale("log")
     heights = np.concatenate([a, b])

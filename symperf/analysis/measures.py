@@ -39,6 +39,8 @@ KINDS = {
     "1/s": SPEED,
 }
 """How values are read and written, by the SI unit of a symbol or quantity."""
+DRAWN = {"$/s": ("USD/h", 3600.0), "$": ("USD", 1.0)}
+"""Units of axes that are not the SI unit, and how many of them it is."""
 SPENT = {"cost": "$", "energy": "J", "carbon": "kg"}
 """Units of what a run spends."""
 
@@ -79,9 +81,14 @@ def spell(name: str, value: float) -> str:
     return f"{value:.0f}" if value % 1 == 0 and abs(value) < 1e15 else f"{value:.6g}"
 
 
+def axis_scale(name: str) -> float:
+    """What values of a symbol or quantity are multiplied by to be in the unit of `axis`."""
+    return DRAWN.get(unit_of(name), ("", 1.0))[1]
+
+
 def axis(name: str, *, named: bool = True) -> str:
     """The name of a symbol or quantity with its unit, or the unit alone, as the label of an axis."""
-    unit_ = unit_of(name)
+    unit_ = DRAWN.get(unit_of(name), (unit_of(name), 1.0))[0]
     if not named:
         return "" if unit_ == "1" else unit_
     return name if unit_ == "1" else f"{name} ({unit_})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .cross_whole import Trials
-from .measures import axis, spell
+from .measures import axis, axis_scale, spell
 
 if TYPE_CHECKING:
     from .solution import Solution, Target
@@ -21,16 +21,16 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 
 def draw(solution: Solution, axes: Any) -> None:
     """Each quantity as a part of its target along the symbol; of one target, the quantity itself."""
-    alone, lowest = len(solution.targets) == 1, math.inf
+    alone, lowest, unit = len(solution.targets) == 1, math.inf, axis_scale(solution.symbol)
     for k, target in enumerate(solution.targets):
         xs, heights = _curve(solution, target)
         scale = 1.0 if alone else target.wanted
         lowest = min(lowest, float(heights.min()))
         style = {"marker": ".", "linewidth": 0.8} if solution.whole else {}
-        axes.plot(xs, heights / scale, color=COLOURS[k % len(COLOURS)], label=str(target), **style)
+        axes.plot(xs * unit, heights / scale, color=COLOURS[k % len(COLOURS)], label=str(target), **style)
     axes.axhline(solution.target if alone else 1.0, color="black", linewidth=0.8, label="target")
     axes.axvline(
-        solution.value,
+        solution.value * unit,
         color="black",
         linewidth=0.8,
         linestyle="--",
@@ -38,7 +38,7 @@ def draw(solution: Solution, axes: Any) -> None:
     )
     for low, high in solution.admissible:
         left, right = axes.get_xlim()
-        axes.axvspan(max(low, left), min(high, right), color="#228833", alpha=0.1)
+        axes.axvspan(max(low * unit, left), min(high * unit, right), color="#228833", alpha=0.1)
     if solution.value > 0:
         axes.set_xscale("log")
     if lowest > 0:

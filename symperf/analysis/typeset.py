@@ -33,6 +33,8 @@ RELATIONS = {"∼": r"\sim", "−": "-"}
 LONGEST = 48
 """Characters of the cells of the last column above which it is set in lines."""
 LINE = "p{78mm}"
+ROOM, LETTER = 38.0, 0.5
+"""Em beside the left side of an equation, and of a letter of the note at its right."""
 TABLE_ROWS = 30
 """Rows of one table; a `tabular` cannot break across pages."""
 
@@ -108,10 +110,13 @@ def _latex_rows(forms: Iterable[Equation]) -> list[str]:
     for form in forms:
         for symbol in form.expr.free_symbols - notation.glyphs.keys():
             notation.name(symbol, notation.word(symbol.name).text)
-        note = rf" && \text{{({latex_text(form.note)})}}" if form.note else ""
+        body = notation.box(strip_units(form.expr))
+        note = rf"\text{{({latex_text(form.note)})}}" if form.note else ""
+        beside = body.width + LETTER * len(form.note) < ROOM
         left = "" if form.sign in SUMMED else _left(form, notation)
         sign = RELATIONS.get(form.sign, form.sign)
-        rows.append(f"{left} &{sign} {notation.box(strip_units(form.expr)).text}{note}")
+        rows.append(f"{left} &{sign} {body.text}{rf' && {note}' if note and beside else ''}")
+        rows += [rf"& \quad {note}"] if note and not beside else []
     return rows
 
 
@@ -157,7 +162,7 @@ def _symbol_tables(used: set[str]) -> list[str]:
         if name in used
     ]
     return [
-        "\\begin{tabular}{llp{95mm}}\nsymbol & name & meaning \\\\ \\hline\n"
+        "\\begin{tabular}{llp{84mm}}\nsymbol & name & meaning \\\\ \\hline\n"
         + "\n".join(rows[k : k + TABLE_ROWS])
         + "\n\\end{tabular}"
         for k in range(0, len(rows), TABLE_ROWS)

@@ -95,7 +95,13 @@ INFERENCE: dict[str, tuple[str, str, str, int, int, int, dict[str, Any]]] = {
     "windows": ("mistral-7b-v0.1", "h100-sxm", "none", 1, 4000, 400, {}),
 }
 """Model, system, serving software, batch, prompt, generated tokens and plan of inferences."""
-ALL = (*TRAINING, *INFERENCE)
+SERVING: dict[str, tuple[str, str, int, int, int, dict[str, Any]]] = {
+    "served": ("llama-2-70b", "h100-sxm", 1024, 256, 64, {"tp": 8}),
+    "served by stages": ("mixtral-8x7b", "h100-sxm", 3000, 100, 32, {"tp": 2, "pp": 2, "dp": 2}),
+    "served latent": ("deepseek-v2-lite", "h200-sxm", 200, 500, 100, {}),
+}
+"""Model, system, prompt, generated tokens, sequences of a replica and plan of saturated iterations."""
+ALL = (*TRAINING, *INFERENCE, *SERVING)
 
 
 def make(name: str) -> BaseRun:
@@ -104,6 +110,10 @@ def make(name: str) -> BaseRun:
         model, system, batch, sequence, plan = TRAINING[name]
         loaded = sf.Model.load(model), sf.System.load(system), sf.Plan(**plan)
         return sf.training(*loaded, batch=batch, sequence=sequence)
+    if name in SERVING:
+        model, system, prompt, generate, concurrency, plan = SERVING[name]
+        loaded = sf.Model.load(model), sf.System.load(system), sf.Plan(**plan)
+        return sf.serving(*loaded, prompt=prompt, generate=generate).iteration(concurrency)
     model, system, stack, batch, prompt, generate, plan = INFERENCE[name]
     loaded = sf.Model.load(model), sf.System.load(system), sf.Plan(**plan)
     return sf.inference(*loaded, batch=batch, prompt=prompt, generate=generate, stack=stack)
@@ -125,6 +135,8 @@ def moves(run: BaseRun, seed: int, count: int) -> dict[str, Any]:
         small = rng.random() < 0.5
         for name in rng.choice(names, int(many), replace=False):
             found[name][k] = _moved(name, base, rng, small=small)
+    if "batch" not in found:
+        return found
     empty = found["batch"] * 64 < found["dp"] * found["micro_batch"]
     return {name: np.where(empty, base[name], value) for name, value in found.items()}
 
