@@ -158,7 +158,7 @@ def prefilling_share(arrivals: Any, chunks: Any, chunk_prompts: Any) -> Any:
 
 
 @formula(
-    glyph=r"c_\infty",
+    glyph="s_{sat}",
     dimension=ONE,
     source=LITTLE,
     increasing="chunk_prompts decoding prompt",

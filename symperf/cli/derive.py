@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.collecting import collection_paused
 from ..common.errors import InputError, nearest, quote
-from ..common.table import hung
 from .output import columns, write, write_file, write_json
 from .question import build_run
 
@@ -50,8 +49,7 @@ def _answer(options: argparse.Namespace) -> int:
         return 0
     text = _text(derivation, form, options)
     if regimes is not None:
-        width = columns(file=options.output is not None)
-        text += "\n".join(["", *(part for line in str(regimes).splitlines() for part in hung(line, width)), ""])
+        text += f"\n{regimes.text(columns(file=options.output is not None))}\n"
     _deliver(text, options.output)
     return 0
 

@@ -10,6 +10,7 @@ import pytest
 import sympy
 
 import symperf as sf
+from symperf.formulas.kernels.attention import attention_mlp_crossover
 
 CORE = "flops/layer/attention/core"
 SCORES = f"{CORE}/scores + {CORE}/context"
@@ -140,7 +141,10 @@ def test_context_at_which_attention_flops_pass(one: str, other: str, multiple: i
     found = run.cross(one, other, "sequence", 1, 100_000)
     (crossing,) = found.crossings
     assert crossing.then == one
-    assert 0 <= crossing.at - multiple * run.model.sizes["hidden_size"] <= 2
+    sizes = run.model.sizes
+    assert 0 <= crossing.at - multiple * sizes["hidden_size"] <= 2
+    if other == MLP and one == SCORES:
+        assert 0 <= crossing.at - attention_mlp_crossover(sizes["hidden_size"], sizes["intermediate_size"]) <= 2
 
 
 def test_sequence_at_which_selective_recomputation_pays() -> None:

@@ -99,7 +99,7 @@ def test_several_files_are_fitted_together(tmp_path: Path, capsys: pytest.Captur
     out = tmp_path / "new.toml"
     arguments = ["calibrate", *map(str, files), "-s", SYSTEM, "-o", str(out), "--fit", ",".join(true), "--prior", "100"]
     assert main(arguments) == 0
-    assert f"rows of {files[0]}, {files[1]}" in capsys.readouterr().out.replace("\n", "")
+    assert f"rows of {files[0]}, {files[1]}" in " ".join(capsys.readouterr().out.split())
     memory = sf.System.load(out).quantities["memory_efficiency"]
     assert memory.value == pytest.approx(true["memory_efficiency"], rel=2e-3)
     assert all(f"{file.name} (sha256 {read(file).sha256[:16]})" in memory.source for file in files)

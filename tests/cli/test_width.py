@@ -35,8 +35,8 @@ COMMANDS = [
     *([f"search {SMALL} --devices 8 --batch 8 --sequence 4096 --top 3"] if NIGHTLY else []),
 ]
 """A line of each verb that prints tables or sentences."""
-FREE = {"formulas ring_all_reduce_time"}
-"""Whose equation is laid out anew at each width, with other words."""
+FREE = {COMMANDS[4], "formulas ring_all_reduce_time"}
+"""Whose equation is laid out anew at each width, with other words, or whose paths break at a slash."""
 
 
 def text(call: Callable[..., Any], command: str, width: int) -> str:
