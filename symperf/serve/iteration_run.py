@@ -76,7 +76,8 @@ class IterationRun(FullRun):
         plan: how a replica is laid out, and how many there are (`dp`).
         prompt: tokens of each prompt.
         generate: tokens generated for each; at least 2.
-        concurrency: sequences that a replica decodes at once; by default as many as its memory holds.
+        concurrency: sequences that a replica decodes at once; by default as many as its memory
+            holds, and as prefill can keep decoding.
         chunk: prompt tokens that an iteration may process.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
@@ -129,7 +130,14 @@ class IterationRun(FullRun):
         elif concurrency is not None:
             self._spread(concurrency, "asked for")
         else:
-            self._spread(self.fitting_sequences(), "as many as memory holds")
+            held, kept = self.fitting_sequences(), self.kept_sequences()
+            self._spread(min(held, kept), "as many as memory holds" if held <= kept else "as many as prefill keeps")
+        decoded = self.bound["decoding"][0] * self.bound["groups_in_flight"][0]
+        if decoded > self.kept_sequences():
+            self.warnings += (
+                f"full chunks of prompts keep {self.kept_sequences()} sequences decoding, not {decoded:g}: "
+                "they end faster than prompts replace them",
+            )
 
     def _spread(self, sequences: int, why: str) -> None:
         """Deal the sequences of a replica to the groups of its pipeline."""
@@ -197,6 +205,15 @@ class IterationRun(FullRun):
                 f"{self.system.name} has {inputs['memory_capacity'] / 1e9:.4g} GB; expected a larger tp or pp"
             )
         return found
+
+    def kept_sequences(self) -> int:
+        """Sequences of a replica that full chunks of prompts keep decoding: (s_g - 1) J / K of each group, at least 1.
+
+        A sequence decodes for s_g - 1 iterations, and a full chunk ends J / K prompts (`saturated_chunk_tokens`).
+        """
+        prompt, chunk = self.work.prompt, int(self.bound["chunk"][0])
+        together, parts = max(1, chunk // prompt), -(-prompt // chunk)
+        return max(1, self.plan.pp * (self.work.generate - 1) * together // parts)
 
     @property
     def _tokens(self) -> float:

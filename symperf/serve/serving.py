@@ -254,7 +254,8 @@ class Serving:
         """The mean iteration of a saturated replica as a run of closed forms, which the algebra can be asked about.
 
         Args:
-            concurrency: sequences that a replica decodes at once; by default as many as its memory holds.
+            concurrency: sequences that a replica decodes at once; by default as many as its memory holds and
+                as prefill can keep decoding.
 
         Raises:
             InputError: a single token is generated, or the model does not fit.

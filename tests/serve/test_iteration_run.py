@@ -42,8 +42,21 @@ def test_memory_holds_as_many_sequences_as_serving_says(case: str) -> None:
     limit = sf.serving(model, system, plan, prompt=1024, generate=256).limit(0)
     run = _run(case)
     assert run.fitting_sequences() == pytest.approx(limit, rel=0.01)
-    assert run.fits
+    assert run.bind(concurrency=run.fitting_sequences()).fits
     assert not run.bind(concurrency=run.fitting_sequences() + plan.pp).fits
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("work", [{}, {"prompt": 3000}, {"generate": 1024, "prompt": 100}])
+def test_a_saturated_replica_lasts(case: str, work: dict[str, int]) -> None:
+    """By default as many prompts begin in an iteration as sequences end; more than prefill keeps has a warning."""
+    run = _run(case, **work)
+    sequences = run.bound["decoding"][0] * run.bound["groups_in_flight"][0] * run.plan.dp
+    begin = run.value("requests_per_s") * run.value("time")
+    assert begin == pytest.approx(sequences / (run.work.generate - 1), rel=1e-9)
+    assert not any("keep" in warning for warning in run.warnings)
+    more = run.bind(concurrency=run.kept_sequences() + run.plan.pp)
+    assert any("end faster" in warning for warning in more.warnings)
 
 
 def test_prompts_take_the_places_of_requests_that_end() -> None:
