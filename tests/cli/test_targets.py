@@ -160,3 +160,13 @@ def test_latex_of_wide_answers_stays_on_the_page(
     log = (tmp_path / "answer.log").read_text(encoding="latin-1")
     assert done.returncode == 0
     assert not re.findall(r"Overfull|Underfull|Warning", log)
+
+
+def test_limits_along_a_count_that_serving_is_asked_with(capsys: pytest.CaptureFixture[str]) -> None:
+    """The run has no symbol of that name: its value now is that of the question."""
+    status, out, _ = asked(f"limits {SERVE} --over concurrency --json", capsys)
+    found = json.loads(out)
+    first = json.loads(asked(f"limits {SERVE} --over memory-bandwidth --json", capsys)[1])
+    assert status == 0
+    assert found["value"] == pytest.approx(first["value"], rel=1e-12)
+    assert found["lower"] <= found["value"] <= found["upper"]
