@@ -3,7 +3,8 @@
 Run: python docs/refresh.py [--check]     (with --check nothing is written; exit status 1 if a page is stale)
 
 * A fenced `text` block right after a fenced `sh` block holds what the last line of that block prints, up to `LINES`
-  lines.
+  lines. A `text excerpt` block holds lines of it, broken anywhere; one that holds anything else is written anew, to be
+  cut again by hand.
 * `docs/accuracy.md` is written whole, from the published measurements that come with symperf; with `--check` a sample
   of its predictions is computed anew (`accuracy_page.py`).
 """
@@ -27,11 +28,11 @@ import accuracy_page
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/bottlenecks.md", "docs/derive.md")
 LINES = 26
-BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text\n)(?P<output>.*?)(```\n)", re.DOTALL)
+BLOCK = re.compile(r"(```sh\n(?P<commands>.*?)```\n\n```text(?P<part> excerpt)?\n)(?P<output>.*?)(```\n)", re.DOTALL)
 
 
-def printed(command: str) -> str:
-    """What a `symperf ...` command line prints."""
+def printed(command: str) -> list[str]:
+    """The lines that a `symperf ...` command line prints."""
     words = shlex.split(command)
     os.environ.pop("COLUMNS", None)  # the reader's terminal is none of ours; readline sets it for children of a program
     out = io.StringIO()
@@ -39,8 +40,13 @@ def printed(command: str) -> str:
         code = symperf(words[1:])
     if code:
         raise SystemExit(f"{command}: exit status {code}")
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])]) + "\n"
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def is_part(excerpt: str, lines: list[str]) -> bool:
+    """Whether every line of an excerpt is among these lines, however lines are broken."""
+    whole = f" {' '.join(' '.join(lines).split())} "
+    return all(f" {' '.join(line.split())} " in whole for line in excerpt.splitlines() if line.strip())
 
 
 def refreshed(page: str) -> str:
@@ -48,7 +54,10 @@ def refreshed(page: str) -> str:
 
     def fresh(match: re.Match[str]) -> str:
         last = match["commands"].strip().splitlines()[-1]
-        return match[1] + printed(last) + match[4]
+        lines = printed(last)
+        if match["part"] and is_part(match["output"], lines):
+            return match[0]
+        return match[1] + "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])]) + "\n" + match[5]
 
     return BLOCK.sub(fresh, page)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .limits import Limit, limit_along
 from .measures import spell, unit_of
 from .solution import is_higher_better
 from .subject import Subject, subject_of
-from .symbols import domain_of, lead_dependents, require_symbol
+from .symbols import domain_of, lead_dependents, require_symbol, value_now
 from .wording import measure, sentence_case, words
 
 if TYPE_CHECKING:
@@ -258,7 +258,9 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
     """
     subject = subject_of(of_run, of, "limits")
-    subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "limits"))
+    now = value_now(of_run, subject, require_symbol(of_run, subject, symbol, "limits"))
+    subject = lead_dependents(of_run, subject, symbol)
+    subject = replace(subject, values={**subject.values, symbol: now or subject.values[symbol]})
     domain = domain_of(symbol)
     fraction = domain.high == 1.0 and not domain.whole
     low = None if domain.whole else limit_along(subject, symbol, 0.0)

@@ -12,7 +12,7 @@ from ..codegen.interpret import arrays, run
 from ..common.errors import InputError
 from .cross_sides import divisors_of
 from .direction import direction
-from .symbols import LARGEST, domain_of
+from .symbols import LARGEST, domain_of, value_now
 
 if TYPE_CHECKING:
     from ..evaluation.base_run import BaseRun
@@ -92,7 +92,7 @@ def extremes(of_run: BaseRun, subject: Subject, symbol: str, far: Limit | None, 
 
 
 def _whole(of_run: BaseRun, subject: Subject, symbol: str, far: Limit | None) -> Extremes:
-    ends, limiting = _last_legal(of_run, symbol)
+    ends, limiting = _last_legal(of_run, symbol, value_now(of_run, subject, symbol))
     candidates = {float(n) for n in divisors_of(of_run)} | {float(n) for n in range(1, FIRST + 1)}
     if ends is None:
         candidates |= {float(2**k) for k in range(int(math.log2(LARGEST)) + 1)}
@@ -121,9 +121,9 @@ def _accepts(of_run: BaseRun, symbol: str, x: float) -> bool:
     return True
 
 
-def _last_legal(of_run: BaseRun, symbol: str) -> tuple[float | None, str]:
+def _last_legal(of_run: BaseRun, symbol: str, value: float) -> tuple[float | None, str]:
     """The largest whole number that a run accepts and why it takes no more; nothing where it sets no limit."""
-    now = int(of_run.bound[symbol][0])
+    now = max(int(value), 1)
     far = now * 2 ** int(math.log2(LARGEST / now))
     try:
         of_run.bind(**{symbol: far})

@@ -29,6 +29,8 @@ Key = tuple[Fraction, int]
 """Exponent of the symbol, and power of its logarithm to base two."""
 Terms = dict[Key, Any]
 
+CONSTANT: Key = (Fraction(0), 0)
+"""The key of what does not depend on the symbol."""
 LARGEST_RATIO = 64
 """A ratio of two sizes with a larger numerator or denominator is no relation that anyone has in mind."""
 LONGEST_SUM = 4
@@ -79,12 +81,17 @@ def monomials(
     Returns:
         Nothing where there is no short closed form.
     """
-    numbers = {symbol_of(name): value for name, value in subject.values.items() if name != symbol}
-    tracer = _Tracer(subject, symbol, at_infinity, traced)
+    from ..codegen.lower import LoweringError
+
     try:
-        form = tracer.terms(subject.position).get(key)
-    except _NoClosedFormError:
+        return _monomials(subject, symbol, _Tracer(subject, symbol, at_infinity, traced), key, expected)
+    except (_NoClosedFormError, LoweringError):  # a program has no exponents that are symbols
         return None
+
+
+def _monomials(subject: Subject, symbol: str, tracer: _Tracer, key: Key, expected: float) -> list[Monomial] | None:
+    numbers = {symbol_of(name): value for name, value in subject.values.items() if name != symbol}
+    form = tracer.terms(subject.position).get(key)
     if form is None or form.count_ops() > MOST_OPERATIONS:
         return None
     simpler = _formats(numbers, symbol) | _relations(numbers, symbol)
@@ -278,7 +285,12 @@ class _Tracer:
             case "sqrt":
                 return self.power(args[0], Fraction(1, 2))
             case "power":
-                return self.power(args[0], Fraction(float(self.number_of(args[1]))).limit_denominator(1000))
+                exponent = self.number_of(args[1])
+                if exponent.is_number:
+                    return self.power(args[0], Fraction(float(exponent)).limit_denominator(1000))
+                if set(args[0]) != {CONSTANT}:
+                    raise _NoClosedFormError
+                return {CONSTANT: args[0][CONSTANT] ** exponent}
             case "log2":
                 (e, k), c = self.leading(args[0])
                 if k:

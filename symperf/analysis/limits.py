@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import Arithmetic, run
+from ..common.errors import InputError
 from .forms import ONE, FormError, PowerQuotient, constant, plain
 from .line import COMPUTED
 from .roots import sign_at
@@ -107,12 +108,6 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
         under = 1 if difference.under is None else sign_at(plain(difference.under), end)
         return under * sign_at(plain(difference.over), end)
 
-    def power(base: PowerQuotient, exponent: PowerQuotient) -> PowerQuotient:
-        number = exponent.number()
-        if number is None:
-            raise FormError("the exponent is not a number")
-        return base.power(number)
-
     arithmetic = Arithmetic(
         lambda value: value if isinstance(value, PowerQuotient) else constant(value),
         {
@@ -120,7 +115,7 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
             "ceil_div": lambda a, b: round_up(a / b, end),
             "let": lambda a: a,
             "stop_gradient": lambda a: a,
-            "power": power,
+            "power": lambda a, b: _power(a, b, end),
             "max": lambda a, b: a if above(a, b) >= 0 else b,
             "min": lambda a, b: a if above(a, b) <= 0 else b,
             "above_one": lambda a: constant(int(above(a, constant(1)) > 0)),
@@ -130,6 +125,26 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
     )
     result: list[PowerQuotient] = run(subject.program, forms, arithmetic)
     return result
+
+
+def _power(base: PowerQuotient, exponent: PowerQuotient, end: float) -> PowerQuotient:
+    """A power near an end; of a number with an exponent that moves to leading order, as of experts that tokens miss."""
+    fixed, held = exponent.number(), base.number()
+    if fixed is not None:
+        return base.power(fixed)
+    if held is None or held < 0:
+        raise FormError("base and exponent both move")
+    e, logs, coefficient = leading(exponent, end)
+    rising = e if math.isinf(end) else -e
+    if rising > 0 or (rising == 0 and logs > 0):
+        if held != 1 and (held > 1) == (coefficient > 0):
+            raise FormError("it grows as an exponential")
+        return constant(1 if held == 1 else 0)
+    limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
+    if held == 0:
+        return constant(0 if limit else 1)
+    moved = (exponent - constant(limit)) * constant(math.log(held))
+    return constant(float(held) ** float(limit)) * (constant(1) + moved)
 
 
 def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
@@ -150,8 +165,15 @@ def _rounded(factor: float) -> Any:
 
 
 def limit_along(subject: Subject, symbol: str, end: float) -> Limit:
-    """What the output goes to at an end of a symbol, 0 or infinity."""
-    traced = trace(subject, subject.forms(symbol=symbol), end)
+    """What the output goes to at an end of a symbol, 0 or infinity.
+
+    Raises:
+        InputError: it goes there as no power.
+    """
+    try:
+        traced = trace(subject, subject.forms(symbol=symbol), end)
+    except FormError as error:
+        raise InputError(f"limits: {subject.output} goes as no power of {symbol} in the end: {error}") from None
     return replace(limit_of(subject, traced[subject.position], end), symbol=symbol, traced=traced)
 
 

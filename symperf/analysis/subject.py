@@ -207,7 +207,9 @@ def subject_of(run: BaseRun, of: str, where: str) -> Subject:
     found = _asked(run, key)
     if found is None:
         known = [name for name in known_quantities(run) if not name.startswith("term/")]
-        raise InputError(f"{where}: unknown quantity {quote(of)}{nearest(of, known)}")
+        plain = [name for name in [*run.compiled.program.outputs, "cost", "energy"] if "/" not in name]
+        near = nearest(of, known) or f"; known are {', '.join(plain)} and paths of terms"
+        raise InputError(f"{where}: unknown quantity {quote(of)}{near}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     program, position, own = found

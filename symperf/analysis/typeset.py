@@ -33,8 +33,12 @@ RELATIONS = {"∼": r"\sim", "−": "-"}
 LONGEST = 48
 """Characters of the cells of the last column above which it is set in lines."""
 LINE = "p{78mm}"
-ROOM, LETTER = 38.0, 0.5
+EQUATION_ROOM, LETTER = 38.0, 0.5
 """Em beside the left side of an equation, and of a letter of the note at its right."""
+ROOM = 92
+"""Characters that a table may be wide; a wider one is set smaller."""
+GAP, IN_LINES = 2.5, 45
+"""Characters that the gap after a column takes, and a column that is set in lines."""
 TABLE_ROWS = 30
 """Rows of one table; a `tabular` cannot break across pages."""
 
@@ -112,7 +116,7 @@ def _latex_rows(forms: Iterable[Equation]) -> list[str]:
             notation.name(symbol, notation.word(symbol.name).text)
         body = notation.box(strip_units(form.expr))
         note = rf"\text{{({latex_text(form.note)})}}" if form.note else ""
-        beside = body.width + LETTER * len(form.note) < ROOM
+        beside = body.width + LETTER * len(form.note) < EQUATION_ROOM
         left = "" if form.sign in SUMMED else _left(form, notation)
         sign = RELATIONS.get(form.sign, form.sign)
         rows.append(f"{left} &{sign} {body.text}{rf' && {note}' if note and beside else ''}")
@@ -139,11 +143,22 @@ def _tabulars(table: AnswerTable) -> list[str]:
         for row in table.rows
     ]
     found = [latex_text(table.title)] if table.title else []
+    small = _size(table)
     most = TABLE_ROWS // 3 if LINE in columns else TABLE_ROWS
     for k in range(0, max(len(rows), 1), most):
         body = "\n".join(rows[k : k + most])
-        found.append(f"\\begin{{tabular}}{{{columns}}}\n{head}\n{body}\n\\end{{tabular}}")
+        tabular = f"\\begin{{tabular}}{{{columns}}}\n{head}\n{body}\n\\end{{tabular}}"
+        found.append(f"{{{small}\n{tabular}}}" if small else tabular)
     return found
+
+
+def _size(table: AnswerTable) -> str:
+    """The size of letters in which a table fits the page; nothing for the usual one."""
+    lines = [_column(table, k) == LINE for k in range(len(table.columns))]
+    cells = zip(*(table.columns, *table.rows), strict=True)
+    widths = [IN_LINES if line else max(map(len, each)) for line, each in zip(lines, cells, strict=True)]
+    wide = sum(widths) + GAP * len(widths)
+    return "" if wide <= ROOM else r"\footnotesize" if wide <= ROOM / 0.8 else r"\scriptsize"
 
 
 def _column(table: AnswerTable, k: int) -> str:

@@ -78,8 +78,11 @@ def latex_text(text: str) -> str:
 
     >>> print(latex_text("50% of a_b, Löf\n漢"))
     50\% of a\_b, Löf [U+6F22]
+    >>> print(latex_text("see --json"))  # two dashes, not the ligature of them
+    see -{}-json
     """
-    return "".join(_LATEX.get(character) or _latex_character(character) for character in text)
+    found = "".join(_LATEX.get(character) or _latex_character(character) for character in text)
+    return re.sub(r"(?<!\S)--(?=\w)", "-{}-", found)
 
 
 def _latex_character(character: str) -> str:

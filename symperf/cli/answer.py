@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from .output import check_file, write, write_file, write_json
+from .output import check_file, columns, write, write_file, write_json
 
 if TYPE_CHECKING:
     import argparse
 
     from ..analysis.answers import Answer
-
-NARROWEST = 40
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -27,7 +23,6 @@ def check_output(options: argparse.Namespace) -> None:
         raise InputError(
             f"{options.verb}: --json prints one object, without --{'latex' if options.latex else 'output'}"
         )
-    width_of(options)
     if options.output is not None:
         check_file(options.output, f"{options.verb}: --output {{}}: cannot be written")
     if options.plot is not None:
@@ -48,19 +43,9 @@ def deliver(answer: Answer, options: argparse.Namespace) -> int:
     if options.json:
         write_json(answer.to_dict())
         return 0
-    text = answer.latex() if options.latex else answer.text(width_of(options)) + "\n"
+    text = answer.latex() if options.latex else answer.text(columns(file=options.output is not None)) + "\n"
     if options.output is None:
         write(text)
     else:
         write_file(options.output, text, f"{options.verb}: --output {{}}: cannot be written")
     return 0
-
-
-def width_of(options: argparse.Namespace) -> int:
-    """The columns of the text: those asked for, those of the terminal, or 100 where there is none."""
-    if options.width is not None:
-        if options.width < NARROWEST:
-            raise InputError(f"{options.verb}: --width {options.width}, expected at least {NARROWEST}")
-        return int(options.width)
-    terminal = sys.stdout is not None and sys.stdout.isatty() and options.output is None
-    return max(shutil.get_terminal_size().columns, NARROWEST) if terminal else 100

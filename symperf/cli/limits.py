@@ -15,4 +15,4 @@ def run(options: argparse.Namespace) -> int:
     """Print where a quantity goes at the ends of a symbol."""
     from ..analysis.asymptotics import asymptotics
 
-    return deliver(asymptotics(build_run(options), options.over, options.of), options)
+    return deliver(asymptotics(build_run(options), options.over.replace("-", "_"), options.of), options)

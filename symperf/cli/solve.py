@@ -13,6 +13,8 @@ from .settings import split_settings
 if TYPE_CHECKING:
     import argparse
 
+    from ..evaluation.base_run import BaseRun
+
 
 def run(options: argparse.Namespace) -> int:
     """Print the value that meets every target.
@@ -26,9 +28,10 @@ def run(options: argparse.Namespace) -> int:
     from ..analysis.solve import solve
 
     check_output(options)
-    symbol, targets = options.for_.replace("-", "_"), _targets(options)
+    symbol, texts = options.for_.replace("-", "_"), _texts(options)
     low, high = (value_of(f"solve: --{name}", symbol, getattr(options, name)) for name in ("low", "high"))
     answer = build_run(options)
+    targets = {name: _target(answer, name, text) for name, text in texts.items()}
     try:
         return deliver(solve(answer, symbol, low=low, high=high, **targets), options)
     except Unreachable as error:
@@ -37,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
         raise
 
 
-def _targets(options: argparse.Namespace) -> dict[str, float]:
-    """The target of each quantity."""
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    """The target of each quantity, as it is written."""
     texts = {name: getattr(options, name) for name in ("time", "memory") if getattr(options, name) is not None}
     for name, text in split_settings(options.of, "--of", "QUANTITY=VALUE").items():
         if name in texts:
@@ -48,4 +51,15 @@ def _targets(options: argparse.Namespace) -> dict[str, float]:
         raise InputError(
             'solve: no target, expected --time T, --memory M or --of QUANTITY=VALUE, such as --time "20 ms"'
         )
-    return {name: float(value_of("solve: target", name, text) or 0.0) for name, text in texts.items()}
+    return texts
+
+
+def _target(run: BaseRun, name: str, text: str) -> float:
+    """The target of a quantity; of one that the run does not have, that is the error, and not its unit."""
+    from ..analysis.subject import subject_of
+
+    try:
+        return float(value_of("solve: target", name, text) or 0.0)
+    except InputError:
+        subject_of(run, name, "solve")
+        raise

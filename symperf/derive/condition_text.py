@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 SHOWN, LISTED = 8, 6
 """Conditions that are written out unless all are asked for, and those that share a row."""
 SIGNS = {"max": "≥", "min": "≤"}
+FURTHER = "  and "
+"""What a row begins with that tells a further branch of the condition before."""
+OTHER_BRANCH = {"max": "shorter than what runs beside it", "min": "longer than what stands instead"}
+"""Why a part is zero that is in no active branch."""
 Row = tuple[str, str]
 """What holds, and where."""
 
@@ -85,7 +89,7 @@ def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
     for path, choices in time.zeros.items():
         found = [of_choice[each] for each in choices if each in of_choice]
         off = [each for each in found if each.kind == "vanishes" or not each.holds]
-        reasons.setdefault(_reasons(off, notation), []).append(path)
+        reasons.setdefault(_reasons(off, notation) or _other_branch(found), []).append(path)
     words = _words(notation)
     rows = [
         words(", ".join(_folders(paths))) + (f" ({', '.join(listed)})" if listed else "")
@@ -97,6 +101,12 @@ def zero_terms(derivation: Derivation, notation: Notation) -> list[str]:
     return [*rows, *([f"parts of others ({', '.join(new)})"] if new else [])]
 
 
+def _other_branch(conditions: list[Condition]) -> tuple[str, ...]:
+    """Why a part is zero that no symbol makes so: another branch of a maximum or a minimum is the active one."""
+    kinds = {condition.kind for condition in conditions}
+    return tuple(text for kind, text in OTHER_BRANCH.items() if kind in kinds)[:1]
+
+
 def _reasons(conditions: list[Condition], notation: Notation) -> tuple[str, ...]:
     """What makes a part zero: the symbols that do, or else the first of what they make."""
     plain = [each for each in conditions if each.active.expr.is_Symbol]
@@ -104,11 +114,15 @@ def _reasons(conditions: list[Condition], notation: Notation) -> tuple[str, ...]
 
 
 def _folders(paths: list[str]) -> list[str]:
-    """Paths, those of one folder by its name and their number."""
+    """Paths, those of one folder by its name and their number where they are more than two."""
     found: dict[str, list[str]] = {}
     for path in paths:
         found.setdefault(path.rpartition("/")[0] or path, []).append(path)
-    return [each[0] if len(each) == 1 else f"{folder} ({len(each)} terms)" for folder, each in found.items()]
+    return [
+        path
+        for folder, each in found.items()
+        for path in (each if len(each) <= 2 else [f"{folder} ({len(each)} terms)"])
+    ]
 
 
 def regime_rows(derivation: Derivation, notation: Notation, *, every: bool) -> list[Row]:
@@ -161,7 +175,7 @@ def _rows(condition: Condition, notation: Notation) -> list[Row]:
     more = (branch_text(other, notation) for other in condition.others[1:])
     return [
         (condition_text(first, notation), _where(condition)),
-        *((f"  and {SIGNS[condition.kind]} {other}", "") for other in more),
+        *((f"{FURTHER}{SIGNS[condition.kind]} {other}", "") for other in more),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..book.unicode import broken
 from ..common.table import Table, columns, fold, pack
 from ..formulas.language.symbols import SYMBOLS
-from .condition_text import SHOWN, regime_rows, zero_terms
+from .condition_text import FURTHER, SHOWN, regime_rows, zero_terms
 from .conditions import LEADING, readable
 from .forms import TIMES
 from .rows import unicode_formulas, unicode_rows
@@ -112,7 +112,13 @@ def _regime(derivation: Derivation, notation: Unicode, width: int, *, every: boo
     cut = any(side.more for each in shown for side in (each.active, *each.others))
     left_out = f"; …: parts below {100 * LEADING:.3g} % of a side" if cut else ""
     found = ["", *fold(f"Holds while (the nearest to a change first{left_out})", width, hang="  ")]
-    return found + _beside([([f"  {body}"], where) for body, where in rows], width)
+    bodies: list[tuple[list[str], str]] = []
+    for body, where in rows:
+        if body.startswith(FURTHER):  # what the condition is of stands once, after its last branch
+            bodies[-1][0].append(f"  {body}")
+        else:
+            bodies.append(([f"  {body}"], where))
+    return found + _beside(bodies, width)
 
 
 def _whole(derivation: Derivation, notation: Unicode, width: int) -> list[str]:

@@ -134,10 +134,8 @@ class IterationRun(FullRun):
             self._spread(min(held, kept), "as many as memory holds" if held <= kept else "as many as prefill keeps")
         decoded = self.bound["decoding"][0] * self.bound["groups_in_flight"][0]
         if decoded > self.kept_sequences():
-            self.warnings += (
-                f"full chunks of prompts keep {self.kept_sequences()} sequences decoding, not {decoded:g}: "
-                "they end faster than prompts replace them",
-            )
+            kept = self.kept_sequences()
+            self.warnings += (f"full chunks of prompts keep {kept} sequences decoding: more end than prompts replace",)
 
     def _spread(self, sequences: int, why: str) -> None:
         """Deal the sequences of a replica to the groups of its pipeline."""

@@ -198,3 +198,31 @@ def test_limits_say_themselves() -> None:
         assert max(map(len, found.text(100).splitlines())) <= 110
         assert r"\begin{document}" in found.latex()
         found.plot()
+
+
+EXPERTS = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=8, prompt=2048, generate=128)
+
+
+@pytest.mark.parametrize("symbol", ["generate", "prompt", "batch", "memory_bandwidth", "hidden_size"])
+def test_limits_of_experts_whose_number_is_a_power_of_the_tokens(symbol: str) -> None:
+    """E (1 - (1 - k / E)^T), beside symbols that move T and others that do not."""
+    found = EXPERTS.asymptotics(symbol, "time")
+    assert found.text(1000).startswith(found.sentence)
+    limit = found.at_infinity
+    assert limit is not None
+    form = limit.closed_form()
+    if form is not None:
+        values = {each: EXPERTS.bound[each.name][0] for each in form.free_symbols}
+        assert float(form.evalf(subs=values | {SYMBOLS[symbol].symbol: 1.0})) == pytest.approx(limit.coefficient)
+
+
+def test_far_out_all_experts_are_read() -> None:
+    limit = EXPERTS.asymptotics("batch", "decode").at_infinity
+    assert limit is not None
+    far = EXPERTS.bind(batch=1 << 18).value("decode")
+    assert far == pytest.approx(limit.coefficient * 2.0 ** (18 * limit.exponent), rel=1e-3)
+
+
+def test_a_base_that_moves_under_an_exponent_has_no_limit() -> None:
+    with pytest.raises(InputError, match="no power of num_experts"):
+        EXPERTS.asymptotics("num_experts", "time")

@@ -124,6 +124,7 @@ def test_tensor_parallel_degree_at_which_a_layer_becomes_network_bound() -> None
     assert only["at"] == pytest.approx(expected, rel=1e-9)
     whole = the_one(run.regimes("tp", 1, 32, of="layer/mlp"))
     assert whole["at"] == 32  # the first degree that divides the heads and is above it
+    assert "t = (" in run.regimes("tp", 1, 32, of="layer/mlp").text()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,3 +114,59 @@ def test_the_example_of_the_help_runs(verb: str, capsys: pytest.CaptureFixture[s
     status, out, err = asked(epilog.rpartition("Example: symperf ")[2], capsys)
     assert (status, err) == (0, "")
     assert out
+
+
+@pytest.mark.parametrize("work", [TRAIN, INFER, SERVE])
+def test_an_unknown_quantity_is_told_before_the_unit_of_its_target(
+    work: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With nothing near, the line says what there is: on one line, without the paths of terms."""
+    status, out, err = asked(f"solve {work} --for memory-bandwidth --of 'first_byte=500 ms'", capsys)
+    assert (status, out) == (2, "")
+    assert "unknown quantity 'first_byte'; known are time, " in err
+    assert err.count("\n") == 1
+    assert "/" not in err
+    status, _, err = asked(f"solve {work} --for memory-bandwidth --of 'devices=500 ms'", capsys)
+    assert (status, "unit" in err) == (2, True)
+
+
+def test_answers_in_a_pipe_are_as_wide_as_those_of_other_verbs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    command = f"gains {TRAIN}"
+    _, plain, _ = asked(command, capsys)
+    assert plain == asked(f"{command} --width 120", capsys)[1] != asked(f"{command} --width 80", capsys)[1]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert asked(command, capsys)[1] == asked(f"{command} --width 80", capsys)[1]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"phase {TRAIN} --over matrix_rate --and memory_bandwidth",
+        "limits train llama-3.1-70b -s h100-sxm --batch 256 --sequence 8192 --over sequence",
+        f"gains {SERVE}",
+    ],
+)
+def test_latex_of_wide_answers_stays_on_the_page(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Tables of long names and units, and symbols with the longest names."""
+    _, out, _ = asked(f"{command} --latex", capsys)
+    (tmp_path / "answer.tex").write_text(out, encoding="utf-8")
+    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "answer"], cwd=tmp_path, capture_output=True)
+    log = (tmp_path / "answer.log").read_text(encoding="latin-1")
+    assert done.returncode == 0
+    assert not re.findall(r"Overfull|Underfull|Warning", log)
+
+
+def test_limits_along_a_count_that_serving_is_asked_with(capsys: pytest.CaptureFixture[str]) -> None:
+    """The run has no symbol of that name: its value now is that of the question."""
+    status, out, _ = asked(f"limits {SERVE} --over concurrency --json", capsys)
+    found = json.loads(out)
+    first = json.loads(asked(f"limits {SERVE} --over memory-bandwidth --json", capsys)[1])
+    assert status == 0
+    assert found["value"] == pytest.approx(first["value"], rel=1e-12)
+    assert found["lower"] <= found["value"] <= found["upper"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -191,3 +192,21 @@ def test_a_prediction_imports_no_sympy() -> None:
         "import sys, symperf.runs.training_run, symperf.derive, symperf.cli.derive; assert 'sympy' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_condition_is_of_stands_below_its_last_branch(capsys: pytest.CaptureFixture[str]) -> None:
+    """No further branch of a condition comes after the terms that it is of."""
+    lines = said(capsys, *INFER, "--of", "time_per_token").splitlines()
+    further = [k for k, line in enumerate(lines) if line.startswith("    and ≥")]
+    assert further
+    assert not [lines[k - 1] for k in further if re.search(r"^ {11}.* x\)$", lines[k - 1])]
+
+
+def test_every_zero_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """Products that a longer transfer hides are named, with why, as those that a switch hides."""
+    plan = shlex.split("derive train llama-3.1-70b -s h100-sxm --tp 8 --pp 4 --dp 8 --sequence-parallel --batch 256")
+    zeros = re.search(r"Zero here: (.*?)\n\S", said(capsys, *plan, "--sequence", "8192"), re.DOTALL)
+    assert zeros is not None
+    text = " ".join(zeros[1].split())
+    assert "qkv/backward_input, layer/attention/qkv/backward_weight (shorter than what runs beside it)" in text
+    assert all(each.endswith(")") for each in text.split("; "))

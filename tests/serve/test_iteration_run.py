@@ -56,7 +56,7 @@ def test_a_saturated_replica_lasts(case: str, work: dict[str, int]) -> None:
     assert begin == pytest.approx(sequences / (run.work.generate - 1), rel=1e-9)
     assert not any("keep" in warning for warning in run.warnings)
     more = run.bind(concurrency=run.kept_sequences() + run.plan.pp)
-    assert any("end faster" in warning for warning in more.warnings)
+    assert any("more end" in warning for warning in more.warnings)
 
 
 def test_prompts_take_the_places_of_requests_that_end() -> None:
