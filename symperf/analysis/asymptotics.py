@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.interpret import adjoints, arrays, floats, run
+from ..common.errors import InputError
 from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
+from .forms import FormError
 from .limits import Limit, limit_along
 from .measures import spell, unit_of
 from .solution import is_higher_better
@@ -255,14 +257,20 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         of: the quantity.
 
     Raises:
-        InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
+        InputError: an unknown symbol or quantity, one that the quantity does not depend on, or one along which it has
+            no leading power.
     """
     subject = subject_of(of_run, of, "limits")
     subject = lead_dependents(of_run, subject, require_symbol(of_run, subject, symbol, "limits"))
     domain = domain_of(symbol)
     fraction = domain.high == 1.0 and not domain.whole
-    low = None if domain.whole else limit_along(subject, symbol, 0.0)
-    high = None if fraction else limit_along(subject, symbol, math.inf)
+    try:
+        low = None if domain.whole else limit_along(subject, symbol, 0.0)
+        high = None if fraction else limit_along(subject, symbol, math.inf)
+    except FormError as error:
+        raise InputError(
+            f"limits: {of} has no leading power along {symbol} ({error}), expected another symbol"
+        ) from None
     value = _at(subject, symbol, subject.values[symbol])
     found = extremes(of_run, subject, symbol, high, low)
     bounds = bounds_of(subject)

@@ -110,8 +110,11 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
     def power(base: PowerQuotient, exponent: PowerQuotient) -> PowerQuotient:
         number = exponent.number()
         if number is None:
-            raise FormError("the exponent is not a number")
-        return base.power(number)
+            return power_towards(base, exponent, end)
+        try:
+            return base.power(number)
+        except FormError:
+            return power_towards(base, exponent, end)
 
     arithmetic = Arithmetic(
         lambda value: value if isinstance(value, PowerQuotient) else constant(value),
@@ -130,6 +133,33 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
     )
     result: list[PowerQuotient] = run(subject.program, forms, arithmetic)
     return result
+
+
+def power_towards(base: PowerQuotient, exponent: PowerQuotient, end: float) -> PowerQuotient:
+    """A power near an end, to leading order, where exponent or base is no number, as in (1 - k / E) ** T.
+
+    A number below 1 vanishes faster than any power of x where its exponent grows without bound. Where the exponent
+    goes to zero it is 1 + exponent ln(base); where the base goes to a number c, c ** n (1 + n (base / c - 1)).
+
+    Raises:
+        FormError: it is none of these.
+    """
+    number, times = base.number(), exponent.number()
+    if times is not None:
+        power, logs, c = leading(base, end)
+        if power or logs or c <= 0:
+            return base.power(times)
+        first = base * constant(1 / c) - constant(1)
+        return constant(float(c) ** float(times)) * (constant(1) + constant(times) * first)
+    rising, logs, coefficient = leading(exponent, end)
+    rising = rising if math.isinf(end) else -rising
+    if number is None or not 0 <= number <= 1 or coefficient <= 0 or not (rising or logs):
+        raise FormError("the exponent is not a number")
+    if number == 1 or (rising, logs) > (0, 0):
+        return constant(int(number))
+    if number == 0:
+        return constant(0)
+    return constant(1) + constant(math.log(number)) * exponent
 
 
 def round_up(form: PowerQuotient, end: float) -> PowerQuotient:

@@ -198,3 +198,27 @@ def test_limits_say_themselves() -> None:
         assert max(map(len, found.text(100).splitlines())) <= 110
         assert r"\begin{document}" in found.latex()
         found.plot()
+
+
+@pytest.mark.parametrize(
+    ("symbol", "exponent", "far"),
+    [
+        ("batch", 1, 1e9),
+        ("prompt", 2, 1e9),
+        ("num_experts", 1, 1e12),
+        ("hidden_size", 1, 1e9),
+        ("dp", None, None),
+        ("tp", None, None),
+    ],
+)
+def test_powers_whose_exponent_or_base_has_the_symbol(symbol: str, exponent: int | None, far: float | None) -> None:
+    """The experts that tokens reach are E (1 - (1 - k / E) ** T): all of them, or k of them for each token."""
+    run = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=32, prompt=512, generate=128)
+    found = run.asymptotics(symbol)
+    assert found.sentence
+    if far is None:
+        return
+    assert found.at_infinity is not None
+    assert found.at_infinity.exponent == exponent
+    told = found.at_infinity.coefficient * far ** float(found.at_infinity.exponent)
+    assert output_at(found.subject, symbol, [far])[0] == pytest.approx(told, rel=1e-2)
