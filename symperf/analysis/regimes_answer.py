@@ -25,7 +25,7 @@ SHORT = 60
 """Operations of a closed form that is written out as text."""
 SPENT = ("memory", "energy")
 """Quantities whose shares are parts that they go to, not resources that bind."""
-LONGEST = 150
+LONGEST = 200
 """Instructions above which no closed form is written out."""
 APART = 3.0
 """Factor up to which the crossover without roundings is that of a whole number."""
