@@ -146,7 +146,7 @@ class Asymptotics(Answer):
         left = len(parts) - len(kept)
         found = []
         for k, each in enumerate(kept):
-            resource = each.resource or limit.bound
+            resource = (_joules_of(each.expr) if self.of == "energy" else each.resource) or limit.bound
             told = [f"{100 * each.share:.1f} %", *([resource] if resource else [])]
             if text := _factor_text(each.rounding):
                 told.insert(0, f"times {text.removesuffix(' · ')}")
@@ -294,6 +294,14 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         _place(of_run, subject, symbol, end),
         subject,
     )
+
+
+def _joules_of(expr: Any) -> str | None:
+    """What the joules of a summand of an energy go to: the resource whose energy it holds, or the static power."""
+    names = {symbol.name for symbol in expr.free_symbols}
+    if "static_power" in names:
+        return "static"
+    return next((name.removesuffix("_energy") for name in sorted(names) if name.endswith("_energy")), None)
 
 
 def _factor_text(rounding: float) -> str:

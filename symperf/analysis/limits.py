@@ -163,13 +163,18 @@ def power_towards(base: PowerQuotient, exponent: PowerQuotient, end: float) -> P
 
 
 def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
-    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
+    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order.
+
+    What does not depend on x is rounded as a run rounds it, in floats: a chance of 1e-200 makes no tile more.
+    """
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isinf(end) else -exponent
     if coefficient and (rising > 0 or (rising == 0 and logs > 0)):
         return form
     limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
     rest = form - constant(limit)
+    if not rest.over:
+        return constant(math.ceil(float(limit)))
     under = 1 if rest.under is None else sign_at(plain(rest.under), end)
     above = sign_at(plain(rest.over), end) * under if rest.over else 0
     return constant(math.floor(limit) + 1 if above > 0 and limit.denominator == 1 else math.ceil(limit))
