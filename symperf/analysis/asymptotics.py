@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.interpret import adjoints, arrays, floats, run
+from ..common.errors import InputError
 from .answers import Answer, AnswerTable, Equation
 from .bounds import bounds_of
 from .extremes import Extremes, extremes
+from .forms import FormError
 from .limits import Limit, limit_along
 from .measures import spell, unit_of
 from .solution import is_higher_better
@@ -144,7 +146,7 @@ class Asymptotics(Answer):
         left = len(parts) - len(kept)
         found = []
         for k, each in enumerate(kept):
-            resource = each.resource or limit.bound
+            resource = (_joules_of(each.expr) if self.of == "energy" else each.resource) or limit.bound
             told = [f"{100 * each.share:.1f} %", *([resource] if resource else [])]
             if text := _factor_text(each.rounding):
                 told.insert(0, f"times {text.removesuffix(' · ')}")
@@ -255,7 +257,8 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         of: the quantity.
 
     Raises:
-        InputError: an unknown symbol or quantity, or one that the quantity does not depend on.
+        InputError: an unknown symbol or quantity, one that the quantity does not depend on, or one along which it has
+            no leading power.
     """
     subject = subject_of(of_run, of, "limits")
     now = value_now(of_run, subject, require_symbol(of_run, subject, symbol, "limits"))
@@ -263,8 +266,13 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
     subject = replace(subject, values={**subject.values, symbol: now or subject.values[symbol]})
     domain = domain_of(symbol)
     fraction = domain.high == 1.0 and not domain.whole
-    low = None if domain.whole else limit_along(subject, symbol, 0.0)
-    high = None if fraction else limit_along(subject, symbol, math.inf)
+    try:
+        low = None if domain.whole else limit_along(subject, symbol, 0.0)
+        high = None if fraction else limit_along(subject, symbol, math.inf)
+    except FormError as error:
+        raise InputError(
+            f"limits: {of} has no leading power along {symbol} ({error}), expected another symbol"
+        ) from None
     value = _at(subject, symbol, subject.values[symbol])
     found = extremes(of_run, subject, symbol, high, low)
     bounds = bounds_of(subject)
@@ -288,6 +296,14 @@ def asymptotics(of_run: BaseRun, symbol: str, of: str = "time") -> Asymptotics:
         _place(of_run, subject, symbol, end),
         subject,
     )
+
+
+def _joules_of(expr: Any) -> str | None:
+    """What the joules of a summand of an energy go to: the resource whose energy it holds, or the static power."""
+    names = {symbol.name for symbol in expr.free_symbols}
+    if "static_power" in names:
+        return "static"
+    return next((name.removesuffix("_energy") for name in sorted(names) if name.endswith("_energy")), None)
 
 
 def _factor_text(rounding: float) -> str:

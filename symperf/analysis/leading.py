@@ -17,6 +17,7 @@ import sympy
 
 from ..formulas.language.atoms import ceil_div, log2
 from ..formulas.language.symbols import SYMBOLS, batch
+from ..formulas.mathematics.fractions import fraction_power
 from .closed import MOST_OPERATIONS, symbol_of
 
 if TYPE_CHECKING:
@@ -240,6 +241,9 @@ class _Tracer:
             return self.known[operands[self.side(at)]]
         if operation == "ceil_div":
             return self.rounded(at, operands)
+        if operation == "power" and self.traced[operands[1]].number() is None:
+            number = self.traced[at].number()  # 0 or 1: the exponent grows without bound
+            return {zero: sympy.Integer(int(number))} if number else {}
         args = [self.known[operand] for operand in operands]
         if operation == "subtract" and args[1] == {zero: sympy.S.One} and set(args[0]) == {zero}:
             return self.less_one(at, args[0][zero])
@@ -288,9 +292,7 @@ class _Tracer:
                 exponent = self.number_of(args[1])
                 if exponent.is_number:
                     return self.power(args[0], Fraction(float(exponent)).limit_denominator(1000))
-                if set(args[0]) != {CONSTANT}:
-                    raise _NoClosedFormError
-                return {CONSTANT: args[0][CONSTANT] ** exponent}
+                return {(Fraction(0), 0): fraction_power(self.number_of(args[0]), exponent)}
             case "log2":
                 (e, k), c = self.leading(args[0])
                 if k:

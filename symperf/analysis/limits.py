@@ -108,6 +108,15 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
         under = 1 if difference.under is None else sign_at(plain(difference.under), end)
         return under * sign_at(plain(difference.over), end)
 
+    def power(base: PowerQuotient, exponent: PowerQuotient) -> PowerQuotient:
+        number = exponent.number()
+        if number is None:
+            return power_towards(base, exponent, end)
+        try:
+            return base.power(number)
+        except FormError:
+            return power_towards(base, exponent, end)
+
     arithmetic = Arithmetic(
         lambda value: value if isinstance(value, PowerQuotient) else constant(value),
         {
@@ -115,7 +124,7 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
             "ceil_div": lambda a, b: round_up(a / b, end),
             "let": lambda a: a,
             "stop_gradient": lambda a: a,
-            "power": lambda a, b: _power(a, b, end),
+            "power": power,
             "max": lambda a, b: a if above(a, b) >= 0 else b,
             "min": lambda a, b: a if above(a, b) <= 0 else b,
             "above_one": lambda a: constant(int(above(a, constant(1)) > 0)),
@@ -127,34 +136,46 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
     return result
 
 
-def _power(base: PowerQuotient, exponent: PowerQuotient, end: float) -> PowerQuotient:
-    """A power near an end; of a number with an exponent that moves to leading order, as of experts that tokens miss."""
-    fixed, held = exponent.number(), base.number()
-    if fixed is not None:
-        return base.power(fixed)
-    if held is None or held < 0:
-        raise FormError("base and exponent both move")
-    e, logs, coefficient = leading(exponent, end)
-    rising = e if math.isinf(end) else -e
-    if rising > 0 or (rising == 0 and logs > 0):
-        if held != 1 and (held > 1) == (coefficient > 0):
-            raise FormError("it grows as an exponential")
-        return constant(1 if held == 1 else 0)
-    limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
-    if held == 0:
-        return constant(0 if limit else 1)
-    moved = (exponent - constant(limit)) * constant(math.log(held))
-    return constant(float(held) ** float(limit)) * (constant(1) + moved)
+def power_towards(base: PowerQuotient, exponent: PowerQuotient, end: float) -> PowerQuotient:
+    """A power near an end, to leading order, where exponent or base is no number, as in (1 - k / E) ** T.
+
+    A number below 1 vanishes faster than any power of x where its exponent grows without bound. Where the exponent
+    goes to zero it is 1 + exponent ln(base); where the base goes to a number c, c ** n (1 + n (base / c - 1)).
+
+    Raises:
+        FormError: it is none of these.
+    """
+    number, times = base.number(), exponent.number()
+    if times is not None:
+        power, logs, c = leading(base, end)
+        if power or logs or c <= 0:
+            return base.power(times)
+        first = base * constant(1 / c) - constant(1)
+        return constant(float(c) ** float(times)) * (constant(1) + constant(times) * first)
+    rising, logs, coefficient = leading(exponent, end)
+    rising = rising if math.isinf(end) else -rising
+    if number is None or not 0 <= number <= 1 or coefficient <= 0 or not (rising or logs):
+        raise FormError("the exponent is not a number")
+    if number == 1 or (rising, logs) > (0, 0):
+        return constant(int(number))
+    if number == 0:
+        return constant(0)
+    return constant(1) + constant(math.log(number)) * exponent
 
 
 def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
-    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
+    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order.
+
+    What does not depend on x is rounded as a run rounds it, in floats: a chance of 1e-200 makes no tile more.
+    """
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isinf(end) else -exponent
     if coefficient and (rising > 0 or (rising == 0 and logs > 0)):
         return form
     limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
     rest = form - constant(limit)
+    if not rest.over:
+        return constant(math.ceil(float(limit)))
     under = 1 if rest.under is None else sign_at(plain(rest.under), end)
     above = sign_at(plain(rest.over), end) * under if rest.over else 0
     return constant(math.floor(limit) + 1 if above > 0 and limit.denominator == 1 else math.ceil(limit))

@@ -10,7 +10,6 @@ import bisect
 import itertools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .forms import FormError, PowerQuotient, constant, plain
@@ -181,7 +180,7 @@ def _bins(amount: PowerQuotient, size: PowerQuotient) -> PowerQuotient:
     quotient = (amount / size).number()
     if quotient is None:
         raise FormError("a rounding that depends on the symbol")
-    return constant(Fraction(math.ceil(quotient)))
+    return constant(math.ceil(float(quotient)))  # as a run does: a chance of 1e-200 makes no tile more
 
 
 COMPUTED: dict[str, Callable[..., PowerQuotient]] = {

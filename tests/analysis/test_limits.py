@@ -223,6 +223,43 @@ def test_far_out_all_experts_are_read() -> None:
     assert far == pytest.approx(limit.coefficient * 2.0 ** (18 * limit.exponent), rel=1e-3)
 
 
-def test_a_base_that_moves_under_an_exponent_has_no_limit() -> None:
-    with pytest.raises(InputError, match="no power of num_experts"):
-        EXPERTS.asymptotics("num_experts", "time")
+@pytest.mark.parametrize(
+    ("symbol", "exponent", "far"),
+    [
+        ("batch", 1, 1e9),
+        ("prompt", 2, 1e9),
+        ("num_experts", 1, 1e12),
+        ("hidden_size", 1, 1e9),
+        ("dp", None, None),
+        ("tp", None, None),
+    ],
+)
+def test_powers_whose_exponent_or_base_has_the_symbol(symbol: str, exponent: int | None, far: float | None) -> None:
+    """The experts that tokens reach are E (1 - (1 - k / E) ** T): all of them, or k of them for each token."""
+    run = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=32, prompt=512, generate=128)
+    found = run.asymptotics(symbol)
+    assert found.sentence
+    if far is None:
+        return
+    assert found.at_infinity is not None
+    assert found.at_infinity.exponent == exponent
+    told = found.at_infinity.coefficient * far ** float(found.at_infinity.exponent)
+    assert output_at(found.subject, symbol, [far])[0] == pytest.approx(told, rel=1e-2)
+
+
+def test_a_chance_that_floats_do_not_tell_from_none_makes_no_tile_more() -> None:
+    """Experts that 16384 tokens miss with a chance of 1e-226 round the rows of the others as a run does."""
+    run = sf.inference("deepseek-v3", "h200-sxm", sf.Plan(tp=8, ep=8), batch=32, prompt=512, generate=128)
+    for symbol in ("scale_up_bandwidth", "memory_bandwidth"):
+        found = run.asymptotics(symbol)
+        assert found.at_infinity is not None
+        assert found.at_infinity.limit == pytest.approx(output_at(found.subject, symbol, [1e40])[0], rel=1e-9)
+
+
+def test_summands_of_an_energy_say_what_the_joules_go_to() -> None:
+    """The energy of bytes is memory's, and the static power's is static, whatever bounds the time that it lasts."""
+    run = sf.training("llama-2-7b", "h100-sxm", sf.Plan(dp=8), batch=64, sequence=4096)
+    for equation in run.asymptotics("matrix_rate", of="energy").equations():
+        names = {symbol.name for symbol in equation.expr.free_symbols}
+        held = {"static_power": "static", "memory_energy": "memory", "matrix_energy": "matrix"}
+        assert [told for name, told in held.items() if name in names] == [equation.note.split(", ")[1]]

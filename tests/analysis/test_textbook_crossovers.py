@@ -197,3 +197,14 @@ def test_a_ring_passes_an_all_to_all_where_its_transfers_hide() -> None:
     )
     assert crossing.then == "cp_kind=ring"
     assert crossing.at == pytest.approx(16 * width * rate * part / (link * attained), rel=0.05)
+
+
+def test_short_forms_are_written_out_however_many_instructions_they_come_from() -> None:
+    """The degree at which a layer is bound by its network, and the bandwidth of the same, are a line each."""
+    run = sf.training("llama-2-7b", "tpu-v5p", sf.Plan(tp=2), batch=8, sequence=4096)
+    for answer in (
+        run.regimes("tp", 1, 32, of="layer/mlp"),
+        run.regimes("scale_up_bandwidth", 1e9, 1e12, of="layer/mlp"),
+    ):
+        assert len(answer.equations()) == 1
+        assert "no short closed form" not in answer.text()
