@@ -17,6 +17,7 @@ import sympy
 
 from ..formulas.language.atoms import ceil_div, log2
 from ..formulas.language.symbols import SYMBOLS, batch
+from ..formulas.mathematics.fractions import fraction_power
 from .closed import MOST_OPERATIONS, symbol_of
 
 if TYPE_CHECKING:
@@ -202,6 +203,8 @@ class _Tracer:
             return []
         if operation in ("max", "min"):
             return [operands[self.side(at)]]
+        if operation == "power" and self.traced[at].number() == 0:
+            return []
         if operation == "ceil_div" and self.fixed(operands) is None:
             return [] if self.traced[at].number() is not None else operands
         return operands
@@ -233,7 +236,11 @@ class _Tracer:
             return self.known[operands[self.side(at)]]
         if operation == "ceil_div":
             return self.rounded(at, operands)
+        if operation == "power" and self.traced[at].number() == 0:
+            return {}
         args = [self.known[operand] for operand in operands]
+        if operation == "power":
+            return self.raised(*args)
         if operation == "subtract" and args[1] == {zero: sympy.S.One} and set(args[0]) == {zero}:
             return self.less_one(at, args[0][zero])
         return self.computed(operation, args)
@@ -277,8 +284,6 @@ class _Tracer:
                 return self.divide(args[0], args[1])
             case "sqrt":
                 return self.power(args[0], Fraction(1, 2))
-            case "power":
-                return self.power(args[0], Fraction(float(self.number_of(args[1]))).limit_denominator(1000))
             case "log2":
                 (e, k), c = self.leading(args[0])
                 if k:
@@ -293,6 +298,11 @@ class _Tracer:
             over = {(e, k): c}
         (f, n), d = self.leading(under)
         return {(e - f, k - n): c / d for (e, k), c in over.items()}
+
+    def raised(self, base: Terms, exponent: Terms) -> Terms:
+        """A fraction to a power of other symbols, such as the experts that no token reaches."""
+        over, by = self.number_of(base), self.number_of(exponent)
+        return {(Fraction(0), 0): fraction_power(over, by)} if over else {}
 
     def power(self, base: Terms, exponent: Fraction) -> Terms:
         (e, k), c = self.leading(base)

@@ -107,12 +107,6 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
         under = 1 if difference.under is None else sign_at(plain(difference.under), end)
         return under * sign_at(plain(difference.over), end)
 
-    def power(base: PowerQuotient, exponent: PowerQuotient) -> PowerQuotient:
-        number = exponent.number()
-        if number is None:
-            raise FormError("the exponent is not a number")
-        return base.power(number)
-
     arithmetic = Arithmetic(
         lambda value: value if isinstance(value, PowerQuotient) else constant(value),
         {
@@ -120,7 +114,7 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
             "ceil_div": lambda a, b: round_up(a / b, end),
             "let": lambda a: a,
             "stop_gradient": lambda a: a,
-            "power": power,
+            "power": lambda a, b: raise_to(a, b, end),
             "max": lambda a, b: a if above(a, b) >= 0 else b,
             "min": lambda a, b: a if above(a, b) <= 0 else b,
             "above_one": lambda a: constant(int(above(a, constant(1)) > 0)),
@@ -132,13 +126,55 @@ def trace(subject: Subject, forms: Mapping[str, PowerQuotient], end: float) -> l
     return result
 
 
-def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
-    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
+def raise_to(base: PowerQuotient, exponent: PowerQuotient, end: float) -> PowerQuotient:
+    """A fraction to a power near an end: to first order, what is less by more than any power left out.
+
+    Raises:
+        FormError: neither is a number, or the result grows faster than any power.
+    """
+    fixed, number = base.number(), exponent.number()
+    if number is not None:
+        try:
+            return base.power(number)
+        except FormError:
+            return _power_near(base, number, end)
+    if fixed is None:
+        raise FormError("neither the base of a power nor its exponent is a number")
+    if fixed in (0, 1):
+        return constant(fixed)
+    limit = _finite_limit(exponent, end)
+    if limit is not None:
+        at_limit, slope = float(fixed) ** float(limit), math.log(fixed)
+        return constant(at_limit) + (exponent - constant(limit)) * constant(at_limit * slope)
+    if fixed < 1 and leading(exponent, end)[2] > 0:
+        return constant(0)
+    raise FormError("a power that grows faster than any of the symbol")
+
+
+def _power_near(base: PowerQuotient, number: Fraction, end: float) -> PowerQuotient:
+    """A sum to a power, to first order about its limit."""
+    limit = _finite_limit(base, end)
+    if limit:
+        at_limit = float(limit) ** float(number)
+        return constant(at_limit) + (base - constant(limit)) * constant(float(number) * at_limit / float(limit))
+    exponent, logs, coefficient = leading(base, end)
+    return PowerQuotient({(exponent, logs, ()): coefficient} if coefficient else {}).power(number)
+
+
+def _finite_limit(form: PowerQuotient, end: float) -> Fraction | None:
+    """What a form goes to at an end; nothing where it grows without bound."""
     exponent, logs, coefficient = leading(form, end)
     rising = exponent if math.isinf(end) else -exponent
     if coefficient and (rising > 0 or (rising == 0 and logs > 0)):
+        return None
+    return coefficient if rising == 0 and logs == 0 else Fraction(0)
+
+
+def round_up(form: PowerQuotient, end: float) -> PowerQuotient:
+    """A form rounded up, near an end: a whole number where it has a limit, else itself, to leading order."""
+    limit = _finite_limit(form, end)
+    if limit is None:
         return form
-    limit = coefficient if rising == 0 and logs == 0 else Fraction(0)
     rest = form - constant(limit)
     under = 1 if rest.under is None else sign_at(plain(rest.under), end)
     above = sign_at(plain(rest.over), end) * under if rest.over else 0
