@@ -14,7 +14,7 @@ import symperf as sf
 from symperf.common.errors import InputError
 from symperf.derive import Derivation, derive
 from symperf.derive.forms import values_of
-from symperf.derive.monomials import add, constant, generator, multiply, power, rounded
+from symperf.derive.monomials import Sum, add, constant, generator, multiply, power, rounded
 from symperf.derive.question import quantities
 from symperf.derive.relations import relations
 from symperf.formulas.language.atoms import less_one
@@ -219,7 +219,7 @@ def test_sums_of_monomials() -> None:
 
 def test_a_coefficient_that_is_rounding_alone_has_no_factor() -> None:
     """Where parts cancel but for what rounding adds, or change sign by it, the exact coefficient stands by itself."""
-    part = {frozenset[tuple[Any, int]](): (Fraction(3), Fraction(4))}
+    part: Sum = {frozenset(): (Fraction(3), Fraction(4))}
     assert rounded((Fraction(6), Fraction(4))) == (4, 1.5)
     for smooth in (Fraction(-4), Fraction(-3)):
         (pair,) = add(part, {frozenset(): (Fraction(-4), smooth)}).values()
