@@ -207,7 +207,9 @@ def subject_of(run: BaseRun, of: str, where: str) -> Subject:
     found = _asked(run, key)
     if found is None:
         known = [name for name in known_quantities(run) if not name.startswith("term/")]
-        raise InputError(f"{where}: unknown quantity {quote(of)}{nearest(of, known)}")
+        told = [name for name in run.compiled.program.outputs if "/" not in name]
+        hint = nearest(of, known) or f", expected {' or '.join(told)} or a term of the breakdown"
+        raise InputError(f"{where}: unknown quantity {quote(of)}{hint}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
     program, position, own = found
