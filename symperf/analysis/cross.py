@@ -183,8 +183,9 @@ class Cross(Answer):
     @property
     def _readable(self) -> bool:
         """Whether closed forms of crossings are looked for unasked: those of long programs nobody reads."""
-        long = any(len(side.subject.program) > LONGEST for side in (self.a, self.b))
-        return bool(self.crossings) and not self.whole and not long
+        if not self.crossings or self.whole:  # tried number by number, a side may have no one program along the symbol
+            return False
+        return all(len(side.subject.program) <= LONGEST for side in (self.a, self.b))
 
     def notes(self) -> list[str]:
         """Changes taken together, what each side is near a crossing, sides that do not fit, and skipped numbers."""

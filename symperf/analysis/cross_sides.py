@@ -138,7 +138,9 @@ class Side:
     @property
     def constant(self) -> bool:
         """Whether the program does not depend on the symbol."""
-        return self.symbol is None or self.symbol not in self.subject.program.inputs
+        if self.symbol is None or self.symbol in self._plain.program.inputs:
+            return self.symbol is None
+        return self.symbol not in self.subject.program.inputs
 
     def pieces(self, low: float, high: float) -> Pieces:
         """The quantity as exact pieces between two values of the symbol.

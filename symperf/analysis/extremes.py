@@ -122,8 +122,13 @@ def _accepts(of_run: BaseRun, symbol: str, x: float) -> bool:
 
 
 def _last_legal(of_run: BaseRun, symbol: str, value: float) -> tuple[float | None, str]:
-    """The largest whole number that a run accepts and why it takes no more; nothing where it sets no limit."""
+    """The largest whole number that a run accepts and why it takes no more; nothing where it sets no limit.
+
+    A size that only the model's file gives, such as the experts, is refused whatever its number: that is no limit.
+    """
     now = max(int(value), 1)
+    if not _accepts(of_run, symbol, now):
+        return None, ""
     far = now * 2 ** int(math.log2(LARGEST / now))
     try:
         of_run.bind(**{symbol: far})

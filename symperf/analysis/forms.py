@@ -19,6 +19,8 @@ Plain = dict[tuple[Exponent, int], Fraction]
 ONE: Sum = {(0, 0, ()): Fraction(1)}
 MOST_TERMS = 100
 """Of the two sums of a quotient together."""
+VANISHES = 2.0**-54
+"""A chance below this one is none: one less it is one, to a run's floats, and quotients stay whole that would not."""
 PER_LN_2 = Fraction(1 / math.log(2.0))
 
 
@@ -93,6 +95,9 @@ class PowerQuotient:
         """
         if exponent == 0:
             return constant(1)
+        number = self.number()
+        if number is not None and 0 < number < 1 and float(number) ** float(exponent) < VANISHES:
+            return constant(0)
         if exponent.denominator == 1 and 0 < exponent <= 16:
             result = self
             for _ in range(int(exponent) - 1):

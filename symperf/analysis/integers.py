@@ -157,7 +157,6 @@ def _solution(
         reached_all=reached,
         targets=tuple(targets),
         also=also_binds(of_run, bound, reached),
-        subject=of.side.subject,
     )
 
 
@@ -224,7 +223,11 @@ def _worsens(target: Target, symbol: str, domain: Domain, column: Any) -> bool:
     """
     ends = column[[0, -1]]
     if not target.side.resource and not target.side.constant:
-        way = direction(target.side.subject, symbol, domain.low, domain.high)
+        try:
+            subject = target.side.subject
+        except InputError:  # what the run moves with it follows no proportion: no one program holds along it
+            return bool(target.sign * (ends[1] - ends[0]) > 0)
+        way = direction(subject, symbol, domain.low, domain.high)
         if way is not None:
             return way * target.sign > 0
         far = target.side.values(np.array([domain.low, min(domain.high, domain.low + SCANNED - 1)]))

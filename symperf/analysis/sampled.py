@@ -119,12 +119,16 @@ def crossings_of(subject: Subject, symbol: str, low: float, high: float, target:
     if not low:
         xs = np.concatenate([[0.0], xs])
 
-    def over(points: Any) -> Any:
+    def output(points: Any) -> Any:
         with np.errstate(all="ignore"):
             values = run(subject.program, subject.values | {symbol: points}, arrays())[subject.position]
-        return np.broadcast_to(values, np.shape(points)) - target
+        return np.broadcast_to(values, np.shape(points))
 
-    height = over(xs)
+    def over(points: Any) -> Any:
+        return output(points) - target
+
+    values = output(xs)
+    height = values - target
     found = xs[height == 0].tolist()
     at = np.flatnonzero(height[1:] * height[:-1] < 0)
     left, right = xs[at], xs[at + 1]
@@ -137,4 +141,4 @@ def crossings_of(subject: Subject, symbol: str, low: float, high: float, target:
         same = np.sign(over(middle)) == sign
         left, right = np.where(inside & same, middle, left), np.where(inside & ~same, middle, right)
     ends = np.where(np.abs(over(left)) <= np.abs(over(right)), left, right) if len(left) else left
-    return sorted({*found, *ends.tolist()}), np.stack([xs, height + target])
+    return sorted({*found, *ends.tolist()}), np.stack([xs, values])

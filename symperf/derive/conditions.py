@@ -219,7 +219,7 @@ def _branch(expr: Any, shown: mono.Sum, regime: RegimeRewriter, resources: dict[
     )
     total = math.fsum(value for value, _, _ in parts)
     kept = [part for k, part in enumerate(parts) if k == 0 or abs(part[0]) >= LEADING * abs(total)]
-    leading = tuple((smooth, float(exact / smooth), mono.product(monomial)) for _, monomial, (exact, smooth) in kept)
+    leading = tuple((*mono.rounded(pair), mono.product(monomial)) for _, monomial, pair in kept)
     resource = resource_of(kept[0][1], resources) if kept else None
     return ConditionSide(expr, leading, len(kept) < len(parts), regime.values(expr), resource)
 

@@ -85,6 +85,20 @@ def power(base: Sum, exponent: Power) -> Sum | None:
     return found
 
 
+def rounded(pair: tuple[Number, Number]) -> tuple[Number, float]:
+    """The coefficient without roundings and the factor by which they raise it.
+
+    Where parts cancel, what is left of them may be rounding alone, or have changed its sign: no factor gives that, and
+    the exact coefficient stands by itself.
+
+    >>> rounded((6, 4)), rounded((-1, 0))
+    ((4, 1.5), (-1, 1.0))
+    """
+    exact, smooth = pair
+    factor = float(exact / smooth) if smooth else 0.0
+    return (smooth, factor) if factor > 0 else (exact, 1.0)
+
+
 def product(monomial: Monomial) -> Any:
     """A monomial as a SymPy expression."""
     return sympy.Mul(*(each ** sympy.Rational(of.numerator, of.denominator) for each, of in monomial))

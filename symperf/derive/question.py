@@ -281,16 +281,15 @@ def _lines(parts: dict[str, mono.Sum], regime: RegimeRewriter) -> tuple[Line, ..
     resources = _resources()
     lines = [
         Line(
-            coefficient=smooth,
-            rounding=float(exact / smooth),
+            *mono.rounded(pair),
             monomial=mono.product(monomial),
             value=values[monomial],
             share=values[monomial] / whole if whole else 0.0,
             resource=resource_of(monomial, resources),
             terms=dict(sorted(sources[monomial].items(), key=lambda pair: -abs(pair[1]))),
-            exact=exact,
+            exact=pair[0],
         )
-        for monomial, (exact, smooth) in total.items()
+        for monomial, pair in total.items()
     ]
     return tuple(sorted(lines, key=lambda line: (-abs(line.value), str(line.monomial))))
 

@@ -247,6 +247,20 @@ def test_answers_are_plain(tmp_path: Path) -> None:
     assert (tmp_path / "cross.png").stat().st_size > 5000
 
 
+def test_degrees_of_a_serving_run_are_tried_number_by_number() -> None:
+    """The sequences that fit follow a degree in no proportion: no one program holds along it, each number is bound."""
+    from symperf.serve.iteration_run import IterationRun
+
+    model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
+    run = IterationRun(model, system, sf.Plan(tp=2), prompt=128, generate=64)
+    found = run.cross("plan: recompute=none", "system: b200-sxm", "tp", 1, 8)
+    assert json.dumps(found.to_dict(), allow_nan=False)
+    for degree in ("tp", "pp"):
+        target = 0.9 * run.value("tokens_per_s")
+        value = int(run.solve(degree, tokens_per_s=target).value)
+        assert run.bind(**{degree: value}).value("tokens_per_s") >= target
+
+
 def test_a_resource_beside_a_term() -> None:
     """Both are seconds; "memory" beside another resource is one, beside bytes it is bytes."""
     run = run_of("gpt")

@@ -17,7 +17,9 @@ from support.run_cases import each_run
 from support.strategies import seeds
 
 import symperf as sf
-from symperf.analysis.limits import limit_of, towards
+from symperf.analysis.forms import constant, monomial
+from symperf.analysis.limits import leading, limit_along, limit_of, power_towards, towards
+from symperf.analysis.subject import subject_of
 from symperf.common.errors import InputError
 from symperf.formulas.language.atoms import ceil_div, log2
 from symperf.formulas.language.symbols import SYMBOLS, matrix_rate, ranks, sequence
@@ -263,3 +265,27 @@ def test_summands_of_an_energy_say_what_the_joules_go_to() -> None:
         names = {symbol.name for symbol in equation.expr.free_symbols}
         held = {"static_power": "static", "memory_energy": "memory", "matrix_energy": "matrix"}
         assert [told for name, told in held.items() if name in names] == [equation.note.split(", ")[1]]
+
+
+@pytest.mark.parametrize("symbol", ["micro_batch", "batch", "prompt", "num_experts_per_token", "memory_bandwidth"])
+@pytest.mark.parametrize("model", ["jamba-v0.1", "mixtral-8x7b"])
+def test_a_fraction_to_a_power_has_its_limit(model: str, symbol: str) -> None:
+    """The experts that no token of a step reaches: fewer by any power as tokens grow, and symbols in what is left."""
+    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=16, prompt=256, generate=4)
+    subject = subject_of(run, "time", "limits")
+    limit = limit_along(subject, symbol, math.inf)
+    x = 1e60
+    expected = limit.coefficient * x ** float(limit.exponent) * math.log2(x) ** limit.logs
+    assert output_at(subject, symbol, [x])[0] == pytest.approx(expected, rel=1e-9)
+    assert run.asymptotics(symbol).text()
+
+
+def test_powers_near_an_end() -> None:
+    """`(1 - 2/x) ** 64` goes to one by 128/x; `(1/2) ** x` to zero at infinity, and to one by ln 2 x at zero."""
+    x, one = monomial(1, 1), constant(1)
+    missed = one - power_towards(one - constant(2) / x, constant(64), math.inf)
+    exponent, logs, coefficient = leading(missed, math.inf)
+    assert (exponent, logs, float(coefficient)) == (-1, 0, pytest.approx(128))
+    assert not power_towards(constant(0.5), x, math.inf).over
+    exponent, _, coefficient = leading(one - power_towards(constant(0.5), x, 0.0), 0.0)
+    assert (exponent, float(coefficient)) == (1, pytest.approx(math.log(2)))

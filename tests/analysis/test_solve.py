@@ -16,6 +16,7 @@ from support.law_cases import few, regimes, some
 from support.run_cases import RUNS, each_run
 from support.strategies import seeds
 
+import symperf as sf
 from symperf.analysis import Unreachable
 from symperf.analysis.direction import direction
 from symperf.analysis.solution import Solution
@@ -146,6 +147,15 @@ def test_unreachable_targets_say_the_limit(name: str) -> None:
         run.solve("sequence", time=1e-9)
     with pytest.raises(Unreachable, match=r"launch_latency = 0"):
         run.solve("launch_latency", time=run.value("time") / 2)
+
+
+@pytest.mark.parametrize("seconds", [1e6, 1e30])
+def test_an_absurd_target_where_roundings_move_says_the_limit(seconds: float) -> None:
+    """What is known of a quantity does not drown in the target that it is held against."""
+    run = sf.inference("llama-2-7b", "h100-sxm", sf.Plan(), batch=8, prompt=200, generate=100)
+    with pytest.raises(Unreachable) as caught:
+        run.solve("memory_bandwidth", time=seconds)
+    assert caught.value.limit == pytest.approx(run.bind(memory_bandwidth=1e9).value("time"))
 
 
 def test_limits_of_the_search_can_be_given() -> None:

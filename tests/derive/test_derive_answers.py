@@ -14,7 +14,7 @@ import symperf as sf
 from symperf.common.errors import InputError
 from symperf.derive import Derivation, derive
 from symperf.derive.forms import values_of
-from symperf.derive.monomials import add, constant, generator, multiply, power
+from symperf.derive.monomials import Sum, add, constant, generator, multiply, power, rounded
 from symperf.derive.question import quantities
 from symperf.derive.relations import relations
 from symperf.formulas.language.atoms import less_one
@@ -215,6 +215,20 @@ def test_sums_of_monomials() -> None:
     assert power(generator(x), Fraction(1, 2)) == generator(x, Fraction(1, 2))
     assert add(one, multiply(constant(-1), one)) == {}
     assert constant(0) == {}
+
+
+def test_a_coefficient_that_is_rounding_alone_has_no_factor() -> None:
+    """Where parts cancel but for what rounding adds, or change sign by it, the exact coefficient stands by itself."""
+    part: Sum = {frozenset(): (Fraction(3), Fraction(4))}
+    assert rounded((Fraction(6), Fraction(4))) == (4, 1.5)
+    for smooth in (Fraction(-4), Fraction(-3)):
+        (pair,) = add(part, {frozenset(): (Fraction(-4), smooth)}).values()
+        assert rounded(pair) == (-1, 1.0)
+    plan = sf.Plan(tp=8)
+    scout = sf.inference("llama-4-scout", "h100-sxm", plan, batch=8, prompt=200, generate=100)
+    found = derive(scout)
+    assert found.value == pytest.approx(scout.value("time"), rel=1e-9)
+    assert all(line.rounding > 0 for line in found.lines)
 
 
 def test_texts() -> None:
