@@ -59,7 +59,7 @@ def test_limits_of_every_kind_of_run(kind: str, over: str, capsys: pytest.Captur
     ("words", "line"),
     [
         (("gains", "train", *RUNS["train"], "--of", "tim"), "gains: unknown quantity 'tim'; did you mean time"),
-        (("gains", "train", *RUNS["train"], "--of", "zzz"), "gains: unknown quantity 'zzz', expected time or "),
+        (("gains", "train", *RUNS["train"], "--of", "zzz"), "gains: unknown quantity 'zzz'; known are time, "),
         (("gains", "train", *RUNS["train"], "--of", "parameters"), "depends on nothing that can be bought or tuned"),
         (("gains", "trian", *RUNS["train"]), "gains: found 'trian', expected train or infer or serve"),
         (("limits", "train", *RUNS["train"], "--over", "sequenc"), "no symbol 'sequenc'; did you mean sequence"),
