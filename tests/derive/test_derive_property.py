@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.effort import cases, some
+from support.effort import NIGHTLY, cases, some
 from support.move_cases import ALL, make, moves, outputs_at, seconds_at, spent_at
 
 import symperf as sf
@@ -53,7 +53,7 @@ def test_time(name: str) -> None:
     points = moves(run, 1, cases(COUNT))
     held = verdict(derivation, points, outputs_at(run, points)["time"])
     assert 0.25 < np.mean(held[::3]) < 0.95
-    assert 0 < np.mean(held[2::3]) < 0.5
+    assert NIGHTLY <= np.sum(held[2::3]) < 0.5 * len(held[2::3])  # of few moves of many symbols none may hold
 
 
 @pytest.mark.parametrize("name", some(ALL, 0.1))
