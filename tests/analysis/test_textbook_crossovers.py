@@ -176,7 +176,7 @@ def test_micro_batches_for_a_small_bubble(part: float) -> None:
 
 
 def test_experts_are_dealt_from_some_tokens_on() -> None:
-    """Few tokens: the split experts' one all-reduce; many: the dealt experts' k / q of its bytes."""
+    """Few tokens: fewer kernels and hops; many: each device permutes a part of the rows only."""
     run = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=1, prompt=1024, generate=2)
     found = run.cross("plan: ep=1", "plan: ep=8", "prompt", 1, 8192, of="prefill")
     assert found.crossings

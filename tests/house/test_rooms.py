@@ -34,8 +34,7 @@ ALLOWED = {
     "analysis": "book common evaluation plans spending systems train",
     "derive": "analysis book common evaluation infer operations spending train",
     "runs": (
-        "analysis common derive evaluation infer models operations plans spending sweep systems train "
-        "train.memory"
+        "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs systems train",

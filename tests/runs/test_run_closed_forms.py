@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from symperf.formulas.language.symbols import SYMBOLS
 
 if TYPE_CHECKING:
     import symperf as sf
+from symperf.derive.forms import stand_in
+from symperf.derive.writing import latex_notation
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +71,12 @@ def test_latex(run: sf.Run) -> None:
     align, table = text.split(r"\end{align*}")
     defined = [row for row in align.split("\n") if row.startswith((r"& \tau", "& T", "& X"))]
     assert len(defined) == len(set(defined))
-    assert sum(row.startswith(r"& \tau") for row in defined) == len(run.time.terms)
-    assert table.count(r" \\") == text.count(r"\begin{tabular}") + len(run.time.expr.free_symbols)
+    notation = latex_notation(run.time.terms)
+    for path in run.time.terms:  # each has a definition of its own, or stands in a chain of equal ones
+        glyph = notation.box(stand_in(path)).text
+        assert re.search(rf"(^& |= ){re.escape(glyph)}( = | \\\\$|$)", align, re.MULTILINE), path
+    rows = re.findall(r"^\$(.+?)\$ & ", table, re.MULTILINE)  # also the parameters of formulas that are called
+    assert len(rows) == len(set(rows)) == table.count(r" \\") - text.count(r"\begin{tabular}")
     for symbol in run.time.expr.free_symbols:
         assert f"${upright(SYMBOLS[symbol.name].glyph)}$ &" in table
     assert r"$2.039\,\mathrm{TB/s}$" in table
