@@ -99,6 +99,8 @@ def bind(
     narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
     if narrow and "fp8_efficiency" in system.quantities and not chosen:
         bound["matrix_efficiency"] = bound["fp8_efficiency"]
+    if "narrow_efficiency" in bound and not chosen:
+        bound["matrix_efficiency"] = bound["narrow_efficiency"]
     half = sixteen_bits(system)
     attention = system.matrix_rate(half if half in system.matrix_rates else rate)
     bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")

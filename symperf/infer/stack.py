@@ -13,14 +13,19 @@ from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
-from .formats import FORMATS
+from .formats import FORMATS, format_of
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
+from .reached import Reached, reached_on
+from .reached import read as read_reached
 from .structure import Fusion
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Mapping
+
+    from ..plans.plan import Plan
+    from ..systems.system import System
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
 DEFAULT: Final = "tensorrt-llm"
@@ -50,6 +55,7 @@ class Stack:
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
         own_all_reduce: it has a kernel of its own for all-reduces of small messages.
         experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
+        reached: what its kernels reach on each system that it was measured on.
     """
 
     name: str
@@ -61,6 +67,12 @@ class Stack:
     called_collectives: bool
     own_all_reduce: bool
     experts: Mapping[str, Mapping[str, Quantity]]
+    reached: Mapping[str, Reached]
+
+    def on(self, system: System, plan: Plan) -> System:
+        """The system with what this software's kernels reach on it under the plan's precision."""
+        found = reached_on(system, self.reached)
+        return system if found is None else system.with_constants(found.under(format_of(plan, system)[0]))
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
@@ -97,7 +109,7 @@ def _read(path: Path) -> Stack:
 
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
+    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", "on", *LIMITS]
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -111,7 +123,9 @@ def _read(path: Path) -> Stack:
     called, own = _collectives(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
-    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called, own, experts)
+    reached = read_reached(table.get("on", {}), label)
+    source = text_of(table, "source", label)
+    return Stack(name, title, source, fusion, quantities, reads, called, own, experts, reached)
 
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:

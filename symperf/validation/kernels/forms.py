@@ -62,7 +62,12 @@ class Setting:
     @property
     def stack(self) -> Stack:
         """The profile of the software."""
-        return Stack.load(STACKS.get(self.software, "vllm"))
+        return Stack.load(STACKS.get(self.software, "vllm-0.24"))
+
+    @property
+    def equipped(self) -> System:
+        """The system with what the software reaches on it."""
+        return self.stack.on(self.system, _plan(self.precision))
 
 
 def predict(form: Form, setting: Setting, sizes: dict[str, Any], count: int) -> dict[str, Any]:
@@ -91,7 +96,7 @@ def _plan(precision: str | None) -> Plan:
 
 
 def _structure(form: Form, setting: Setting) -> InferenceStructure:
-    system = setting.system
+    system = setting.equipped
     made = structure_of(_model(form.model), system, _plan(setting.precision), setting.stack)
     return replace(
         made,
@@ -109,7 +114,7 @@ def _values(model: str, name: str, setting: Setting) -> dict[str, float]:
     key = (model, name, setting.software, setting.precision, setting.cache)
     if key not in _BOUND:
         plan, work = _plan(setting.precision), Work(1, 1, 1)
-        bound = bind(_model(model), setting.system, plan, work, setting.stack, setting.cache, {})
+        bound = bind(_model(model), setting.equipped, plan, work, setting.stack, setting.cache, {})
         _BOUND[key] = {symbol: value for symbol, (value, _) in bound.items()}
     return _BOUND[key]
 
