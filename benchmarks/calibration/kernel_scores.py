@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symperf.book.measured import CATALOGUE, EXAMPLES, SCORES
-from symperf.validation.kernels.formats import system_of
+from symperf.infer.reached import ANY
+from symperf.infer.stack import Stack
+from symperf.systems.system_symbols import SYMBOLS
+from symperf.systems.units import spell
+from symperf.validation.kernels.formats import STACKS, system_of
 from symperf.validation.kernels.score import score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from symperf.infer.reached import Reached
+    from symperf.systems.system_symbols import Quantity
     from symperf.validation.kernels.score import Scores
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -63,13 +69,47 @@ def main() -> None:
     """Score, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the files of the catalogue")
+    parser.add_argument("--constants", action="store_true", help="print the constants instead")
     options = parser.parse_args()
+    if options.constants:
+        print(constants())
+        return
     found = score(KERNELS, shapes=True)
     print(board(found, lambda group: (group.operation, group.format), lambda group: group.device, DEVICES))
     print(board(found, lambda group: (group.operation.partition("/")[0], group.software), lambda g: g.device, DEVICES))
     if options.write:
         _write("scores.csv", SCORES, scores(found))
         _write("examples.csv", EXAMPLES, examples(found))
+
+
+def constants() -> str:
+    """Markdown tables of every constant of kernels: of devices, and of each software on each of them."""
+    lines = []
+    for profile in STACKS.values():
+        stack = Stack.load(profile)
+        systems = [name for name in stack.reached if name != ANY]
+        if not systems:
+            continue
+        told = {name: _constants_of(stack.reached[name]) for name in systems}
+        names = dict.fromkeys(name for name in (name for values in told.values() for name in values))
+        counts = [str(stack.reached[name].count) for name in systems]
+        lines += [f"| {profile} | {' | '.join(systems)} |", "|---|" + "---:|" * len(systems)]
+        lines += [f"| {name} | {' | '.join(told[each].get(name, '') for each in systems)} |" for name in names]
+        lines += [f"| constants | {' | '.join(counts)} |", ""]
+    return "\n".join(lines)
+
+
+def _constants_of(reached: Reached) -> dict[str, str]:
+    found = dict(reached.constants) | {
+        f"{name}, {form}": quantity for form, values in reached.formats.items() for name, quantity in values.items()
+    }
+    return {name: _value(name.partition(",")[0], quantity) for name, quantity in found.items()}
+
+
+def _value(name: str, quantity: Quantity) -> str:
+    kind = SYMBOLS[name].dimension
+    ends = [spell(end, kind) for end in (quantity.low, quantity.high) if end is not None]
+    return spell(quantity.value, kind) + (f" ({' to '.join(ends)})" if ends else "")
 
 
 def board(found: Scores, row: Callable[[Any], tuple[str, ...]], column: Callable[[Any], str], columns: Any) -> str:
