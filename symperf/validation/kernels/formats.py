@@ -13,7 +13,13 @@ class LeftOutError(Exception):
     """Rows that no formula predicts, with the reason: a sentence that names no row."""
 
 
-DEVICES: Final = {"a100_sxm": "a100-80gb-sxm", "gb200": "gb200-nvl72"}
+DEVICES: Final = {
+    "a100_sxm": "a100-80gb-sxm",
+    "b60": "arc-pro-b60",
+    "gb200": "gb200-nvl72",
+    "gb300": "gb300-nvl72",
+    "rtx_pro_6000_server": "rtx-pro-6000",
+}
 """Devices whose name in the tables is not that of the catalogue with hyphens."""
 SOFTWARE: Final = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang", "nccl": "NCCL"}
 STACKS: Final = {"TensorRT-LLM": "tensorrt-llm", "vLLM": "vllm"}
