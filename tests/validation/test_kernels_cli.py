@@ -30,9 +30,9 @@ def test_json_has_an_entry_for_each_kind(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_tables_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_table(tmp_path, "moe", [MOE])
-    out = _run(capsys, str(write_table(tmp_path, "gemm", [GEMM, GEMM | {"gemm_dtype": "nvfp4"}])))
+    out = _run(capsys, str(write_table(tmp_path, "gemm", [GEMM, GEMM | {"gemm_dtype": "int3"}])))
     assert "2 kernels scored, 1 left out" in out
-    assert "h100-sxm has no matrix_rate in fp4" in out
+    assert "format int3: no format of a plan" in out
 
 
 def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

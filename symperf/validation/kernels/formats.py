@@ -7,6 +7,7 @@ from typing import Final
 
 from ...common.errors import InputError
 from ...systems.system import System, catalogue_names
+from ...systems.widening import product_format
 
 
 class LeftOutError(Exception):
@@ -82,7 +83,7 @@ def precision_of(name: str, system: System) -> str:
     if name not in PRECISIONS:
         raise LeftOutError(f"format {name}: no format of a plan")
     precision = PRECISIONS[name]
-    rate = FORMATS[precision].rate or sixteen_bits(system)
+    rate = product_format(system, FORMATS[precision].rate or sixteen_bits(system))
     try:
         system.matrix_rate(rate)
     except InputError:
