@@ -100,6 +100,8 @@ def bind(
     narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
     if narrow and "fp8_efficiency" in system.quantities and not chosen:
         bound["matrix_efficiency"] = bound["fp8_efficiency"]
+    if "narrow_efficiency" in bound and not chosen:
+        bound["matrix_efficiency"] = bound["narrow_efficiency"]
     half = sixteen_bits(system)
     wide = product_format(system, half)
     attention = system.matrix_rate(wide if wide in system.matrix_rates else rate)

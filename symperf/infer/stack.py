@@ -13,14 +13,20 @@ from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
-from .formats import FORMATS
+from .formats import FORMATS, format_of
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
+from .profile_table import profile_table
+from .reached import Reached, reached_on
+from .reached import read as read_reached
 from .structure import Fusion
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Mapping
+
+    from ..plans.plan import Plan
+    from ..systems.system import System
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
 DEFAULT: Final = "tensorrt-llm"
@@ -32,6 +38,8 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
+KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "collectives", "experts", "on", *LIMITS)
+"""The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
 
@@ -50,6 +58,7 @@ class Stack:
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
         own_all_reduce: it has a kernel of its own for all-reduces of small messages.
         experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
+        reached: what its kernels reach on each system that it was measured on.
     """
 
     name: str
@@ -61,6 +70,12 @@ class Stack:
     called_collectives: bool
     own_all_reduce: bool
     experts: Mapping[str, Mapping[str, Quantity]]
+    reached: Mapping[str, Reached]
+
+    def on(self, system: System, plan: Plan) -> System:
+        """The system with what this software's kernels reach on it under the plan's precision."""
+        found = reached_on(system, self.reached)
+        return system if found is None else system.with_constants(found.under(format_of(plan, system)[0]))
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
@@ -92,15 +107,10 @@ def _load_known(path: Path) -> Stack:
 
 
 def _read(path: Path) -> Stack:
-    from ..common.files import read_toml
     from ..systems.quantities import quantity_of, text_of
 
     label = path.name if path.parent == CATALOGUE else str(path)
-    table = read_toml(path, label)
-    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", *LIMITS]
-    for key in table:
-        if key not in known:
-            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
+    table = profile_table(path, CATALOGUE, KEYS)
     missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
     if missing:
         raise InputError(f"{label}: missing {', '.join(missing)}")
@@ -111,7 +121,9 @@ def _read(path: Path) -> Stack:
     called, own = _collectives(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
-    return Stack(name, title, text_of(table, "source", label), fusion, quantities, reads, called, own, experts)
+    reached = read_reached(table.get("on", {}), label)
+    source = text_of(table, "source", label)
+    return Stack(name, title, source, fusion, quantities, reads, called, own, experts, reached)
 
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:

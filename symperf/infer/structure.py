@@ -62,6 +62,7 @@ class InferenceStructure:
         own_all_reduce: the software has a kernel of its own for all-reduces, and the system was measured with it.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
+        families: of kernels whose constants are known on the system under the software.
     """
 
     architecture: Architecture
@@ -78,6 +79,7 @@ class InferenceStructure:
     power_limited: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
 
     sequence_parallel = False
     context = "none"
@@ -123,4 +125,5 @@ def structure_of(
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
+        families=system.families,
     )

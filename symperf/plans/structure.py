@@ -78,6 +78,7 @@ class Structure:
         overheads: the run states what launches by the host, other software or stragglers add.
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
+        families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
     """
 
     architecture: Architecture
@@ -104,6 +105,7 @@ class Structure:
     in_switch: bool = False
     power_limited: bool = False
     sent: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
 
     @property
     def splits(self) -> bool:

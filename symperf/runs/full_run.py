@@ -57,7 +57,7 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         **question: Any,
     ) -> None:
         self.given, self.free_names, self.question = dict(values or {}), free, question
-        self.bare_system, system = system, self._equip(system)
+        self.bare_system, system = system, self._equip(system, plan)
         self.base_model, self.base_system, self.base_plan = model, system, plan
         sizes, figures, self.own = self.settable.sort(self.given)
         self.model = resize_model(model, sizes) if sizes else model
@@ -76,8 +76,9 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         """
         return self.spent(name) if name in QUANTITIES else super().value(name)
 
-    def _equip(self, system: System) -> System:
+    def _equip(self, system: System, plan: Plan) -> System:
         """The system as the software of the question uses it."""
+        del plan
         return system
 
     def bind(self, **values: Any) -> Self:

@@ -104,6 +104,9 @@ class InferenceRun(FullRun):
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own)
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)
 
+    def _equip(self, system: System, plan: Plan) -> System:
+        return self.stack.on(system, plan)
+
     @staticmethod
     def _rate_precision(plan: Plan, system: System) -> str:
         return format_of(plan, system)[2]

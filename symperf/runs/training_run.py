@@ -70,12 +70,13 @@ class Run(FullRun, SweepMethods, MemoryTables):
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)
 
-    def _equip(self, system: System) -> System:
+    def _equip(self, system: System, plan: Plan) -> System:
         stack = self.question["stack"]
         if stack is None:
             return system
         from ..systems.software import Software
 
+        del plan
         return Software.load(stack).on(system)
 
     @cached_property

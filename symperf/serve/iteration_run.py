@@ -143,6 +143,9 @@ class IterationRun(FullRun):
         self.bound["groups_in_flight"] = (float(groups), f"{why}: {sequences} sequences, one group for each stage")
         self.bound["decoding"] = (sequences / groups, f"{why}: {sequences} sequences of a replica")
 
+    def _equip(self, system: System, plan: Plan) -> System:
+        return self.stack.on(system, plan)
+
     @staticmethod
     def _rate_precision(plan: Plan, system: System) -> str:
         return format_of(plan, system)[2]

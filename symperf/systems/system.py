@@ -7,6 +7,7 @@ not say follows from a stated rule (`ASSUMED`, `vector_rate`) that is named in t
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
+from .kernel_constants import families_of
 from .quantities import quantity_of, text_of
 from .system_symbols import ASSUMED, MATRIX_RATE, PRECISIONS, SYMBOLS, Quantity, vector_rate
 from .units import BANDWIDTH, BYTES, RATE, spell
@@ -53,6 +55,15 @@ class System:
     quantised: bool
     tiers: tuple[str, ...]
     warnings: tuple[str, ...]
+    lineage: tuple[str, ...] = ()
+    """Its name, and those of the systems whose values it started from, nearest first."""
+    stated: frozenset[str] = frozenset()
+    """Values that a user gave, which no software replaces."""
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families of kernels whose constants are known."""
+        return families_of(self.quantities)
 
     @property
     def in_switch(self) -> bool:
@@ -137,7 +148,8 @@ class System:
         Raises:
             InputError: a value that a system file could not have either, or an unknown name.
         """
-        raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities))
+        raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities), list(self.lineage))
+        raw.stated = {*self.stated, *values}
         for key, entry in values.items():
             if key == "matrix_rate":
                 raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)
@@ -146,6 +158,14 @@ class System:
             else:
                 raise InputError(f"{where}: no symbol {quote(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
         return _build(raw)
+
+    def with_constants(self, constants: Mapping[str, Quantity]) -> System:
+        """The system with what software reaches on it; values that a user gave stay."""
+        new = {name: quantity for name, quantity in constants.items() if name not in self.stated}
+        if not new:
+            return self
+        told = tuple(text for text in self.warnings if text.partition(" = ")[0] not in new)
+        return dataclasses.replace(self, quantities=Frozen({**self.quantities, **new}), warnings=told)
 
     def __repr__(self) -> str:
         """Show the rates, the memory, the network and the number of warnings."""
@@ -173,6 +193,8 @@ class _Raw:
     title: str
     rates: dict[str, Quantity] = field(default_factory=dict)
     values: dict[str, Quantity] = field(default_factory=dict)
+    lineage: list[str] = field(default_factory=list)
+    stated: set[str] = field(default_factory=set)
 
 
 @cache
@@ -240,6 +262,9 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
         if not raw.name:
             raise InputError(f'{label}: no name, expected name = "..." (or base = "..." to start from a system)')
     raw.label = label
+    raw.lineage = [raw.name, *raw.lineage]
+    if path.parent != CATALOGUE:
+        raw.stated |= SYMBOLS.keys() & table.keys()
     rates = table.get("matrix_rate", {})
     if not isinstance(rates, dict):
         raise InputError(
@@ -293,6 +318,8 @@ def _build(raw: _Raw) -> System:
         quantised="compute_units" in given,
         tiers=tiers,
         warnings=tuple(_warnings(values, given, tiers)),
+        lineage=tuple(raw.lineage),
+        stated=frozenset(raw.stated),
     )
 
 

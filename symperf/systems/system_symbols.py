@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .kernel_constants import FAMILIES, FORMAT_CONSTANTS
+from .limits import Limits as Limits
+from .limits import Quantity as Quantity
 from .physical_units import BYTE_ENERGY, ENERGY_PRICE, FACTOR, FLOP_ENERGY, HOURLY, INTENSITY, LIFETIME
-from .units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, PRICE, RATE, TIME, UnitKind
+from .units import BANDWIDTH, BYTES, COUNT, FRACTION, POWER, PRICE, RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PRECISIONS: Final = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A value in SI units with where it comes from and, where the data has a spread, its low and high ends."""
-
-    value: float
-    source: str
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What values a symbol may take: outside `low` to `high` a file has most likely mixed up units."""
-
-    dimension: UnitKind
-    low: float
-    high: float
-    needs: str = ""
-    """The symbol without which this one has no meaning."""
-    zero: bool = False
-    """Whether zero is a meaningful ideal, as for a latency."""
 
 
 _EFFICIENCY = Limits(FRACTION, 1e-4, 1.0)
@@ -88,6 +67,8 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "collective_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
     "peer_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
     "peer_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
+    **{name: limits for family in FAMILIES.values() for name, limits in family.items()},
+    **FORMAT_CONSTANTS,
 }
 
 

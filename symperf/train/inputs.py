@@ -15,6 +15,7 @@ from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
+from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.system_symbols import SYMBOLS as SYSTEM_SYMBOLS
@@ -76,6 +77,7 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
         overheads=any(name in stated for name in STATED),
+        families=tuple(family for family in system.families if family in TRAINED),
     )
 
 

@@ -13,8 +13,9 @@ import symperf as sf
 from symperf.validation.kernels import faults
 from symperf.validation.kernels.operations import OPERATIONS, UNMODELLED
 from symperf.validation.kernels.report import as_json
-from symperf.validation.kernels.score import Group, Rows, is_test, score
-from symperf.validation.kernels.score import tests_of as kept_back
+from symperf.validation.kernels.rows import Group, is_test
+from symperf.validation.kernels.rows import tests_of as kept_back
+from symperf.validation.kernels.score import Rows, score
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ DEVICES: Final = {
 }
 """Devices whose name in the tables is not that of the catalogue with hyphens."""
 SOFTWARE: Final = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang", "nccl": "NCCL"}
-STACKS: Final = {"TensorRT-LLM": "tensorrt-llm", "vLLM": "vllm"}
+STACKS: Final = {"TensorRT-LLM": "tensorrt-llm-1.3", "vLLM": "vllm-0.24", "SGLang": "sglang-0.5"}
 """The profile that says which kernels a software joins; vLLM's for one without."""
 PRECISIONS: Final = {
     "bfloat16": "bf16",

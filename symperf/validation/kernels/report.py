@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .score import ARRAYS, SIZES, Group, Rows
+from .rows import Group
+from .score import ARRAYS, SIZES, Rows
 
 if TYPE_CHECKING:
     from rich.console import Console

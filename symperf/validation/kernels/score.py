@@ -1,13 +1,7 @@
-"""Rows into predictions, and predictions into errors by device, software, operation and format.
-
-Whole shapes are kept apart: a row is `test` where the CRC-32 of its shape's columns, as `name=value` with a comma
-between, leaves 0 when divided by 4, and `calibration` else. The shape is that of `Operation.shape`: widths and inner
-lengths of products, heads of attention, sizes of experts; the size of a message. All devices and software share it.
-"""
+"""Predictions beside measured times: errors by device, software, operation and format."""
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -16,35 +10,21 @@ import numpy as np
 
 from ...common.errors import InputError, nearest, quote
 from . import faults
-from .formats import LeftOutError, software_of, system_of
+from .formats import software_of
 from .forms import predict
 from .operations import OPERATIONS, UNMODELLED
-from .table import ENDINGS, Columns, read
+from .rows import HEAD, Group, Part, Table, tables_in
+from .table import Columns, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from .operation import Measure, Operation, Sort
     from .table import Batch
 
-PARTS: Final = 4
-"""One shape of so many is kept back to score."""
 SIZES: Final = ((20e-6, "< 20 us"), (150e-6, "20-150 us"), (np.inf, "above"))
 """Classes of measured times: seconds below which a row is in it, and its name."""
-HEAD: Final = ("system", "framework", "kernel_source")
-"""Columns of texts that every table has, with the version of the software."""
 UNKNOWN_TABLE = "no operation of this name"
-
-
-@dataclass(frozen=True, order=True)
-class Group:
-    """What rows are scored together."""
-
-    device: str
-    software: str
-    operation: str
-    format: str
 
 
 @dataclass
@@ -76,23 +56,6 @@ class Rows:
 Scores = dict[Group, Rows]
 
 
-def tables_in(folder: Path) -> list[Path]:
-    """The tables of a folder, sorted.
-
-    Raises:
-        InputError: there is no such folder, or it holds none.
-    """
-    try:
-        found = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
-    except OSError as error:
-        raise InputError(f"kernels: {quote(str(folder))}: cannot be read: {error.strerror}") from None
-    if not found:
-        raise InputError(
-            f"kernels: {quote(str(folder))}: holds no table, expected files such as gemm.parquet or gemm.csv"
-        )
-    return found
-
-
 def score(folder: Path, *, shapes: bool = False, progress: Callable[[int, int], None] | None = None) -> Scores:
     """Predict every row of every table of a folder.
 
@@ -109,7 +72,7 @@ def score(folder: Path, *, shapes: bool = False, progress: Callable[[int, int], 
     for number, path in enumerate(found):
         name = path.stem.removesuffix("_perf")
         if name in OPERATIONS:
-            _Table(path, name, OPERATIONS[name], shapes).score(scores)
+            _Scorer(Table(path, name, OPERATIONS[name]), shapes).score(scores)
         else:
             _leave_out(path, name, scores)
         if progress is not None:
@@ -135,26 +98,6 @@ def _leave_out(path: Path, name: str, scores: Scores) -> None:
         scores.setdefault(Group("", "", name, ""), Rows()).left_out[UNKNOWN_TABLE] += batch.size
 
 
-def is_test(shape: dict[str, float]) -> bool:
-    """Whether a whole shape is kept back.
-
-    >>> [is_test({"n": 4096.0, "k": k}) for k in (2048.0, 4096.0, 8192.0)]
-    [False, True, False]
-    """
-    text = ",".join(f"{name}={value:.17g}" for name, value in shape.items())
-    return zlib.crc32(text.encode()) % PARTS == 0
-
-
-def tests_of(columns: dict[str, Any], count: int) -> Any:
-    """Which of `count` rows have a shape that is kept back; each distinct shape is hashed once."""
-    if not columns:
-        return np.zeros(count, dtype=bool)
-    whole = np.column_stack([np.nan_to_num(column) for column in columns.values()])
-    distinct, inverse = np.unique(whole, axis=0, return_inverse=True)
-    kept = [is_test(dict(zip(columns, shape, strict=True))) for shape in distinct]
-    return np.array(kept, dtype=bool)[inverse.reshape(-1)]
-
-
 ARRAYS: Final = ("measured", "predicted", "intensity", "test")
 """The arrays of `Rows`."""
 
@@ -169,66 +112,40 @@ class _Found:
     shapes: list[str]
 
 
-class _Table:
+class _Scorer:
     """One table on its way to scores."""
 
-    def __init__(self, path: Path, name: str, operation: Operation, shapes: bool) -> None:
-        self.path, self.name, self.operation, self.shapes = path, name, operation, shapes
-        times = {column for measure in operation.measures for column in measure.columns}
-        self.texts = (*HEAD, "version", *(text for text in operation.texts if text not in HEAD))
-        self.columns = Columns(self.texts, (*operation.numbers, *sorted(times)), operation.optional)
+    def __init__(self, table: Table, shapes: bool) -> None:
+        self.table, self.shapes = table, shapes
         self.found: list[_Found] = []
         self.seen: Counter[tuple[str, ...]] = Counter()
         self.impossible: Counter[tuple[str, ...]] = Counter()
 
     def score(self, scores: Scores) -> None:
         """Read, predict, and add to the scores."""
-        for batch in read(self.path, self.columns):
-            sorting = tuple(name for name in self.texts if name != "version")
-            for texts, places in batch.groups(sorting):
-                self._group(texts, batch.rows(places), scores)
+        for part in self.table.parts():
+            self._part(part, scores.setdefault(part.group, Rows()))
         for columns, count in self.impossible.items():
-            faults.check_unit(self.path.name, columns, self.seen[columns], count)
+            faults.check_unit(self.table.path.name, columns, self.seen[columns], count)
+        for group, reasons in self.table.left_out.items():
+            scores.setdefault(group, Rows()).left_out += reasons
         self._add(scores)
 
-    def _group(self, texts: dict[str, str], rows: Batch, scores: Scores) -> None:
-        device, software = texts["system"], software_of(texts["framework"])
-        if texts["kernel_source"] == "NCCL":
-            software = "NCCL"
-        try:
-            sort = self.operation.sort(texts, software, system_of(device))
-        except LeftOutError as error:
-            for measure in self.operation.measures:
-                group = Group(device, software, _label(self.name, measure.label), "")
-                scores.setdefault(group, Rows()).left_out[str(error)] += rows.size
-            return
-        for measure in self.operation.measures:
-            group = Group(device, software, _label(self.name, measure.label, sort.label), sort.format)
-            self._measure(group, sort, measure, rows, scores.setdefault(group, Rows()))
-
-    def _measure(self, group: Group, sort: Sort, measure: Measure, rows: Batch, into: Rows) -> None:
-        seconds = sum(rows.numbers[column] for column in measure.columns) * measure.unit
-        no_time = faults.bad_times(seconds)
-        no_size = ~no_time & _no_sizes(rows, self.operation.numbers)
-        into.left_out += Counter({faults.NO_TIME: int(no_time.sum()), faults.NO_SIZE: int(no_size.sum())})
-        good = np.flatnonzero(~(no_time | no_size))
-        if not len(good):
-            return
-        rows, seconds = rows.rows(good), seconds[good]
-        sizes = self.operation.sizes({**rows.numbers, **sort.values, **measure.values})
-        found = predict(sort.form, sort.setting, sizes, rows.size)
-        impossible = faults.too_fast(seconds, found, sort.setting.system, sort.format)
-        self.seen[measure.columns] += rows.size
-        self.impossible[measure.columns] += int(impossible.sum())
+    def _part(self, part: Part, into: Rows) -> None:
+        found = predict(part.sort.form, part.sort.setting, part.sizes, part.rows.size)
+        impossible = faults.too_fast(part.seconds, found, part.sort.setting.system, part.sort.format)
+        columns = part.measure.columns
+        self.seen[columns] += part.rows.size
+        self.impossible[columns] += int(impossible.sum())
         into.left_out += Counter({faults.IMPOSSIBLE: int(impossible.sum())})
         kept = np.flatnonzero(~impossible)
-        keys = faults.fingerprints(rows, (*self.texts, *self.operation.numbers, *self.operation.optional))
+        keys = faults.fingerprints(part.rows, self.table.identity)
         with np.errstate(divide="ignore", invalid="ignore"):
             intensity = np.where(found["bytes"] > 0, found["flops"] / found["bytes"], 0.0)
-        test = tests_of({name: rows.numbers[name] for name in self.operation.shape}, rows.size)
-        texts = _texts(rows.rows(kept), (*self.operation.numbers, *self.operation.optional)) if self.shapes else []
-        arrays = tuple(each[kept] for each in (seconds, found["time"], intensity, test))
-        self.found.append(_Found(group, keys[kept], arrays, texts))
+        numbers = (*self.table.operation.numbers, *self.table.operation.optional)
+        texts = _texts(part.rows.rows(kept), numbers) if self.shapes else []
+        arrays = tuple(each[kept] for each in (part.seconds, found["time"], intensity, part.test))
+        self.found.append(_Found(part.group, keys[kept], arrays, texts))
 
     def _add(self, scores: Scores) -> None:
         """Leave out rows of one kernel that disagree, wherever in the table they are, and add the others."""
@@ -244,19 +161,6 @@ class _Table:
                 setattr(into, name, np.concatenate([getattr(into, name), column[~apart]]))
             texts = [text for part in parts for text in part.shapes]
             into.shapes += [text for text, left in zip(texts, apart, strict=False) if not left]
-
-
-def _label(*parts: str) -> str:
-    return "/".join(part for part in parts if part)
-
-
-def _no_sizes(rows: Batch, names: tuple[str, ...]) -> Any:
-    """Which rows have a size that is none; a context before the new tokens may be empty."""
-    found = np.zeros(rows.size, dtype=bool)
-    for name in names:
-        column = rows.numbers[name]
-        found |= ~np.isfinite(column) | (column < 0 if name == "step" else column <= 0)
-    return found
 
 
 def _texts(rows: Batch, names: tuple[str, ...]) -> list[str]:

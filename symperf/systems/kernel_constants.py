@@ -1,0 +1,29 @@
+"""Constants of kernels that are known only where somebody measured them: families of them, each the terms of one kind.
+
+A system has a family where its file, or the software on it, gives every constant of the family. The terms of a family
+are in a formula only then: there is no default for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .limits import Limits
+from .units import FRACTION
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {}
+"""Names and limits of the constants of each family."""
+TRAINED: Final[tuple[str, ...]] = ()
+"""Families whose terms a training step has."""
+FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
+    "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
+}
+"""Constants of products in one format, which software states by format."""
+
+
+def families_of(known: Container[str]) -> tuple[str, ...]:
+    """The families whose constants are all known, in the order of `FAMILIES`."""
+    return tuple(family for family, names in FAMILIES.items() if all(name in known for name in names))
