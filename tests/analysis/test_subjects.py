@@ -96,4 +96,4 @@ def test_what_there_is_not(of: str, line: str) -> None:
 
 def test_no_price() -> None:
     with pytest.raises(InputError, match="cost: system h800-sxm has no price; set price_per_hour, or price and lifet"):
-        subject_of(made("gpt").swap(system=System.load("h800-sxm")), "cost", "test")
+        subject_of(made("gpt").swap(system=sf.System.load("h800-sxm")), "cost", "test")
