@@ -79,7 +79,7 @@ def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
 
 
 def rate_asked(plan: Plan, system: System) -> str:
-    """The precision that a plan's products ask for, whether the device has it or not; a format that is not known too."""
+    """The precision that a plan's products ask for, whether the device has it or not; an unknown name as it is."""
     sixteen = sixteen_bits(system)
     name = plan.precision or sixteen
     return FORMATS[name].rate or sixteen if name in FORMATS else name

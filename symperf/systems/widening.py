@@ -39,7 +39,5 @@ def widening(system: System, precision: str) -> tuple[str, ...]:
     wider = product_format(system, precision)
     if wider == precision:
         return ()
-    return (
-        f"{system.name} has no matrix_rate in {precision}: "
-        f"weights keep its bytes and are widened, products run at the rate of {wider}",
-    )
+    told = f"{system.name} has no matrix_rate in {precision}: weights keep its bytes and are widened"
+    return (f"{told}, products run at the rate of {wider}",)
