@@ -9,6 +9,7 @@ from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
+from ..systems.widening import product_format
 from ..train.binding import DEFAULTS, LIMITS
 from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
 from .stack import LIMITS as STACK_LIMITS
@@ -102,7 +103,8 @@ def bind(
     if "narrow_efficiency" in bound and not chosen:
         bound["matrix_efficiency"] = bound["narrow_efficiency"]
     half = sixteen_bits(system)
-    attention = system.matrix_rate(half if half in system.matrix_rates else rate)
+    wide = product_format(system, half)
+    attention = system.matrix_rate(wide if wide in system.matrix_rates else rate)
     bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
     sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
     bound["activation_bytes"] = bound["table_bytes"] = sixteen

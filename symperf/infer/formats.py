@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..systems.widening import product_format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +58,10 @@ def sixteen_bits(system: System) -> str:
 def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
     """The format of a plan on a system, and the precision whose rate its products run at.
 
+    Products in a format that the device does not multiply run in a wider one, with activations in 16 bits.
+
     Raises:
-        InputError: a format that is not known, or a rate that the device does not have.
+        InputError: a format that is not known, or one of which the device has no wider rate either.
     """
     sixteen = sixteen_bits(system)
     name = plan.precision or sixteen
@@ -67,9 +70,19 @@ def format_of(plan: Plan, system: System) -> tuple[str, Format, str]:
             f"precision: found {quote(name)}, expected {' or '.join(FORMATS)}{nearest(str(name).lower(), FORMATS)}"
         )
     found = FORMATS[name]
-    rate = found.rate or sixteen
+    asked = found.rate or sixteen
+    rate = product_format(system, asked)
     system.matrix_rate(rate)
+    if rate != asked:
+        found = replace(found, operand=max(found.operand, 2.0), source=f"{found.source}; products in {rate}")
     return name, found, rate
+
+
+def rate_asked(plan: Plan, system: System) -> str:
+    """The precision that a plan's products ask for, whether the device has it or not; an unknown name as it is."""
+    sixteen = sixteen_bits(system)
+    name = plan.precision or sixteen
+    return FORMATS[name].rate or sixteen if name in FORMATS else name
 
 
 def kv_format(name: str | None, precision: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
+from ..systems.widening import widening
+from .formats import rate_asked
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -49,7 +51,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
         raise InputError(
             f"expert_tp: found {plan.effective_expert_tp}, expected 1 with ep = {plan.ep}: experts are dealt whole"
         )
-    return tuple(_warnings(plan, model, what, longest))
+    return (*_warnings(plan, model, what, longest), *widening(system, rate_asked(plan, system)))
 
 
 def require_decoder(model: Model) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
-from ..train.binding import bind, precision_of
+from ..systems.widening import widening
+from ..train.binding import bind, precision_asked, precision_of
 from ..train.compile import compile_step, memory_program
 from ..train.inputs import TRAINING, stated_names, structure_of
 from ..train.memory.memory_tables import MemoryTables
@@ -63,6 +64,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         own = dict(self.own)
         encoder = int(own.pop("encoder_sequence")) if "encoder_sequence" in own else None
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder))
+        self.warnings += widening(self.system, precision_asked(self.plan, self.system))
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own))
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)

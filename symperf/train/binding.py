@@ -9,6 +9,7 @@ from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
 from ..systems.system_symbols import Limits
 from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from ..systems.widening import product_format
 from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
 
 if TYPE_CHECKING:
@@ -122,7 +123,13 @@ def low_precision_rates(system: System, precision: str) -> Bound:
 
 
 def precision_of(plan: Plan, system: System) -> str:
-    """The precision of the products: the plan's, or bf16, or fp16 on a device without bf16."""
+    """The precision of the products: that asked for, or a wider one; 8 bits and fewer are trained where they run."""
+    asked = precision_asked(plan, system)
+    return asked if asked in LOW_PRECISIONS else product_format(system, asked)
+
+
+def precision_asked(plan: Plan, system: System) -> str:
+    """The plan's precision, or bf16, or fp16 on a device without bf16."""
     if plan.precision:
         return plan.precision
     return "bf16" if "bf16" in system.matrix_rates or "fp16" not in system.matrix_rates else "fp16"

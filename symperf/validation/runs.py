@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
 from ..runs.training_run import Run
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..systems.system import System
     from .rows import TableRow
+
+CONTEXT: Final = 551 * 2.0**20
+COMMUNICATOR: Final = 392 * 2.0**20
+"""Bytes of a CUDA context with its libraries, and of the buffers of NCCL among 4 or 8 devices, as the owners of
+https://github.com/ai-dynamo/aiconfigurator observed them (systems/b60.yaml at 66a01e1e)."""
 
 
 def run_of(row: TableRow, *, memory_only: bool = False) -> Run:
@@ -67,8 +72,17 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
     if not possible:
         raise refused
     memory = [found.memory_alone() for found in possible]
-    fitting = [one for one, size in zip(possible, memory, strict=True) if size <= one.bound["memory_capacity"][0]]
+    fitting = [
+        one
+        for one, size in zip(possible, memory, strict=True)
+        if size + held_beside(one.plan) <= one.bound["memory_capacity"][0]
+    ]
     return min(fitting, key=lambda one: one.value("time")) if fitting else possible[memory.index(min(memory))]
+
+
+def held_beside(plan: Plan) -> float:
+    """Bytes that a device has beside what an allocator reports: the context, and buffers of each group that talks."""
+    return CONTEXT + COMMUNICATOR * sum(getattr(plan, degree) > 1 for degree in ("tp", "pp", "dp", "cp", "ep"))
 
 
 def stack_of(row: TableRow) -> str:

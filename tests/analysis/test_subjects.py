@@ -84,7 +84,6 @@ def test_what_energy_goes_to() -> None:
         ("memory/weight", "unknown quantity 'memory/weight'; did you mean memory/weights"),
         ("layer/", "unknown quantity 'layer/'"),
         ("costs", "unknown quantity 'costs'; did you mean cost"),
-        ("cost", "cost: system a100-80gb-sxm has no price; set price_per_hour, or price and lifetime"),
     ],
 )
 def test_what_there_is_not(of: str, line: str) -> None:
@@ -93,3 +92,8 @@ def test_what_there_is_not(of: str, line: str) -> None:
     assert line in str(caught.value)
     with pytest.raises(InputError):
         made("gpt").value(of)
+
+
+def test_no_price() -> None:
+    with pytest.raises(InputError, match="cost: system h800-sxm has no price; set price_per_hour, or price and lifet"):
+        subject_of(made("gpt").swap(system=sf.System.load("h800-sxm")), "cost", "test")

@@ -154,7 +154,7 @@ def test_pictures_and_documents(verb: str, capsys: Any, tmp_path: Path) -> None:
         ("regimes {train} --over memory_bandwidth --from '5 GB' --to '7 TB/s'", 2, "expected a bandwidth such as"),
         ("regimes {train} --over matrix_efficiency --from 0.5 --to 3", 2, "matrix_efficiency from 0.5 to 3: "),
         ("regimes {train} --over memory_bandwidth --of memory", 2, "memory does not depend on memory_bandwidth"),
-        ("regimes {train} --over memory_bandwidth --of cost", 2, "cost: system a100-80gb-sxm has no price"),
+        ("regimes {train} -s h800-sxm --over memory_bandwidth --of cost", 2, "cost: system h800-sxm has no price"),
         ("regimes {train} --over scale_up_latency --band 1", 2, "band is 1.0, expected a share from 0 to below 1"),
         ("regimes {infer} --over batch --view exact", 2, "invalid choice: 'exact'"),
         ("regimes {serve} --over memory_bandwidth --of energy", 2, "energy: an iteration of serving has none"),

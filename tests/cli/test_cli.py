@@ -54,7 +54,7 @@ def test_train_json_has_every_key_of_the_contract(call: Any) -> None:
     assert set(data["memory_bytes"]) == set(classes)
     assert all(isinstance(value, NUMBER) for value in data["memory_bytes"].values())
     assert sum(data["memory_bytes"][name] for name in classes[:-1]) == pytest.approx(data["memory_bytes"]["total"])
-    assert data["capacity_bytes"] == 80e9
+    assert data["capacity_bytes"] == 79.15 * 2**30
     assert data["fits"] is True
     assert all(isinstance(name, str) and isinstance(share, float) for name, share in data["shares"].items())
     assert sum(data["shares"].values()) == pytest.approx(1)

@@ -92,7 +92,7 @@ def test_refused(refused, arguments: list[str], told: str) -> None:
     ("ask", "told"),
     [
         (lambda run: run.carbon(["world"]), "grid: found"),
-        (lambda run: run.cost(), "has no price"),
+        (lambda run: run.swap(system=sf.System.load("h800-sxm")).cost(), "has no price"),
         (lambda run: run.interval("tim"), "did you mean time"),
         (lambda _: sf.Plan(offload=["weights"]), "offload: found"),
         (lambda _: sf.Plan(optimizer=None), "optimizer: found None"),

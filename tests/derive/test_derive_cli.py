@@ -151,7 +151,7 @@ def test_formats_and_files(flag: str, suffix: str, beginning: str, tmp_path: Pat
     ("command", "complaint"),
     [
         ([*TRAIN, "--of", "tme"], "unknown quantity 'tme'"),
-        ([*TRAIN, "--of", "cost"], "cost: system a100-80gb-sxm has no price; set price_per_hour"),
+        ([*TRAIN, "-s", "h800-sxm", "--of", "cost"], "cost: system h800-sxm has no price; set price_per_hour"),
         ([*TRAIN, "--conditions", "some"], "--conditions"),
         ([*TRAIN, "--term", "layer/mpl"], "did you mean layer/mlp"),
         ([*TRAIN, "--free", "micro_bach"], "did you mean micro_batch"),

@@ -123,7 +123,7 @@ def test_a_point_is_h800_with_other_figures() -> None:
     assert system.matrix_rate("bf16").value == values["matrix_rate"]
     assert system.matrix_rate("fp8").value == 2 * values["matrix_rate"]
     assert system.value("scale_out_bandwidth") == 50e9
-    assert system.value("memory_capacity") == 80e9
+    assert system.value("memory_capacity") == 79.18 * 2**30
 
 
 def test_nothing_faster_slows_a_step() -> None:

@@ -13,6 +13,7 @@ import symperf as sf
 from symperf.analysis import Unreachable
 from symperf.plan_search.scaling import strong, training, weak
 from symperf.plan_search.search import answer
+from symperf.spending.prices import rent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,8 @@ def test_a_training_takes_whole_steps() -> None:
     assert taken.steps == math.ceil(300e9 / (32 * 1024))
     assert taken.seconds == taken.steps * point.time
     assert math.isclose(taken.device_hours, 16 * taken.seconds / 3600)
-    assert (taken.dollars, taken.source) == (None, None)
+    unpriced = weak(*asked("h800-sxm"), devices=[8], batch=32, sequence=1024, require=FEW).points[0]
+    assert (training(unpriced, 300e9).dollars, training(unpriced, 300e9).source) == (None, None)
     assert training(point, 1).steps == 1
 
 
@@ -137,12 +139,15 @@ def test_the_command_line(call: Callable[[Any], Any], kind: str) -> None:
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert told["scaling"]["kind"] == kind
+    price = rent_of(asked()[1])
+    assert price is not None
+    rent = 3600 * price.value
     for row, point in zip(told["scaling"]["points"], found.points, strict=True):
         assert (row["devices"], row["batch"]) == (point.devices, point.batch)
         assert math.isclose(row["time_s"], point.time, rel_tol=1e-9)
         assert row["efficiency"] == found.efficiency(point)
         assert row["training"]["seconds"] == row["training"]["steps"] * row["time_s"]
-        assert row["training"]["dollars"] is None
+        assert math.isclose(row["training"]["dollars"], rent * row["training"]["device_hours"], rel_tol=1e-9)
     chosen = found.within(float(limit))
     assert chosen is not None
     assert told["within"]["devices"] == chosen.devices
@@ -154,7 +159,7 @@ def test_the_command_line(call: Callable[[Any], Any], kind: str) -> None:
     code, out, err = call([*ASKED, *more])
     assert (code, err) == (0, "")
     assert f"{kind} scaling" in out
-    assert "no price" in out
+    assert "dollars (RunPod" in " ".join(out.split())
     assert f"{chosen.devices} devices are the fewest" in out
 
 

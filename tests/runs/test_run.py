@@ -64,7 +64,7 @@ def test_aliases_and_derived_values(run: sf.Run) -> None:
     assert run.value("mfu") == pytest.approx(run.value("tflops_per_device") / 312, rel=1e-12)
     assert run.value("hfu") > run.value("mfu")
     assert run.value("devices") == 64
-    assert run.value("capacity_bytes") == 80e9
+    assert run.value("capacity_bytes") == 79.15 * 2**30
     assert run.value("memory") == pytest.approx(sum(run.memory_terms().values()), rel=1e-12)
 
 

@@ -123,7 +123,7 @@ def test_an_owned_device_is_written_off_and_draws_power() -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda: make("gpt-22b", batch=8, tp=8).cost(), ("no price", "price_per_hour")),
+        (lambda: make("gpt-22b", "h800-sxm", batch=8, tp=8).cost(), ("no price", "price_per_hour")),
         (lambda: make("gpt-22b", batch=8, tp=8).bind(price=3e4).cost(), ("price without a lifetime",)),
         (lambda: Technology.load("deepflow", "1nm").chip().cost(), ("1nm", "no wafer_price and no defect_density")),
         (lambda: H100.cost(wafer=3), ("unknown name 'wafer'", "wafer_price")),

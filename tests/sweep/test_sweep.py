@@ -305,12 +305,12 @@ def test_bad_best(run: Run, arguments: dict[str, Any], message: str) -> None:
 
 def test_choices_that_do_not_go_together_are_a_reason(run: Run) -> None:
     """A system without a precision does not stop the others."""
-    data = run.sweep(system=["v100-32gb-sxm", "a100-80gb-sxm"], precision=["fp16", "bf16"], outputs="time")
-    assert np.isnan(data.time.sel(system="v100-32gb-sxm", precision="bf16"))
-    code = int(data.reason.sel(system="v100-32gb-sxm", precision="bf16"))
+    data = run.sweep(system=["a100-80gb-sxm", "h100-sxm"], precision=["bf16", "fp8"], outputs="time")
+    assert np.isnan(data.time.sel(system="a100-80gb-sxm", precision="fp8"))
+    code = int(data.reason.sel(system="a100-80gb-sxm", precision="fp8"))
     assert data.reason.attrs["flag_meanings"].split()[code] == "choices_do_not_go_together"
-    with pytest.raises(InputError, match="no matrix_rate for precision 'bf16'"):
-        run.sweep(system="v100-32gb-sxm", precision="bf16", batch=[64, 128])
+    with pytest.raises(InputError, match="no matrix_rate for precision 'fp8'"):
+        run.sweep(system="a100-80gb-sxm", precision="fp8", batch=[64, 128])
 
 
 def test_a_base_without_a_model_or_work(run: Run) -> None:

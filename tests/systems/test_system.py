@@ -22,7 +22,9 @@ memory_capacity = "96 GB"
 """
 WANTED = (
     "v100-32gb-sxm a100-40gb-sxm a100-80gb-sxm a100-80gb-pcie h100-sxm h100-pcie h100-nvl h200-sxm b200-sxm "
-    "gb200-nvl72 h800-sxm mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e l40s rtx-4090 gaudi2 gaudi3"
+    "gb200-nvl72 h800-sxm mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e l40s rtx-4090 gaudi2 gaudi3 "
+    "b300-sxm gb300-nvl72 rtx-pro-6000 rtx-5090 dgx-spark gh200 h20 a800-sxm l4 t4 a30 a10 arc-pro-b60 mi350x tpu7x "
+    "trainium3"
 )
 
 
@@ -78,7 +80,7 @@ def test_aliases_are_unique_and_case_does_not_matter() -> None:
     ("name", "symbol", "value"),
     [
         ("a100-80gb-sxm", "memory_bandwidth", 2039e9),
-        ("a100-80gb-sxm", "memory_capacity", 80e9),
+        ("a100-80gb-sxm", "memory_capacity", 79.15 * 2**30),
         ("a100-80gb-sxm", "compute_units", 108),
         ("a100-80gb-sxm", "scale_out_bandwidth", 25e9),
         ("a100-40gb-sxm", "memory_bandwidth", 1555e9),
@@ -87,7 +89,7 @@ def test_aliases_are_unique_and_case_does_not_matter() -> None:
         ("h200-sxm", "memory_bandwidth", 4.8e12),
         ("b200-sxm", "scale_up_bandwidth", 900e9),
         ("gb200-nvl72", "scale_up_size", 72),
-        ("mi250x", "memory_capacity", 64e9),
+        ("mi250x", "memory_capacity", 63.98 * 2**30),
         ("mi300x", "memory_bandwidth", 5.3e12),
         ("v100-32gb-sxm", "l2_capacity", 6 * 2**20),
         ("tpu-v5e", "memory_bandwidth", 819e9),
@@ -110,6 +112,27 @@ def test_data_sheet_values(name: str, symbol: str, value: float) -> None:
 )
 def test_data_sheet_rates(name: str, precision: str, rate: float) -> None:
     assert System.load(name).matrix_rate(precision).value == rate
+
+
+MARKETED = {  # GB on the box: what software sees is that many GiB, less what a driver keeps and error correction takes
+    "a100-40gb-sxm": 40, "a100-80gb-sxm": 80, "a100-80gb-pcie": 80, "h100-sxm": 80, "h100-pcie": 80, "h800-sxm": 80,
+    "v100-32gb-sxm": 32, "rtx-3090": 24, "rtx-4090": 24, "rtx-5090": 32, "a30": 24, "a6000": 48, "mi300x": 192,
+    "mi325x": 256, "mi350x": 288, "mi355x": 288, "mi250x": 64, "h100-nvl": 94, "gh200": 96, "h20": 96,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MARKETED)
+def test_capacity_is_what_software_sees(name: str) -> None:
+    """Gibibytes less at most 2.5 %: more than the decimal gigabytes, of which none is lost."""
+    quantity = System.load(name).quantities["memory_capacity"]
+    assert 0.975 * MARKETED[name] * 2**30 < quantity.value < MARKETED[name] * 2**30
+    assert quantity.value > MARKETED[name] * 1e9
+
+
+@pytest.mark.parametrize("name", catalogue_names())
+def test_a_capacity_has_a_report_of_software_or_the_rule(name: str) -> None:
+    source = System.load(name).quantities["memory_capacity"].source
+    assert any(word in source for word in ("PyTorch", "deviceQuery", "cudaMemGetInfo", "XLA", "Vulkan", "derived"))
 
 
 def test_structure() -> None:

@@ -21,7 +21,7 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_json_has_an_entry_for_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [GEMM | {"m": m, "gemm_dtype": dtype} for m in (1, 64) for dtype in ("bfloat16", "fp8", "nvfp4")]
+    rows = [GEMM | {"m": m, "gemm_dtype": dtype} for m in (1, 64) for dtype in ("bfloat16", "fp8", "int3")]
     found = json.loads(_run(capsys, str(write_table(tmp_path, "gemm", rows)), "--json"))
     assert [(each["format"], each["rows"]) for each in found["kernels"]] == [("", 0), ("bfloat16", 2), ("fp8", 2)]
     keys = {"device", "software", "operation", "format", "rows", "median", "mape", "bias", "left_out"}
@@ -30,9 +30,9 @@ def test_json_has_an_entry_for_each_kind(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_tables_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_table(tmp_path, "moe", [MOE])
-    out = _run(capsys, str(write_table(tmp_path, "gemm", [GEMM, GEMM | {"gemm_dtype": "nvfp4"}])))
+    out = _run(capsys, str(write_table(tmp_path, "gemm", [GEMM, GEMM | {"gemm_dtype": "int3"}])))
     assert "2 kernels scored, 1 left out" in out
-    assert "h100-sxm has no matrix_rate in fp4" in out
+    assert "format int3: no format of a plan" in out
 
 
 def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,20 @@ from typing import Final
 
 from ...common.errors import InputError
 from ...systems.system import System, catalogue_names
+from ...systems.widening import product_format
 
 
 class LeftOutError(Exception):
     """Rows that no formula predicts, with the reason: a sentence that names no row."""
 
 
-DEVICES: Final = {"a100_sxm": "a100-80gb-sxm", "gb200": "gb200-nvl72"}
+DEVICES: Final = {
+    "a100_sxm": "a100-80gb-sxm",
+    "b60": "arc-pro-b60",
+    "gb200": "gb200-nvl72",
+    "gb300": "gb300-nvl72",
+    "rtx_pro_6000_server": "rtx-pro-6000",
+}
 """Devices whose name in the tables is not that of the catalogue with hyphens."""
 SOFTWARE: Final = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang", "nccl": "NCCL"}
 STACKS: Final = {"TensorRT-LLM": "tensorrt-llm-1.3", "vLLM": "vllm-0.24", "SGLang": "sglang-0.5"}
@@ -76,7 +83,7 @@ def precision_of(name: str, system: System) -> str:
     if name not in PRECISIONS:
         raise LeftOutError(f"format {name}: no format of a plan")
     precision = PRECISIONS[name]
-    rate = FORMATS[precision].rate or sixteen_bits(system)
+    rate = product_format(system, FORMATS[precision].rate or sixteen_bits(system))
     try:
         system.matrix_rate(rate)
     except InputError:
