@@ -83,6 +83,11 @@ class InferenceKernels(Kernels):
         """Seconds before a kernel's own work: its launch and the software's gap."""
         return thin.kernel_start_time()
 
+    @property
+    def gap(self) -> Any:
+        """Seconds that software leaves before a kernel."""
+        return thin.gap_time()
+
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
@@ -125,8 +130,8 @@ class InferenceKernels(Kernels):
         inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
         return replace(op, time=collectives.own_all_reduce_time(op.time, message, inner, outer))
 
-    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
-        op = super()._collective(path, message, group, one_tier, two_tiers)
+    def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
+        op = super()._collective(path, name, message, group)
         if op is None or not self.called_collectives:
             return op
         return replace(op, time=collectives.called_collective_time(op.time, group.ranks))

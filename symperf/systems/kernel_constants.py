@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import FRACTION
+from .units import FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {}
+_UP: Final = "scale_up_bandwidth"
+FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "domain": {
+        "domain_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+        "domain_hop_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+        "domain_piece_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+        "domain_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
+    },
+    "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
+}
 """Names and limits of the constants of each family."""
-TRAINED: Final[tuple[str, ...]] = ()
+TRAINED: Final = ("domain", "crowding")
 """Families whose terms a training step has."""
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from .chip import *  # noqa: F403
+from .collectives import *  # noqa: F403
 from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
