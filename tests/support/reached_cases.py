@@ -97,7 +97,11 @@ def reached() -> set[str]:
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
-        _built(dataclasses.replace(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}), tiers=1, in_switch=True))
+        plain = _structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2})
+        _built(dataclasses.replace(plain, tiers=1, in_switch=True))
+        for tiers in (1, 2):
+            _built(dataclasses.replace(plain, tiers=tiers, in_switch=True, families=()))
+            _built(dataclasses.replace(plain, tiers=tiers, families=("domain", "crowding")[:tiers]))
         bill_forms()
         for model in YIELDS:
             cost_forms(model)

@@ -13,7 +13,7 @@ class LeftOutError(Exception):
     """Rows that no formula predicts, with the reason: a sentence that names no row."""
 
 
-DEVICES: Final = {"a100_sxm": "a100-80gb-sxm", "gb200": "gb200-nvl72"}
+DEVICES: Final = {"a100_sxm": "a100-80gb-sxm", "gb200": "gb200-nvl72", "l40s": "l40s-shared-root"}
 """Devices whose name in the tables is not that of the catalogue with hyphens."""
 SOFTWARE: Final = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang", "nccl": "NCCL"}
 STACKS: Final = {"TensorRT-LLM": "tensorrt-llm-1.3", "vLLM": "vllm-0.24", "SGLang": "sglang-0.5"}
