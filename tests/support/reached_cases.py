@@ -52,6 +52,8 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("deepseek-v3", "h100-sxm", {"dp": 32, "ep": 32, "node_limit": 4, **SENT}),
     ("gpt3-175b", "b200-sxm", {"tp": 8, "precision": "fp8"}),
     ("mixtral-8x7b", "h100-sxm", {"dp": 8, "ep": 4, "tp": 2, "expert_tp": 2, "sequence_parallel": True}),
+    ("mixtral-8x7b", "h800-sxm", {"dp": 8, "ep": 4, "tp": 2, "sequence_parallel": True, "zero": 1}),
+    ("llama-2-7b", "l40s-shared-root", {"tp": 8}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
@@ -97,11 +99,9 @@ def reached() -> set[str]:
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
-        plain = _structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2})
-        _built(dataclasses.replace(plain, tiers=1, in_switch=True))
         for tiers in (1, 2):
-            _built(dataclasses.replace(plain, tiers=tiers, in_switch=True, families=()))
-            _built(dataclasses.replace(plain, tiers=tiers, families=("domain", "crowding")[:tiers]))
+            plain = _structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2})
+            _built(dataclasses.replace(plain, tiers=tiers, in_switch=True))
         bill_forms()
         for model in YIELDS:
             cost_forms(model)
