@@ -17,6 +17,7 @@ from ..formulas.generation import split_decode as split
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
+from ..formulas.kernels.scan import measured_scan_time
 from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -25,6 +26,7 @@ from ..formulas.language.symbols import (
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
+    ssm_chunk_size,
     weight_bytes,
 )
 from ..operations.kernels import Kernels
@@ -147,11 +149,18 @@ class InferenceKernels(Kernels):
 
     def flash(self, path: str, work: Any, traffic: Any) -> Op:
         """Attention of many new tokens, in one kernel."""
-        return self.scan(path, work, traffic, 1)
+        return self.fused_products(path, work, traffic, 1)
 
-    def scan(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
+    def fused_products(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
         """Products of fused kernels in 16 bits, as attention's: the slower of work and traffic, and their starts."""
         time = dec.prefill_attention_time(work, traffic) + (kernels - 1) * thin.kernel_start_time()
+        return Op(path, time, Demand(work, traffic))
+
+    def scan(self, path: str, work: Any, traffic: Any, kernels: int, length: Any) -> Op:
+        """A chunked scan of sequences of some tokens in several kernels."""
+        if "scans" not in self.structure.families:
+            return self.fused_products(path, work, traffic, kernels)
+        time = measured_scan_time(work, traffic, length, ssm_chunk_size) + kernels * self.gap
         return Op(path, time, Demand(work, traffic))
 
     def cached(self, path: str, context: Any, read: CacheRead) -> Op:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import FRACTION, TIME
+from .units import COUNT, FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -23,6 +23,11 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
         "domain_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
+    "scans": {
+        "scan_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
+        "chunk_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
+        "scan_passes": Limits(COUNT, 1e-2, 1e3),
+    },
 }
 """Names and limits of the constants of each family."""
 TRAINED: Final = ("domain", "crowding")

@@ -24,6 +24,7 @@ class Stage:
         of_device: whether they are the device's, the same under every software.
         without: parts of the names of kernels whose rows are left out.
         hosted: whether its devices reach each other through the host alone; either where it is None.
+        replaced: software and its kernels of which newer versions have others.
     """
 
     name: str
@@ -33,12 +34,15 @@ class Stage:
     of_device: bool = False
     without: tuple[str, ...] = ()
     hosted: bool | None = None
+    replaced: tuple[tuple[str, str], ...] = ()
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
         if table not in self.rows:
             return False
         system = part.sort.setting.system
+        if (part.group.software, part.kernel) in self.replaced:
+            return False
         if self.hosted is not None and self.hosted != _is_hosted(system):
             return False
         formats = self.rows[table]
@@ -86,5 +90,12 @@ STAGES: Final = (
         {"custom_allreduce": ()},
         without=("eager",),
         hosted=False,
+    ),
+    Stage(
+        "scans",
+        {"scan_latency": 2e-5, "chunk_latency": 2e-6, "scan_passes": 2.0},
+        {"gdn": ()},
+        without=("conv1d", "fused_recurrent"),
+        replaced=(("vLLM", "chunk_gated_delta_rule"),),
     ),
 )
