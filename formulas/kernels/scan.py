@@ -56,7 +56,7 @@ def chunked_scan_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
 
 
 @formula(
-    glyph="T_{scan}",
+    glyph="T_{sc}",
     dimension=SECOND,
     source=MAMBA2,
     increasing="chunk_latency scan_latency scan_passes sequence traffic_bytes work_flops",

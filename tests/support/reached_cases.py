@@ -24,6 +24,7 @@ from symperf.serve.build import memory as serving_memory
 from symperf.serve.iteration import trees as serving_trees
 from symperf.serve.iteration_forms import metrics as iteration_metrics
 from symperf.spending.forms import bill_forms, spending_forms
+from symperf.systems.kernel_constants import FAMILIES
 from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
 from symperf.technology.structure import ChipStructure
@@ -33,6 +34,7 @@ from symperf.train.memory.footprint import footprint, host_footprint, stage_foot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from symperf.infer.structure import InferenceStructure
     from symperf.plans.structure import Structure
 
 HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
@@ -151,6 +153,11 @@ def _built(structure: Structure) -> None:
 def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> None:
     plan = sf.Plan(**stated)
     structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
+    for families in (structure.families, tuple(FAMILIES)):
+        _inferred(dataclasses.replace(structure, families=families))
+
+
+def _inferred(structure: InferenceStructure) -> None:
     inference.trees.cache_clear()
     tree = inference.tree(structure)
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))

@@ -8,7 +8,7 @@ from .entry import POSITIVE, ZERO_UP, add
 scan_latency = add(
     "efficiency",
     "scan_latency",
-    r"\lambda_{scan}",
+    r"\lambda_{sc}",
     "Time that the kernels of a software's chunked scan take together beside what they move.",
     SECOND,
     ZERO_UP,
@@ -17,7 +17,7 @@ scan_latency = add(
 chunk_latency = add(
     "efficiency",
     "chunk_latency",
-    r"\lambda_{chunk}",
+    r"\lambda_{ck}",
     "Time that a software's chunked scan takes at least for each chunk of a sequence, whose states follow each other.",
     SECOND,
     ZERO_UP,
@@ -26,7 +26,7 @@ chunk_latency = add(
 scan_passes = add(
     "efficiency",
     "scan_passes",
-    r"\rho_{scan}",
+    r"\rho_{sc}",
     "Bytes that a software's chunked scan takes the time of, over those of the kernels of its closed form.",
     domain=POSITIVE,
 )
