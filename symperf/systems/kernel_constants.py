@@ -38,6 +38,26 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
 """Constants of products in one format, which software states by format."""
 
 
-def families_of(known: Container[str]) -> tuple[str, ...]:
-    """The families whose constants are all known, in the order of `FAMILIES`."""
-    return tuple(family for family, names in FAMILIES.items() if all(name in known for name in names))
+INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "domain": ("scale_up_latency", "scale_up_efficiency", "scale_up_half_bytes", "switch_efficiency"),
+}
+"""Constants that a family's stand in place of: who states one of these, and none of the family's, means these."""
+
+
+def families_of(known: Container[str], stated: Container[str] = ()) -> tuple[str, ...]:
+    """The families whose constants are all known, in the order of `FAMILIES`.
+
+    Args:
+        known: names of constants.
+        stated: those of them that a user gave.
+
+    >>> known = {*FAMILIES["domain"], "scale_up_latency"}
+    >>> families_of(known), families_of(known, {"scale_up_latency"})
+    (('domain',), ())
+    """
+    return tuple(
+        family
+        for family, names in FAMILIES.items()
+        if all(name in known for name in names)
+        and (not any(name in stated for name in INSTEAD.get(family, ())) or any(name in stated for name in names))
+    )
