@@ -39,6 +39,12 @@ from .broadcast import (
     tree_broadcast_time,
 )
 from .call_overhead import called_collective_time, started_collective_time
+from .domain import (
+    crowded_transfer_time,
+    domain_collective_time,
+    domain_transfer_time,
+    group_collective_time,
+)
 from .gather import (
     all_gather_time,
     hierarchical_all_gather_time,
@@ -82,10 +88,14 @@ __all__ = [
     "all_reduce_time",
     "all_to_all_time",
     "called_collective_time",
+    "crowded_transfer_time",
+    "domain_collective_time",
+    "domain_transfer_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",
     "group_all_gather_time",
     "group_all_reduce_time",
+    "group_collective_time",
     "group_reduce_scatter_time",
     "group_send_time",
     "group_switched_all_reduce_time",

@@ -1,4 +1,4 @@
-"""Recurrent layers in training: the time of chunked scans, and what backward passes of scans and convolutions need.
+"""Recurrent layers: the time of chunked scans, and what backward passes of scans and convolutions need in training.
 
 Shapes as in `ssm`, `linear_attention` and `convolution`. A backward pass has two products for each of the forward
 pass, and computes again what the kernels do not keep: scores and states of the chunks.
@@ -14,11 +14,15 @@ from ..language.formula import formula
 from ..language.symbols import (
     attention_backward_efficiency,
     attention_efficiency,
+    attention_rate,
+    chunk_latency,
     flop,
     launch_latency,
     matrix_rate,
     memory_bandwidth,
     memory_efficiency,
+    scan_latency,
+    scan_passes,
 )
 from ..sources import DELTANET, MAMBA, MAMBA2
 from .linear_attention import delta_rule_flops, delta_solve_flops
@@ -49,6 +53,33 @@ def chunked_scan_time(work_flops: Any, traffic_bytes: Any, kernels: Any) -> Any:
     """
     rate = matrix_rate * attention_efficiency
     return Max(work_flops / rate, traffic_bytes / (memory_bandwidth * memory_efficiency)) + kernels * launch_latency
+
+
+@formula(
+    glyph="T_{sc}",
+    dimension=SECOND,
+    source=MAMBA2,
+    increasing="chunk_latency scan_latency scan_passes sequence traffic_bytes work_flops",
+    decreasing="attention_efficiency attention_rate memory_bandwidth memory_efficiency ssm_chunk_size",
+)
+def measured_scan_time(work_flops: Any, traffic_bytes: Any, sequence: Any, ssm_chunk_size: Any) -> Any:
+    """Time of a software's chunked scan: lambda + max(W / (F_a eta_a), rho Q / (B_m eta_m), ceil(s / c) lambda_c).
+
+    Assumes: starts of all its kernels in lambda; it moves rho times the bytes that `traffic_bytes` counts, fewer where
+    kernels are joined, more where they reach less of the bandwidth. Each state needs the one before: a sequence takes
+    at least lambda_c a chunk, however few sequences and heads there are.
+
+    Source: derivation: `chunked_scan_time` with a start, a part of the bandwidth and a latency that are measured; they
+    are those of the software's kernels, not of the device. States in order: Dao and Gu 2024 listing 1, step 3.
+
+    >>> from sympy import symbols
+    >>> measured_scan_time(*symbols("W Q s c"))  # doctest: +NORMALIZE_WHITESPACE
+    scan_latency + Max(chunk_latency*ceil_div(s, c), Q*scan_passes/(memory_bandwidth*memory_efficiency),
+    W/(attention_efficiency*attention_rate))
+    """
+    work = work_flops / (attention_rate * attention_efficiency)
+    moved = scan_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+    return scan_latency + Max(work, moved, ceil_div(sequence, ssm_chunk_size) * chunk_latency)
 
 
 @formula(

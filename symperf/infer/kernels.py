@@ -17,6 +17,7 @@ from ..formulas.generation import split_decode as split
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
+from ..formulas.kernels.scan import measured_scan_time
 from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -25,6 +26,7 @@ from ..formulas.language.symbols import (
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
+    ssm_chunk_size,
     weight_bytes,
 )
 from ..operations.kernels import Kernels
@@ -83,6 +85,11 @@ class InferenceKernels(Kernels):
         """Seconds before a kernel's own work: its launch and the software's gap."""
         return thin.kernel_start_time()
 
+    @property
+    def gap(self) -> Any:
+        """Seconds that software leaves before a kernel."""
+        return thin.gap_time()
+
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
@@ -125,8 +132,8 @@ class InferenceKernels(Kernels):
         inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
         return replace(op, time=collectives.own_all_reduce_time(op.time, message, inner, outer))
 
-    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
-        op = super()._collective(path, message, group, one_tier, two_tiers)
+    def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
+        op = super()._collective(path, name, message, group)
         if op is None or not self.called_collectives:
             return op
         return replace(op, time=collectives.called_collective_time(op.time, group.ranks))
@@ -142,11 +149,18 @@ class InferenceKernels(Kernels):
 
     def flash(self, path: str, work: Any, traffic: Any) -> Op:
         """Attention of many new tokens, in one kernel."""
-        return self.scan(path, work, traffic, 1)
+        return self.fused_products(path, work, traffic, 1)
 
-    def scan(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
+    def fused_products(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
         """Products of fused kernels in 16 bits, as attention's: the slower of work and traffic, and their starts."""
         time = dec.prefill_attention_time(work, traffic) + (kernels - 1) * thin.kernel_start_time()
+        return Op(path, time, Demand(work, traffic))
+
+    def scan(self, path: str, work: Any, traffic: Any, kernels: int, length: Any) -> Op:
+        """A chunked scan of sequences of some tokens in several kernels."""
+        if "scans" not in self.structure.families:
+            return self.fused_products(path, work, traffic, kernels)
+        time = measured_scan_time(work, traffic, length, ssm_chunk_size) + kernels * self.gap
         return Op(path, time, Demand(work, traffic))
 
     def cached(self, path: str, context: Any, read: CacheRead) -> Op:

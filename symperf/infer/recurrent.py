@@ -153,7 +153,7 @@ class Mamba2(Recurrent):
         work = self.scan_flops(sequences, length)
         return [
             self.convolve(sequences * length),
-            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), SSD_KERNELS),
+            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), SSD_KERNELS, length),
         ]
 
     def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
@@ -281,7 +281,7 @@ class DeltaRule(Recurrent):
             self.kernels.stream(
                 self.path("qk_norm"), ew.norm_bytes(normed, activation_bytes), normed, FLOPS_PER_ELEMENT["norm"]
             ),
-            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), DELTA_KERNELS),
+            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), DELTA_KERNELS, length),
         ]
 
     def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:

@@ -15,6 +15,7 @@ from ..formulas.kernels import attention, elementwise, matmul, roofline
 from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
 from ..formulas.parallel import expert_parallel
+from .collectives import collective_time
 from .groups import expert_group as expert_group
 from .groups import pipeline_group as pipeline_group
 from .groups import tensor_group as tensor_group
@@ -51,6 +52,11 @@ class Kernels:
     def start(self) -> Any:
         """Seconds before a kernel's own work."""
         return launch_latency
+
+    @property
+    def gap(self) -> Any:
+        """Seconds that software leaves before a kernel."""
+        return 0
 
     def matmul(
         self,
@@ -94,34 +100,21 @@ class Kernels:
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group, known to all its ranks; nothing on a system without a network."""
-        if self.structure.in_switch:
-            one_tier: Any = collectives.scale_up_switched_all_reduce_time
-            two_tiers: Any = collectives.group_switched_all_reduce_time
-        else:
-            one_tier, two_tiers = collectives.scale_up_all_reduce_time, collectives.group_all_reduce_time
-        return self._collective(path, message, group, one_tier, two_tiers)
+        return self._collective(
+            path, "switched_all_reduce" if self.structure.in_switch else "all_reduce", message, group
+        )
 
     def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
         """The shards of a message of `message` bytes, gathered by every rank."""
-        return self._collective(
-            path, message, group, collectives.scale_up_all_gather_time, collectives.group_all_gather_time
-        )
+        return self._collective(path, "all_gather", message, group)
 
     def reduce_scatter(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group of `message` bytes, of which every rank keeps its shard."""
-        return self._collective(
-            path,
-            message,
-            group,
-            collectives.scale_up_reduce_scatter_time,
-            collectives.group_reduce_scatter_time,
-        )
+        return self._collective(path, "reduce_scatter", message, group)
 
     def all_to_all(self, path: str, message: Any, group: Group) -> Op | None:
         """A message of `message` bytes on each rank, of which every rank gets its part."""
-        return self._collective(
-            path, message, group, collectives.scale_up_all_to_all_time, collectives.hierarchical_all_to_all_time
-        )
+        return self._collective(path, "all_to_all", message, group)
 
     def node_limited(self, path: str, message: Any, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
         """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
@@ -140,16 +133,15 @@ class Kernels:
             time = collectives.group_send_time(message, group.ranks, group.stride)
         return self._transfer(path, message, group, time)
 
-    def _collective(self, path: str, message: Any, group: Group, one_tier: Any, two_tiers: Any) -> Op | None:
+    def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
+        """A collective of the vendor's library; the start of its kernel is in a domain's measured constants."""
         if self.structure.tiers == 0:
             return None
-        if self.structure.tiers == 1:
-            time = one_tier(message, group.ranks)
-        else:
-            time = two_tiers(message, group.inner, group.outer)
-        return self._transfer(path, message, group, time)
+        time = collective_time(self.structure, name, message, group)
+        start = self.gap if "domain" in self.structure.families else self.start
+        return self._transfer(path, message, group, time, start)
 
-    def _transfer(self, path: str, message: Any, group: Group, time: Any) -> Op:
-        """A kernel that moves a message: it starts as any other."""
-        time = collectives.started_collective_time(time, group.ranks, self.start)
+    def _transfer(self, path: str, message: Any, group: Group, time: Any, start: Any = None) -> Op:
+        """A kernel that moves a message: it starts as any other, unless its time holds its start."""
+        time = collectives.started_collective_time(time, group.ranks, self.start if start is None else start)
         return Op(path, time, Demand(message_bytes=message))

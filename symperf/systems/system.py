@@ -63,7 +63,7 @@ class System:
     @property
     def families(self) -> tuple[str, ...]:
         """The families of kernels whose constants are known."""
-        return families_of(self.quantities)
+        return families_of(self.quantities, self.stated)
 
     @property
     def in_switch(self) -> bool:

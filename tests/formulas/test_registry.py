@@ -43,6 +43,11 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("pipelined_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
     ("group_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("group_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
+    ("group_collective_time", "inner_ranks"): MORE_ADAPTERS,
+    (
+        "crowded_transfer_time",
+        "pair_crowding",
+    ): "of the time on a link a part is shared: more pairs take more",
     ("tiled_compute_time", "compute_units"): WAVES,
     ("tiled_compute_time", "tile_columns"): TILES,
     ("tiled_compute_time", "tile_rows"): TILES,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calibration_scripts import FOLDER, script
+from support.collective_cases import literature
 
 import symperf as sf
 from symperf.formulas import collectives
@@ -44,7 +45,7 @@ def test_a_start_is_paid_once_and_not_alone(time: float, ranks: int, start: floa
 @pytest.mark.parametrize("tp", [2, 4, 8])
 def test_an_all_reduce_of_a_token_starts_as_a_kernel(tp: int) -> None:
     """One token of Llama 2 7B: 8 KiB; the library's kernel follows the software's gap."""
-    run = sf.inference("llama-2-7b", "h100-sxm", sf.Plan(tp=tp), batch=1, prompt=8, generate=2)
+    run = sf.inference("llama-2-7b", literature("h100-sxm"), sf.Plan(tp=tp), batch=1, prompt=8, generate=2)
     start = value("h100-sxm", "launch_latency") + Stack.load("tensorrt-llm").quantities["gap_latency"].value
     assert seconds(run, "layer/mlp/reduce", "decode") == pytest.approx(small("h100-sxm", 8192, tp) + start, rel=1e-9)
 
@@ -59,7 +60,7 @@ def test_software_s_own_all_reduce_has_no_start_beside_its_time() -> None:
 def test_collectives_and_sends_of_a_step_start_too() -> None:
     """Each call takes as much longer as a kernel takes to start, however many ranks and bytes it has."""
     plan = sf.Plan(tp=2, pp=2, dp=2)
-    made = sf.training("gpt-6.7b", "a100-80gb-sxm", plan, batch=8, sequence=1024)
+    made = sf.training("gpt-6.7b", literature("a100-80gb-sxm"), plan, batch=8, sequence=1024)
     slow = made.bind(launch_latency=1e-3 + value("a100-80gb-sxm", "launch_latency"))
     more = {
         after.name: after.each_s - before.each_s

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.collective_cases import SYSTEM, value
+from support.collective_cases import SYSTEM, literature, value
 
 import symperf as sf
 from symperf.common.errors import InputError
@@ -51,7 +51,7 @@ def of(system: sf.System, **how: object) -> object:
 
 
 def test_a_system_without_a_switch_that_adds_is_as_before_and_one_with_it_is_never_slower() -> None:
-    system = sf.System.load("h200-sxm")
+    system = literature("h200-sxm")
     assert system.in_switch
     assert not sf.System.load("a100-80gb-sxm").in_switch
     without = replace(system, quantities={k: v for k, v in system.quantities.items() if k != "switch_efficiency"})
@@ -65,7 +65,7 @@ def test_a_system_without_a_switch_that_adds_is_as_before_and_one_with_it_is_nev
 
 
 def test_an_inference_sums_long_prompts_in_the_switch_and_single_tokens_do_not_change() -> None:
-    system = sf.System.load("h100-sxm")
+    system = literature("h100-sxm")
     without = replace(system, quantities={k: v for k, v in system.quantities.items() if k != "switch_efficiency"})
     times = []
     for each in (system, without):

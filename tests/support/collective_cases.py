@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from support.oracle import evaluate, sample
+from symperf.common.frozen import Frozen
 from symperf.formulas import collectives as c
 from symperf.formulas.language.symbols import SYMBOLS
+from symperf.systems.kernel_constants import FAMILIES
+from symperf.systems.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,3 +93,10 @@ def tiers(seed: int) -> tuple[list[Any], dict[Any, Any]]:
     names = ("message_bytes", "inner_ranks", "outer_ranks", *SYSTEM)
     points = sample([SYMBOLS[each].symbol for each in names], seed)
     return [SYMBOLS[each].symbol for each in names[:3]], points
+
+
+def literature(name: str) -> System:
+    """A system of the catalogue without what was measured of its library's collectives."""
+    system = System.load(name)
+    measured = {*FAMILIES["domain"], *FAMILIES["crowding"]}
+    return replace(system, quantities=Frozen({k: v for k, v in system.quantities.items() if k not in measured}))

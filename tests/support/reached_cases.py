@@ -24,6 +24,7 @@ from symperf.serve.build import memory as serving_memory
 from symperf.serve.iteration import trees as serving_trees
 from symperf.serve.iteration_forms import metrics as iteration_metrics
 from symperf.spending.forms import bill_forms, spending_forms
+from symperf.systems.kernel_constants import FAMILIES
 from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
 from symperf.technology.structure import ChipStructure
@@ -33,6 +34,7 @@ from symperf.train.memory.footprint import footprint, host_footprint, stage_foot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from symperf.infer.structure import InferenceStructure
     from symperf.plans.structure import Structure
 
 HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
@@ -52,6 +54,8 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("deepseek-v3", "h100-sxm", {"dp": 32, "ep": 32, "node_limit": 4, **SENT}),
     ("gpt3-175b", "b200-sxm", {"tp": 8, "precision": "fp8"}),
     ("mixtral-8x7b", "h100-sxm", {"dp": 8, "ep": 4, "tp": 2, "expert_tp": 2, "sequence_parallel": True}),
+    ("mixtral-8x7b", "h800-sxm", {"dp": 8, "ep": 4, "tp": 2, "sequence_parallel": True, "zero": 1}),
+    ("llama-2-7b", "l40s-shared-root", {"tp": 8}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
@@ -97,7 +101,9 @@ def reached() -> set[str]:
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
-        _built(dataclasses.replace(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}), tiers=1, in_switch=True))
+        for tiers in (1, 2):
+            plain = _structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2})
+            _built(dataclasses.replace(plain, tiers=tiers, in_switch=True))
         bill_forms()
         for model in YIELDS:
             cost_forms(model)
@@ -147,6 +153,11 @@ def _built(structure: Structure) -> None:
 def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> None:
     plan = sf.Plan(**stated)
     structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
+    for families in (structure.families, tuple(FAMILIES)):
+        _inferred(dataclasses.replace(structure, families=families))
+
+
+def _inferred(structure: InferenceStructure) -> None:
     inference.trees.cache_clear()
     tree = inference.tree(structure)
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))

@@ -229,7 +229,7 @@ def test_errors_by_part_and_by_size_count_every_row_once(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("device", "system"), [("a100_sxm", "a100-80gb-sxm"), ("gb200", "gb200-nvl72"), ("l40s", "l40s")]
+    ("device", "system"), [("a100_sxm", "a100-80gb-sxm"), ("gb200", "gb200-nvl72"), ("l40s", "l40s-shared-root")]
 )
 def test_devices_go_by_the_names_of_the_catalogue(tmp_path: Path, device: str, system: str) -> None:
     run = sf.inference("llama-2-7b", system, batch=4, prompt=8, generate=2, **IDLE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from .chip import *  # noqa: F403
+from .collectives import *  # noqa: F403
 from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
@@ -28,6 +29,7 @@ from .formats import *  # noqa: F403
 from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
+from .scans import *  # noqa: F403
 from .serving import *  # noqa: F403
 from .software import *  # noqa: F403
 from .state import *  # noqa: F403

@@ -19,6 +19,7 @@ DEVICES: Final = {
     "b60": "arc-pro-b60",
     "gb200": "gb200-nvl72",
     "gb300": "gb300-nvl72",
+    "l40s": "l40s-shared-root",
     "rtx_pro_6000_server": "rtx-pro-6000",
 }
 """Devices whose name in the tables is not that of the catalogue with hyphens."""

@@ -63,7 +63,7 @@ def _scan(layer: Layer) -> list[Op | None]:
 
 
 def _step(layer: Layer) -> list[Op | None]:
-    return _mixer(layer).step(micro_batch, sympy.S.One)  # type: ignore[no-any-return]
+    return _mixer(layer).step(micro_batch, prompt)  # type: ignore[no-any-return]
 
 
 def _mixer(layer: Layer) -> Any:

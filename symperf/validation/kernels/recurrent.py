@@ -21,7 +21,20 @@ _SCANS: Final = {
     "chunk_gated_delta_rule_flashinfer": ("scan", "qk_norm", "scan"),
     "chunk_gated_delta_rule_triton": ("scan", "qk_norm", "scan"),
     "fused_recurrent_gated_delta_rule": ("step", "state_update"),
-    "fused_recurrent_gated_delta_rule_packed_decode": ("step", "rates_update", "state_update"),
+    "fused_recurrent_gated_delta_rule_packed_decode": ("step", "state_update"),
+    **dict.fromkeys(("chunk_kda", "chunk_kda_with_fused_gate", "flashkda_fwd"), ("scan", "qk_norm", "scan")),
+    "causal_conv1d_fn_qkv3": ("scan", "convolution"),
+    **dict.fromkeys(
+        (
+            "fused_kda_decode",
+            "fused_kda_decode_mtp_dspark",
+            "fused_recurrent_kda",
+            "fused_recurrent_kda_packed_decode",
+            "fused_sigmoid_gating_delta_rule_update",
+            "kda_fused_decode",
+        ),
+        ("step", "state_update"),
+    ),
     "mamba_chunk_scan_combined": ("scan", "scan"),
 }
 """Kernels: the function of `kernels` that has their operations, and how their paths end."""

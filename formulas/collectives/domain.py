@@ -1,0 +1,139 @@
+"""Collectives of a vendor's library inside one scale-up domain, with constants of measured calls of every size.
+
+The forms of the literature say how many bytes and hops a collective needs; a library's calls cost more than these by
+what they do to each piece of a message. One form with four constants holds for all-reduce, all-gather, reduce-scatter
+and all-to-all, of 1 KB to 1 GB and of 2 to 8 ranks: they differ in their hops and in how often a link carries the
+message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from ..language.atoms import Max, Min, above_one, complement, less_one, log2, ring_share
+from ..language.dimension import SECOND
+from ..language.formula import formula
+from ..language.symbols import (
+    domain_efficiency,
+    domain_hop_latency,
+    domain_latency,
+    domain_piece_latency,
+    pair_crowding,
+    scale_up_bandwidth,
+)
+from ..sources import HU, NCCL_TESTS
+from .tiers import SCALE_OUT
+
+
+@formula(
+    glyph="T_{dom}^{link}",
+    dimension=SECOND,
+    source=NCCL_TESTS,
+    increasing="message_bytes",
+    decreasing="domain_efficiency scale_up_bandwidth",
+    curvature="affine",
+)
+def domain_transfer_time(message_bytes: Any) -> Any:
+    """Time that a link of a scale-up domain needs for n bytes in a library's collective: n / (BW e).
+
+    Assumes: a switch that does not block, or as many links to each peer as all of them need.
+
+    Source: nccl-tests, PERFORMANCE.md: the bus bandwidth, which long messages reach whatever the number of ranks.
+
+    >>> from sympy import symbols
+    >>> domain_transfer_time(symbols("n"))
+    n/(domain_efficiency*scale_up_bandwidth)
+    """
+    return message_bytes / (scale_up_bandwidth * domain_efficiency)
+
+
+@formula(
+    glyph="T_{dom}^{root}",
+    dimension=SECOND,
+    source=NCCL_TESTS,
+    increasing="message_bytes ranks",
+    decreasing="domain_efficiency scale_up_bandwidth",
+)
+def crowded_transfer_time(message_bytes: Any, ranks: Any) -> Any:
+    """The same where no links but those of the host join the ranks: n / (BW e) (1 - x + x q (q - 1) / 2).
+
+    Assumes: q (q - 1) / 2 pairs of ranks share one root complex, which takes part x of the time on a link; the rest is
+    each rank's own. A pair alone is not crowded.
+
+    Source: derivation; x is fitted. Two, four and eight L40S reach 20, 5 and 1.2 to 2 GB/s of bus bandwidth.
+
+    >>> from sympy import symbols
+    >>> crowded_transfer_time(symbols("n"), 2)
+    n/(domain_efficiency*scale_up_bandwidth)
+    """
+    crowd = complement(pair_crowding) + pair_crowding * ranks * less_one(ranks) / 2
+    return crowd * domain_transfer_time(message_bytes)
+
+
+@formula(
+    glyph="T_{dom}",
+    dimension=SECOND,
+    source=HU,
+    increasing="domain_hop_latency domain_latency domain_piece_latency hops ranks rounds transfer_time",
+)
+def domain_collective_time(transfer_time: Any, ranks: Any, hops: Any, rounds: Any) -> Any:
+    """Time of a library's collective over q ranks: [q > 1] (lambda + sqrt(c T)) + h hops + rounds (q - 1)/q T.
+
+    T is the time that a link needs for the whole message. All-reduce goes round twice in 2 (q - 1) hops, all-gather and
+    reduce-scatter once in q - 1, and an all-to-all once in two: every rank asks each peer, and each answers.
+
+    Assumes: the library cuts a message into as many pieces as is best.
+
+    Source: derivation: in k pieces that each cost a, and D stages that a piece passes before the next, a message takes
+    k a + D T / k longer than its bytes, at the best k 2 sqrt(a D T): c is 4 a D. Steps of a ring and a base latency as
+    NCCL's own tuning counts them (Hu et al. 2025).
+
+    >>> from sympy import symbols
+    >>> domain_collective_time(*symbols("T q n_h r"))  # doctest: +NORMALIZE_WHITESPACE
+    T*r*ring_share(q) + domain_hop_latency*n_h + (sqrt(T)*sqrt(domain_piece_latency) + domain_latency)*above_one(q)
+    """
+    pieces = sympy.sqrt(domain_piece_latency * transfer_time)
+    moved = rounds * ring_share(ranks) * transfer_time
+    return above_one(ranks) * (domain_latency + pieces) + hops * domain_hop_latency + moved
+
+
+@formula(
+    glyph="T_{dom}^{uo}",
+    dimension=SECOND,
+    source=HU,
+    increasing="domain_hop_latency domain_latency domain_piece_latency hops message_bytes outer_ranks rounds "
+    "scale_out_half_bytes scale_out_latency transfer_time",
+    decreasing="scale_out_bandwidth scale_out_efficiency",
+)
+def group_collective_time(
+    transfer_time: Any, message_bytes: Any, inner_ranks: Any, outer_ranks: Any, hops: Any, rounds: Any
+) -> Any:
+    """Time of a library's collective over q_o domains of q_u ranks in pieces, both tiers at work at once.
+
+    [q_u q_o > 1] lambda + [q_u > 1] sqrt(c T) + h hops + min(max(S(half), S(0) + H), S(n / q_u) + H), with
+    S(x) = rounds max((q_u - 1)/q_u T, (q_o - 1)/q_o (n / q_u + x) / BW_o) and H = rounds log2(q_o) alpha_o.
+
+    Assumes: every device has its own share of the adapters; small pieces; between domains the better protocol. One tier
+    after the other is never faster.
+
+    Source: derivation: `domain_collective_time` inside the domains and `pipelined_all_reduce_time` between them. In one
+    domain it is the former, between domains of one device the better protocol of the scale-out tier.
+
+    >>> from sympy import symbols
+    >>> T, n, q, hops = symbols("T n q n_h", positive=True)
+    >>> group_collective_time(T, n, q, 1, hops, 2).expand() == domain_collective_time(T, q, hops, 2).expand()
+    True
+    """
+    bandwidth, latency, half = SCALE_OUT
+    inside, part = ring_share(inner_ranks) * transfer_time, message_bytes / inner_ranks
+    wait = rounds * log2(outer_ranks) * latency
+
+    def streamed(out_bytes: Any) -> Any:
+        return rounds * Max(inside, ring_share(outer_ranks) * out_bytes / bandwidth)
+
+    pieces = above_one(inner_ranks) * sympy.sqrt(domain_piece_latency * transfer_time)
+    start = above_one(inner_ranks * outer_ranks) * domain_latency + pieces + hops * domain_hop_latency
+    simple = Max(streamed(part + half), streamed(part) + wait)
+    return start + Min(simple, streamed(2 * part) + wait)
