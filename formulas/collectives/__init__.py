@@ -41,6 +41,7 @@ from .broadcast import (
 from .call_overhead import called_collective_time, started_collective_time
 from .domain import (
     crowded_transfer_time,
+    cut_message_time,
     domain_collective_time,
     domain_transfer_time,
     group_collective_time,
@@ -89,6 +90,7 @@ __all__ = [
     "all_to_all_time",
     "called_collective_time",
     "crowded_transfer_time",
+    "cut_message_time",
     "domain_collective_time",
     "domain_transfer_time",
     "flat_ring_all_reduce_time",

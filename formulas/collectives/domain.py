@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
-
 from ..language.atoms import Max, Min, above_one, complement, less_one, log2, ring_share
 from ..language.dimension import SECOND
 from ..language.formula import formula
@@ -73,30 +71,53 @@ def crowded_transfer_time(message_bytes: Any, ranks: Any) -> Any:
 
 
 @formula(
+    glyph="T_{dom}^{cut}",
+    dimension=SECOND,
+    source=HU,
+    increasing="domain_piece_latency transfer_time",
+)
+def cut_message_time(transfer_time: Any) -> Any:
+    """Time that cutting a message into pieces adds to its transfer: min(2 T + c / 8, T / 2 + c / 2, T / 8 + 2 c).
+
+    Assumes: three numbers of pieces to choose from, each four times the one before: few pieces, through which the last
+    rank waits long, or many, of which each costs something.
+
+    Source: derivation: k pieces that each cost a, and pass D stages before the next follows, add k a + D T / k; with
+    k = D / 2, 2 D and 8 D and c = 4 a D. The best k of all would add sqrt(c T), of which these are tangents. NCCL
+    chooses one of three protocols, and its chunks, by the size of each call (Hu et al. 2025).
+
+    >>> from sympy import symbols
+    >>> cut_message_time(symbols("T"))  # doctest: +NORMALIZE_WHITESPACE
+    Min(T/8 + 2*domain_piece_latency, T/2 + domain_piece_latency/2, 2*T + domain_piece_latency/8)
+    """
+    c = domain_piece_latency
+    return Min(2 * transfer_time + c / 8, transfer_time / 2 + c / 2, transfer_time / 8 + 2 * c)
+
+
+@formula(
     glyph="T_{dom}",
     dimension=SECOND,
     source=HU,
     increasing="domain_hop_latency domain_latency domain_piece_latency hops ranks rounds transfer_time",
 )
 def domain_collective_time(transfer_time: Any, ranks: Any, hops: Any, rounds: Any) -> Any:
-    """Time of a library's collective over q ranks: [q > 1] (lambda + sqrt(c T)) + h hops + rounds (q - 1)/q T.
+    """Time of a library's collective over q ranks: [q > 1] (lambda + T_cut) + h hops + rounds (q - 1)/q T.
 
     T is the time that a link needs for the whole message. All-reduce goes round twice in 2 (q - 1) hops, all-gather and
     reduce-scatter once in q - 1, and an all-to-all once in two: every rank asks each peer, and each answers.
 
-    Assumes: the library cuts a message into as many pieces as is best.
+    Assumes: the library cuts a message as is best.
 
-    Source: derivation: in k pieces that each cost a, and D stages that a piece passes before the next, a message takes
-    k a + D T / k longer than its bytes, at the best k 2 sqrt(a D T): c is 4 a D. Steps of a ring and a base latency as
-    NCCL's own tuning counts them (Hu et al. 2025).
+    Source: derivation: `cut_message_time`; steps of a ring and a base latency as NCCL's own tuning counts them (Hu et
+    al. 2025).
 
     >>> from sympy import symbols
-    >>> domain_collective_time(*symbols("T q n_h r"))  # doctest: +NORMALIZE_WHITESPACE
-    T*r*ring_share(q) + domain_hop_latency*n_h + (sqrt(T)*sqrt(domain_piece_latency) + domain_latency)*above_one(q)
+    >>> T, q = symbols("T q")
+    >>> domain_collective_time(T, q, *symbols("n_h r")).subs(cut_message_time(T), symbols("T_cut"))
+    T*r*ring_share(q) + domain_hop_latency*n_h + (T_cut + domain_latency)*above_one(q)
     """
-    pieces = sympy.sqrt(domain_piece_latency * transfer_time)
     moved = rounds * ring_share(ranks) * transfer_time
-    return above_one(ranks) * (domain_latency + pieces) + hops * domain_hop_latency + moved
+    return above_one(ranks) * (domain_latency + cut_message_time(transfer_time)) + hops * domain_hop_latency + moved
 
 
 @formula(
@@ -112,7 +133,7 @@ def group_collective_time(
 ) -> Any:
     """Time of a library's collective over q_o domains of q_u ranks in pieces, both tiers at work at once.
 
-    [q_u q_o > 1] lambda + [q_u > 1] sqrt(c T) + h hops + min(max(S(half), S(0) + H), S(n / q_u) + H), with
+    [q_u q_o > 1] lambda + [q_u > 1] T_cut + h hops + min(max(S(half), S(0) + H), S(n / q_u) + H), with
     S(x) = rounds max((q_u - 1)/q_u T, (q_o - 1)/q_o (n / q_u + x) / BW_o) and H = rounds log2(q_o) alpha_o.
 
     Assumes: every device has its own share of the adapters; small pieces; between domains the better protocol. One tier
@@ -133,7 +154,7 @@ def group_collective_time(
     def streamed(out_bytes: Any) -> Any:
         return rounds * Max(inside, ring_share(outer_ranks) * out_bytes / bandwidth)
 
-    pieces = above_one(inner_ranks) * sympy.sqrt(domain_piece_latency * transfer_time)
+    pieces = above_one(inner_ranks) * cut_message_time(transfer_time)
     start = above_one(inner_ranks * outer_ranks) * domain_latency + pieces + hops * domain_hop_latency
     simple = Max(streamed(part + half), streamed(part) + wait)
     return start + Min(simple, streamed(2 * part) + wait)
