@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas import collectives
-from ..formulas.kernels import attention, elementwise, matmul, roofline
+from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, roofline
 from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
 from ..formulas.parallel import expert_parallel
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element: Any, traffic: Any) -> Any:
-    """Seconds of a product by what the system tells of its tiles: nothing, waves, or the L2 level too.
+    """Seconds of a product by what the system tells: constants of its loops, or nothing of tiles, waves, or L2 too.
 
     Args:
         structure: says what the system tells.
@@ -34,6 +34,8 @@ def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element
         element: bytes of an element of the factors.
         traffic: bytes of device memory.
     """
+    if "loops" in structure.families:
+        return looped_matmul.looped_matmul_time(*shape, traffic)
     if not structure.quantised:
         return matmul.smooth_matmul_time(*shape, traffic)
     if not structure.l2:

@@ -9,17 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import FRACTION
+from .units import COUNT, FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {}
+LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
+INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
+FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": Limits(COUNT, 1, 1e5, zero=True)},
+    "casts": {"cast_latency": LATENCY, "cast_passes": Limits(COUNT, 1e-3, 1e3, zero=True)},
+}
 """Names and limits of the constants of each family."""
-TRAINED: Final[tuple[str, ...]] = ()
+TRAINED: Final[tuple[str, ...]] = ("loops",)
 """Families whose terms a training step has."""
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
+    "inner_latency": INNER_LATENCY,
+    **FAMILIES["casts"],
 }
 """Constants of products in one format, which software states by format."""
 

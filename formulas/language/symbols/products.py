@@ -1,0 +1,46 @@
+"""Constants of matrix products that are known only where products were measured."""
+
+from __future__ import annotations
+
+from ..dimension import SECOND
+from .entry import POSITIVE, ZERO_UP, add
+
+inner_latency = add(
+    "efficiency",
+    "inner_latency",
+    r"\tau_k",
+    "Least time of an element of the contracted side in a tile's loop, in products of 16 bits.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+inner_ends = add(
+    "efficiency",
+    "inner_ends",
+    r"k_e",
+    "Elements of the contracted side whose time a tile loses at the ends of its loop.",
+    domain=ZERO_UP,
+)
+cast_latency = add(
+    "efficiency",
+    "cast_latency",
+    r"\lambda_q",
+    "Time of the start of the kernels that cast the left factor of a product in a narrow format, beside their bytes.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+cast_passes = add(
+    "efficiency",
+    "cast_passes",
+    "n_{cast}",
+    "Times that casting the left factor of a narrow product reads it, or moves as many bytes.",
+    domain=ZERO_UP,
+)
+narrow_efficiency = add(
+    "efficiency",
+    "narrow_efficiency",
+    r"\eta_{nar}",
+    "Part of the matrix peak of products in one narrow format: what `matrix_efficiency` is for them, by software.",
+    domain=POSITIVE,
+)
