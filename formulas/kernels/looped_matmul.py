@@ -40,13 +40,13 @@ from .thin_matmul import gap_time, kernel_start_time
     decreasing="matrix_efficiency matrix_rate",
 )
 def looped_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any:
-    """Compute time of g products in whole tiles: 2 g ceil(m / T_n) ceil(n / T_n) T_n^2 (k + k_e) / (F eta).
+    """Compute time of g products in whole tiles: 2 g ceil(m / T_n) ceil(n / T_n) T_n^2 (k + k_end) / (F eta).
 
     Assumes: units share the tiles without a last wave: kernels are persistent, or the sum along k is split over units
-    that would idle (stream-K). A tile fills its pipeline and writes its result in the time of k_e elements of k.
+    that would idle (stream-K). A tile fills its pipeline and writes its result in the time of k_end elements of k.
 
     Source: CUTLASS, threadblock tiling, persistent kernels and stream-K: whole tiles of T_n x T_n, each a loop over k
-    with a prologue and an epilogue. Measured products of Ampere to Blackwell fit it with k_e of 0 to 150.
+    with a prologue and an epilogue. Measured products of Ampere to Blackwell fit it with k_end of 0 to 150.
 
     >>> from sympy import symbols
     >>> from ..language.symbols import tile_narrow
@@ -58,7 +58,7 @@ def looped_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any
 
 
 @formula(
-    glyph="T_{R}",
+    glyph="T_{lr}",
     dimension=SECOND,
     source=WILLIAMS,
     increasing="columns flop groups inner inner_ends rows traffic_bytes",
@@ -82,7 +82,7 @@ def looped_work_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_b
 
 
 @formula(
-    glyph=r"T_{mm}^{\circ}",
+    glyph="T_{mm}^{l}",
     dimension=SECOND,
     source=CUTLASS,
     increasing="columns flop groups inner inner_ends launch_latency rows traffic_bytes",
@@ -104,7 +104,7 @@ def looped_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
 
 
 @formula(
-    glyph=r"T_{mv}^{\circ}",
+    glyph="T_{mv}^{l}",
     dimension=SECOND,
     source=CUTLASS,
     increasing="columns flop gap_latency groups inner inner_ends inner_latency launch_latency rows split_latency "
@@ -134,7 +134,7 @@ def looped_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, tr
 
 
 @formula(
-    glyph=r"T_{q}^{\circ}",
+    glyph="T_{nar}^{l}",
     dimension=SECOND,
     source=CUTLASS,
     increasing="columns flop gap_latency groups inner inner_ends inner_latency launch_latency rows traffic_bytes",
@@ -159,7 +159,7 @@ def narrow_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
 
 
 @formula(
-    glyph="T_{q}",
+    glyph="T_{cast}",
     dimension=SECOND,
     source=NVIDIA_GEMM,
     increasing="activation_bytes cast_latency cast_passes gap_latency inner operand_bytes rows",

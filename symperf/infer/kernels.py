@@ -22,6 +22,7 @@ from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
+    cast_latency,
     half_efficiency,
     matrix_efficiency,
     matrix_rate,
@@ -116,9 +117,11 @@ class InferenceKernels(Kernels):
     def _product_time(self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any) -> Any:
         """Seconds of a product by what is known of its kernels: constants of its loops, or its tiles and the L2 cache.
 
-        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel.
+        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel. One
+        whose weights alone are narrow starts later.
         """
-        structure, narrow = self.structure, self.mixed_rates and left != activation_bytes
+        structure, quantised = self.structure, left != activation_bytes
+        narrow = quantised and self.mixed_rates
         rows, _, inner, groups = shape
         if "loops" in structure.families and not narrow:
             time = looped.looped_thin_matmul_time(*shape, traffic)
@@ -130,8 +133,9 @@ class InferenceKernels(Kernels):
             time = thin.quantised_thin_matmul_time(*shape, traffic)
         else:
             time = thin.smooth_thin_matmul_time(*shape, traffic)
-        if narrow and groups == 1 and "casts" in structure.families:
-            time += looped.cast_time(rows, inner, left)
+        if quantised and groups == 1 and "narrow_starts" in structure.families:
+            casts = narrow and "casts" in structure.families
+            time += looped.cast_time(rows, inner, left) if casts else cast_latency
         return time
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:

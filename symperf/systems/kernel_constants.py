@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import COUNT, FRACTION, TIME
+from .physical_units import FACTOR
+from .units import FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
 INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
-    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": Limits(COUNT, 1, 1e5, zero=True)},
-    "casts": {"cast_latency": LATENCY, "cast_passes": Limits(COUNT, 1e-3, 1e3, zero=True)},
+    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": Limits(FACTOR, 1e-2, 1e5, zero=True)},
+    "narrow_starts": {"cast_latency": LATENCY},
+    "casts": {"cast_latency": LATENCY, "cast_passes": Limits(FACTOR, 1e-3, 1e3, zero=True)},
 }
 """Names and limits of the constants of each family."""
 TRAINED: Final[tuple[str, ...]] = ("loops",)

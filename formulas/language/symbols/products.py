@@ -8,7 +8,7 @@ from .entry import POSITIVE, ZERO_UP, add
 inner_latency = add(
     "efficiency",
     "inner_latency",
-    r"\tau_k",
+    r"\tau_{in}",
     "Least time of an element of the contracted side in a tile's loop, in products of 16 bits.",
     SECOND,
     ZERO_UP,
@@ -17,7 +17,7 @@ inner_latency = add(
 inner_ends = add(
     "efficiency",
     "inner_ends",
-    r"k_e",
+    "k_{end}",
     "Elements of the contracted side whose time a tile loses at the ends of its loop.",
     domain=ZERO_UP,
 )

@@ -101,6 +101,7 @@ def _structure(form: Form, setting: Setting) -> InferenceStructure:
     return replace(
         made,
         experts_dealt=form.ffn == "experts",
+        power_limited=False,
         read_apart=(),
         called_collectives=False,
         own_all_reduce=setting.own_all_reduce and "peer_latency" in system.quantities,
