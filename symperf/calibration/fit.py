@@ -7,7 +7,7 @@ The loss that damps outliers is of rows only. Derivatives come from reverse mode
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ..systems.units import BANDWIDTH, FRACTION, RATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .forms import RowFamily
     from .symbols import Prior
 
 LOSSES = ("linear", "soft-l1", "huber", "cauchy")
@@ -39,11 +38,29 @@ FLATTEST = 1.0
 """A direction that the rows know to less than a factor of e is never separated, whatever the prior."""
 
 
+class Measured(Protocol):
+    """Rows that one closed form predicts."""
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """As many as there are."""
+
+    @property
+    def seconds(self) -> Any:
+        """What each took."""
+
+    def predict(self, values: dict[str, float]) -> Any:
+        """Predicted seconds of each row."""
+
+    def slopes(self, values: dict[str, float], names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Predicted seconds of each row, and d ln(seconds) / d ln(symbol) for each symbol that they depend on."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """Rows, the values that stay, and what is believed of those that are fitted."""
 
-    families: Sequence[RowFamily]
+    families: Sequence[Measured]
     values: dict[str, float]
     priors: Sequence[Prior]
     noise: float

@@ -27,6 +27,15 @@ def run(options: argparse.Namespace) -> int:
     if _there(out) and any(_same(out, other) for other in (options.system, *options.measured)):
         raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
     check_file(out, TOLD)
+    if any(_is_folder(measured) for measured in options.measured):
+        from .calibrate_kernels import run as run_kernels
+
+        return run_kernels(options, out, _folder(out), TOLD)
+    for flag in ("software", "stack"):
+        if getattr(options, flag):
+            raise InputError(
+                f"calibrate: --{flag}: is for a folder of kernel tables, not for .csv files of measurements"
+            )
     from ..calibration.calibrate import calibrate
 
     found = calibrate(
@@ -57,6 +66,14 @@ def _folder(out: Path) -> Path:
         return out.resolve().parent
     except (OSError, ValueError, RuntimeError):
         return Path()
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a path is a folder; false of a path that no file can have."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _there(path: Path) -> bool:

@@ -55,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _kernels(options: argparse.Namespace) -> int:
     """Predict measured kernels; 1 where none can be scored."""
-    from ..validation.kernels import plot, report, score
+    from ..validation.kernels import plot, report, rows, score
 
     for flag in ("data", "source"):
         if getattr(options, flag):
             raise InputError(f"{flag}: cannot be given with --kernels, whose tables are of single kernels")
     folder = Path(options.kernels)
-    _check_outputs(options, score.tables_in(folder))
+    _check_outputs(options, rows.tables_in(folder))
     with _bar(options.json) as progress:
         found = score.score(folder, shapes=options.csv is not None, progress=progress)
     if options.plot is not None:

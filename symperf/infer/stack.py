@@ -16,6 +16,7 @@ from ..train.binding import LIMITS as BINDING
 from .formats import FORMATS, format_of
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
+from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
 from .structure import Fusion
@@ -37,6 +38,8 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
+KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "collectives", "experts", "on", *LIMITS)
+"""The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
 
@@ -104,15 +107,10 @@ def _load_known(path: Path) -> Stack:
 
 
 def _read(path: Path) -> Stack:
-    from ..common.files import read_toml
     from ..systems.quantities import quantity_of, text_of
 
     label = path.name if path.parent == CATALOGUE else str(path)
-    table = read_toml(path, label)
-    known = ["name", "title", "source", "fusion", "group_reads", "collectives", "experts", "on", *LIMITS]
-    for key in table:
-        if key not in known:
-            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
+    table = profile_table(path, CATALOGUE, KEYS)
     missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
     if missing:
         raise InputError(f"{label}: missing {', '.join(missing)}")

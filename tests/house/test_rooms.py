@@ -43,11 +43,12 @@ ALLOWED = {
     "plan_search.technologies": "common models plan_search plans runs systems train",
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
+    "calibration.kernels": "calibration common infer systems validation.kernels",
     "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
-        "analysis book calibration common derive evaluation export infer measuring models plan_search "
-        "plan_search.inference plans report runs serve sweep systems technology technology.allocation train "
-        "validation validation.kernels"
+        "analysis book calibration calibration.kernels common derive evaluation export infer measuring models "
+        "plan_search plan_search.inference plans report runs serve sweep systems technology technology.allocation "
+        "train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

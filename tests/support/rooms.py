@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DIVIDED = ("train", "plan_search", "technology", "validation")
+DIVIDED = ("train", "plan_search", "technology", "validation", "calibration")
 """Folders whose own folders are rooms too."""
 DOOR = {"__init__", "__main__", "api"}
 """The files at the root of the package, which know of everything."""

@@ -26,17 +26,31 @@ def add(verb: Verb) -> None:
     )
     calibrate = verb(
         "calibrate",
-        "Fits the efficiencies and latencies of a system to measured times; needs symperf[calibrate].",
+        "Fits the efficiencies and latencies of a system, or of a software's kernels on it, to measured times; "
+        "needs symperf[calibrate].",
         "symperf calibrate measured.csv -s h100-sxm -o mine.toml",
         "calibrate",
     )
     calibrate.add_argument(
         "measured",
         nargs="+",
-        help=".csv files in the columns of symperf measure, or of training.csv or inference.csv of symperf validate",
+        help=".csv files in the columns of symperf measure, or of training.csv or inference.csv of symperf validate; "
+        "or a folder of kernel tables as of symperf validate --kernels",
     )
     flags.system(calibrate)
-    calibrate.add_argument("-o", "--output", required=True, metavar="NEW.toml", help="the new system")
+    calibrate.add_argument(
+        "-o", "--output", required=True, metavar="NEW.toml", help="the new system, or profile of software"
+    )
+    calibrate.add_argument(
+        "--software",
+        default="",
+        metavar="NAME",
+        help="of a folder: whose rows are fitted, as the tables name it; its profile is written (default: the device's "
+        "own constants, to rows of all software)",
+    )
+    calibrate.add_argument(
+        "--stack", metavar="NAME", help="of a folder: the profile that is the base (default: the software's)"
+    )
     calibrate.add_argument(
         "--fit", action="append", default=[], metavar="NAME", help="a symbol to fit (default: all that rows depend on)"
     )

@@ -51,18 +51,28 @@ class Form:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a form is evaluated: system, software, precision of products, format of the cache, and whose all-reduce."""
+    """Where a form is evaluated.
+
+    Attributes:
+        system: the device.
+        software: whose kernels they are, as tables name it.
+        precision: of products; 16 bits without one.
+        cache: format of the cache.
+        own_all_reduce: all-reduces are the software's own.
+        profile: of the software, where it is not the one that stands for it in the catalogue.
+    """
 
     system: System
     software: str
     precision: str | None = None
     cache: str | None = None
     own_all_reduce: bool = False
+    profile: str = ""
 
     @property
     def stack(self) -> Stack:
         """The profile of the software."""
-        return Stack.load(STACKS.get(self.software, "vllm-0.24"))
+        return Stack.load(self.profile or STACKS.get(self.software, "vllm-0.24"))
 
     @property
     def equipped(self) -> System:
@@ -79,9 +89,9 @@ def predict(form: Form, setting: Setting, sizes: dict[str, Any], count: int) -> 
         sizes: arrays of `count` values, by symbol; they replace what the form's model has.
         count: rows.
     """
-    structure = _structure(form, setting)
-    program = _program(form, structure)
-    values = dict(_values(form.model, setting.system.name, setting)) | IDLE | sizes
+    system = setting.equipped
+    program = program_of(form, structure_on(system, form, setting))
+    values = dict(_values(form.model, setting.system.name, setting)) | sizes
     return outputs_at(program, values, count)
 
 
@@ -95,8 +105,8 @@ def _plan(precision: str | None) -> Plan:
     return Plan(precision=precision)
 
 
-def _structure(form: Form, setting: Setting) -> InferenceStructure:
-    system = setting.equipped
+def structure_on(system: System, form: Form, setting: Setting) -> InferenceStructure:
+    """The structure of a form on a system that has what the setting's software reaches on it."""
     made = structure_of(_model(form.model), system, _plan(setting.precision), setting.stack)
     return replace(
         made,
@@ -108,20 +118,27 @@ def _structure(form: Form, setting: Setting) -> InferenceStructure:
     )
 
 
+def values_on(system: System, form: Form, setting: Setting) -> dict[str, float]:
+    """The value of every symbol that rows do not have, on a system as of `structure_on`."""
+    plan, work = _plan(setting.precision), Work(1, 1, 1)
+    bound = bind(_model(form.model), system, plan, work, setting.stack, setting.cache, {})
+    return {symbol: value for symbol, (value, _) in bound.items()} | IDLE
+
+
 _BOUND: dict[tuple[Any, ...], dict[str, float]] = {}
 
 
 def _values(model: str, name: str, setting: Setting) -> dict[str, float]:
     key = (model, name, setting.software, setting.precision, setting.cache)
     if key not in _BOUND:
-        plan, work = _plan(setting.precision), Work(1, 1, 1)
-        bound = bind(_model(model), setting.equipped, plan, work, setting.stack, setting.cache, {})
-        _BOUND[key] = {symbol: value for symbol, (value, _) in bound.items()}
+        _BOUND[key] = values_on(setting.equipped, Form("", model), setting)
     return _BOUND[key]
 
 
 @cache
-def _program(form: Form, structure: InferenceStructure) -> Program:
+def program_of(form: Form, structure: InferenceStructure) -> Program:
+    """The compiled form: seconds, FLOPs, bytes of device memory and of messages."""
+
     def make() -> Program:
         from .kernels import program
 

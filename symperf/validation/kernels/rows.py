@@ -20,9 +20,10 @@ from .formats import LeftOutError, software_of, system_of
 from .table import ENDINGS, Columns, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ...systems.system import System
     from .operation import Measure, Operation, Sort
     from .table import Batch
 
@@ -111,10 +112,13 @@ class Table:
         name: of the operation.
         columns: that are read.
         left_out: rows of each group that have no part, by reason.
+        system_of: the system of a device's name; raises `LeftOutError` where there is none.
     """
 
-    def __init__(self, path: Path, name: str, operation: Operation) -> None:
-        self.path, self.name, self.operation = path, name, operation
+    def __init__(
+        self, path: Path, name: str, operation: Operation, system_of: Callable[[str], System] = system_of
+    ) -> None:
+        self.path, self.name, self.operation, self.system_of = path, name, operation, system_of
         times = {column for measure in operation.measures for column in measure.columns}
         self.texts = (*HEAD, "version", *(text for text in operation.texts if text not in HEAD))
         self.columns = Columns(self.texts, (*operation.numbers, *sorted(times)), operation.optional)
@@ -141,7 +145,7 @@ class Table:
         if texts["kernel_source"] == "NCCL":
             software = "NCCL"
         try:
-            sort = self.operation.sort(texts, software, system_of(device))
+            sort = self.operation.sort(texts, software, self.system_of(device))
         except LeftOutError as error:
             for measure in self.operation.measures:
                 self._leave(Group(device, software, _label(self.name, measure.label), ""), str(error), rows.size)

@@ -1,0 +1,56 @@
+"""The constants that were found as the TOML file of a system, or of a serving software's profile."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...infer.stack import names as profiles
+from ...systems.system import catalogue_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ...systems.system_symbols import Quantity
+    from .calibrate import KernelCalibration
+
+
+def toml(found: KernelCalibration, folder: str | os.PathLike[str] = ".") -> str:
+    """The file: of a profile on its base where a software was measured, else of a system on its base.
+
+    Args:
+        found: the outcome.
+        folder: where the file will lie; a base that is a file is named from there.
+    """
+    base = found.base
+    if base not in (profiles() if found.software else catalogue_names()):
+        base = os.path.relpath(Path(base), folder)
+    head = [f"base = {_quote(base)}", ""]
+    return "\n".join([*head, *(tables(found) if found.software else _values(found.constants))]) + "\n"
+
+
+def tables(found: KernelCalibration) -> list[str]:
+    """The lines of [on.SYSTEM] and of its formats."""
+    root = f"on.{_key(found.system.name)}"
+    lines = [f"[{root}]", *_values(found.constants)] if found.constants else []
+    for name, constants in sorted(found.formats.items()):
+        lines += ["", f"[{root}.formats.{_key(name)}]", *_values(constants)]
+    return lines
+
+
+def _values(constants: Mapping[str, Quantity]) -> Iterable[str]:
+    for name, quantity in constants.items():
+        parts = {"value": quantity.value, "low": quantity.low, "high": quantity.high}
+        numbers = ", ".join(f"{key} = {value!r}" for key, value in parts.items() if value is not None)
+        yield f"{name} = {{ {numbers}, source = {_quote(quantity.source)} }}"
+
+
+def _key(name: str) -> str:
+    plain = all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in name)
+    return name if plain and name else _quote(name)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,68 @@
+"""The table of a serving software's profile: its file on top of its base's, with the constants that lie in a third."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, quote
+from ..common.files import read_toml
+from ..systems.profiles import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+
+def profile_table(path: Path, catalogue: Path, known: Collection[str], seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The keys of a profile.
+
+    A key of the file replaces that of the base; tables [on.SYSTEM] are taken together, system by system. `on` may be
+    the path of a file with such tables, counted from the profile's folder.
+
+    Args:
+        path: of the profile.
+        catalogue: the folder of the profiles that are known by name.
+        known: keys that a profile may have, beside `base`.
+        seen: the profiles that name this one as their base.
+
+    Raises:
+        InputError: a file that cannot be read, an unknown key with the nearest, or bases that go round.
+    """
+    label = path.name if path.parent == catalogue else str(path)
+    table = read_toml(path, label)
+    for key in table:
+        if key not in known and key != "base":
+            raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, [*known, 'base'])}")
+    table["on"] = _constants(table.get("on", {}), path, label)
+    base = table.pop("base", None)
+    if base is None:
+        return table
+    if not isinstance(base, str) or not base.strip():
+        raise InputError(f"{label}: base: found {quote(base)}, expected the name of a profile, or the path of one")
+    other = _base(base, path, catalogue, label)
+    if other.resolve() in (*(each.resolve() for each in seen), path.resolve()):
+        raise InputError(f"{label}: base: found a cycle through {other.name}, expected a chain that ends")
+    below = profile_table(other, catalogue, known, (*seen, path))
+    if "name" not in table:
+        below["name"] = path.stem
+    on = {**below["on"], **table["on"]} if isinstance(table["on"], dict) else table["on"]
+    return {**below, **table, "on": on}
+
+
+def _base(base: str, path: Path, catalogue: Path, label: str) -> Path:
+    try:
+        found = locate(base, catalogue)
+    except InputError as error:
+        raise InputError(f"{label}: base: {error}") from None
+    found = found if found.parent == catalogue else path.parent / found
+    if not found.is_file():
+        raise InputError(f"{label}: base: no such file {found}, expected a profile's name or the path of a .toml file")
+    return found
+
+
+def _constants(entry: object, path: Path, label: str) -> object:
+    """The tables [on.SYSTEM], or those of the file that a text names."""
+    if not isinstance(entry, str):
+        return entry
+    other = path.parent / entry
+    return read_toml(other, f"{label}: on: {entry}")
