@@ -14,6 +14,7 @@ from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     activation_bytes,
+    cast_ends,
     cast_latency,
     cast_passes,
     flop,
@@ -24,6 +25,7 @@ from ..language.symbols import (
     matrix_rate,
     memory_bandwidth,
     memory_efficiency,
+    narrow_ends,
     split_latency,
     tile_narrow,
 )
@@ -36,32 +38,33 @@ from .thin_matmul import gap_time, kernel_start_time
     glyph="T_{loop}",
     dimension=SECOND,
     source=CUTLASS,
-    increasing="columns flop groups inner inner_ends rows",
+    increasing="columns flop groups inner rows",
     decreasing="matrix_efficiency matrix_rate",
 )
 def looped_compute_time(rows: Any, columns: Any, inner: Any, groups: Any) -> Any:
-    """Compute time of g products in whole tiles: 2 g ceil(m / T_n) ceil(n / T_n) T_n^2 (k + k_end) / (F eta).
+    """Compute time of g products in whole tiles: 2 g ceil(m / T_n) ceil(n / T_n) T_n^2 k / (F eta).
 
     Assumes: units share the tiles without a last wave: kernels are persistent, or the sum along k is split over units
-    that would idle (stream-K). A tile fills its pipeline and writes its result in the time of k_end elements of k.
+    that would idle (stream-K). The loop of a tile has k elements, its ends among them: it fills its pipeline and writes
+    its result in the time of some elements more than a product has (`inner_ends`).
 
     Source: CUTLASS, threadblock tiling, persistent kernels and stream-K: whole tiles of T_n x T_n, each a loop over k
-    with a prologue and an epilogue. Measured products of Ampere to Blackwell fit it with k_end of 0 to 150.
+    with a prologue and an epilogue. Measured products of Ampere to Blackwell fit it with 0 to 150 of them in 16 bits.
 
     >>> from sympy import symbols
     >>> from ..language.symbols import tile_narrow
     >>> looped_compute_time(64, 65, symbols("k"), 1).subs(tile_narrow, 64)
-    16384*flop*(inner_ends + k)/(matrix_efficiency*matrix_rate)
+    16384*flop*k/(matrix_efficiency*matrix_rate)
     """
     tiles = groups * ceil_div(rows, tile_narrow) * ceil_div(columns, tile_narrow)
-    return 2 * tile_narrow**2 * flop * tiles * (inner + inner_ends) / (matrix_rate * matrix_efficiency)
+    return 2 * tile_narrow**2 * flop * tiles * inner / (matrix_rate * matrix_efficiency)
 
 
 @formula(
     glyph="T_{lr}",
     dimension=SECOND,
     source=WILLIAMS,
-    increasing="columns flop groups inner inner_ends rows traffic_bytes",
+    increasing="columns flop groups inner rows traffic_bytes",
     decreasing="matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def looped_work_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
@@ -73,7 +76,7 @@ def looped_work_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_b
 
     >>> from sympy import symbols
     >>> time = looped_work_time(1, 1, symbols("k"), 1, symbols("Q"))
-    >>> time.subs({tile_narrow: 1, inner_ends: 0})  # doctest: +NORMALIZE_WHITESPACE
+    >>> time.subs(tile_narrow, 1)  # doctest: +NORMALIZE_WHITESPACE
     Max((Q/(memory_bandwidth*memory_efficiency) + 2*flop*k/(matrix_efficiency*matrix_rate))/(2*ridge_efficiency),
     Q/(memory_bandwidth*memory_efficiency), 2*flop*k/(matrix_efficiency*matrix_rate))
     """
@@ -100,7 +103,7 @@ def looped_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     launch_latency + Max(0, Q/(memory_bandwidth*memory_efficiency),
     Q/(2*memory_bandwidth*memory_efficiency*ridge_efficiency))
     """
-    return looped_work_time(rows, columns, inner, groups, traffic_bytes) + launch_latency
+    return looped_work_time(rows, columns, inner + inner_ends, groups, traffic_bytes) + launch_latency
 
 
 @formula(
@@ -128,7 +131,7 @@ def looped_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, tr
     >>> looped_thin_matmul_time(1, 1, symbols("k"), 1, 0).subs({flop: 0, gap_latency: 0})
     launch_latency + Max(0, Min(split_latency, inner_latency*k))
     """
-    work = looped_work_time(rows, columns, inner, groups, traffic_bytes)
+    work = looped_work_time(rows, columns, inner + inner_ends, groups, traffic_bytes)
     split = work + split_latency + gap_time()
     return Max(work, Min(inner * inner_latency, split)) + kernel_start_time()
 
@@ -137,14 +140,15 @@ def looped_thin_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, tr
     glyph="T_{nar}^{l}",
     dimension=SECOND,
     source=CUTLASS,
-    increasing="columns flop gap_latency groups inner inner_ends inner_latency launch_latency rows traffic_bytes",
+    increasing="columns flop gap_latency groups inner inner_latency launch_latency narrow_ends rows traffic_bytes",
     decreasing="graph_removal matrix_efficiency matrix_rate memory_bandwidth memory_efficiency ridge_efficiency",
 )
 def narrow_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic_bytes: Any) -> Any:
     """Time of a product in a narrow format, without the cast of its left factor: T_0 + max(T_R, k tau / 2).
 
-    Assumes: as `looped_work_time`. An instruction takes twice as many elements of k as in 16 bits, so that a step of
-    the loop serves two; kernels of 8 and 4 bits do not split sums along k.
+    Assumes: as `looped_work_time`, with ends of `narrow_ends`, which scale the results too. An instruction takes
+    twice as many elements of k as in 16 bits, so that a step of the loop serves two; kernels of 8 and 4 bits do not
+    split sums along k.
 
     Source: NVIDIA, Matrix Multiplication Background: an instruction covers as many bytes of k in each format; measured
     products in fp8 and fp4 fit half of the latency of 16 bits, and a split in cuBLAS's alone.
@@ -154,7 +158,7 @@ def narrow_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     >>> narrow_matmul_time(1, 1, symbols("k"), 1, 0).subs({flop: 0, gap_latency: 0})
     launch_latency + Max(0, inner_latency*k/2)
     """
-    work = looped_work_time(rows, columns, inner, groups, traffic_bytes)
+    work = looped_work_time(rows, columns, inner + narrow_ends, groups, traffic_bytes)
     return Max(work, inner * inner_latency / 2) + kernel_start_time()
 
 
@@ -162,22 +166,24 @@ def narrow_matmul_time(rows: Any, columns: Any, inner: Any, groups: Any, traffic
     glyph="T_{cast}",
     dimension=SECOND,
     source=NVIDIA_GEMM,
-    increasing="activation_bytes cast_latency cast_passes gap_latency inner operand_bytes rows",
+    increasing="activation_bytes cast_ends cast_latency cast_passes gap_latency inner operand_bytes rows",
     decreasing="graph_removal memory_bandwidth memory_efficiency",
 )
 def cast_time(rows: Any, inner: Any, operand_bytes: Any) -> Any:
-    """Time of casting the left factor of a product: lambda_q + (1 - gamma) lambda_g + m k (n w_x + w_q) / (beta eta).
+    """Time of casting a left factor: lambda_q + (1 - gamma) lambda_g + m (n w_x (k + k_cast) + w_q k) / (beta eta).
 
     Assumes: one kernel, or a few, that read the factor n times (its largest magnitude first, then its values) and
-    write it once in w_q bytes an element.
+    write it once in w_q bytes an element. A row, which one block of threads casts, costs the time of k_cast
+    elements more.
 
     Source: derivation: the bytes of reading m k elements of w_x bytes n times and writing them in w_q; one more start.
-    Measured products in fp8 and fp4 whose times include the cast fit n of 1 to 6.
+    Measured products in fp8 and fp4 whose times include the cast fit n of 1 to 4, and k_cast of 0 to 600 in
+    TensorRT-LLM and SGLang and 2,500 to 4,200 in vLLM.
 
     >>> from sympy import symbols
     >>> from ..language.symbols import gap_latency
-    >>> cast_time(*symbols("m k w_q")).subs(gap_latency, 0)
-    cast_latency + k*m*(activation_bytes*cast_passes + w_q)/(memory_bandwidth*memory_efficiency)
+    >>> cast_time(*symbols("m k w_q")).subs({gap_latency: 0, cast_ends: 0})
+    cast_latency + m*(activation_bytes*cast_passes*k + k*w_q)/(memory_bandwidth*memory_efficiency)
     """
-    moved = rows * inner * (cast_passes * activation_bytes + operand_bytes)
+    moved = rows * (cast_passes * activation_bytes * (inner + cast_ends) + inner * operand_bytes)
     return cast_latency + gap_time() + moved / (memory_bandwidth * memory_efficiency)

@@ -121,12 +121,12 @@ class InferenceKernels(Kernels):
         whose weights alone are narrow starts later.
         """
         structure, quantised = self.structure, left != activation_bytes
-        narrow = quantised and self.mixed_rates
         rows, _, inner, groups = shape
-        if "loops" in structure.families and not narrow:
-            time = looped.looped_thin_matmul_time(*shape, traffic)
-        elif "loops" in structure.families:
+        casts = quantised and self.mixed_rates and {"loops", "casts"} <= {*structure.families}
+        if casts:
             time = looped.narrow_matmul_time(*shape, traffic)
+        elif "loops" in structure.families:
+            time = looped.looped_thin_matmul_time(*shape, traffic)
         elif structure.quantised and structure.l2:
             time = thin.thin_matmul_time(*shape, left, right, traffic)
         elif structure.quantised:
@@ -134,7 +134,6 @@ class InferenceKernels(Kernels):
         else:
             time = thin.smooth_thin_matmul_time(*shape, traffic)
         if quantised and groups == 1 and "narrow_starts" in structure.families:
-            casts = narrow and "casts" in structure.families
             time += looped.cast_time(rows, inner, left) if casts else cast_latency
         return time
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
 INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
+ENDS: Final = Limits(FACTOR, 1e-2, 1e5, zero=True)
+CAST: Final = {"cast_latency": LATENCY, "cast_passes": Limits(FACTOR, 1e-3, 1e3, zero=True)}
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
-    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": Limits(FACTOR, 1e-2, 1e5, zero=True)},
+    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
     "narrow_starts": {"cast_latency": LATENCY},
-    "casts": {"cast_latency": LATENCY, "cast_passes": Limits(FACTOR, 1e-3, 1e3, zero=True)},
+    "casts": {**CAST, "cast_ends": ENDS, "narrow_ends": ENDS},
 }
 """Names and limits of the constants of each family."""
 TRAINED: Final[tuple[str, ...]] = ("loops",)
@@ -28,7 +30,7 @@ TRAINED: Final[tuple[str, ...]] = ("loops",)
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "inner_latency": INNER_LATENCY,
-    **FAMILIES["casts"],
+    **CAST,
 }
 """Constants of products in one format, which software states by format."""
 

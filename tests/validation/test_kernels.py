@@ -62,7 +62,9 @@ def test_products_are_those_of_an_inference(tmp_path: Path, llama: Any) -> None:
     assert _predicted(write_table(tmp_path, "gemm", [down])) == pytest.approx(_term(llama, "prefill/layer/mlp/down"))
 
 
-@pytest.mark.parametrize(("dtype", "precision"), [("fp8_block", "fp8-block"), ("int4_wo", "int4-weight"), ("sq", "int8")])
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("fp8_block", "fp8-block"), ("int4_wo", "int4-weight"), ("sq", "int8")]
+)
 def test_products_in_other_formats_are_those_of_a_plan(tmp_path: Path, dtype: str, precision: str) -> None:
     run = sf.inference("llama-2-7b", "h100-sxm", sf.Plan(precision=precision), batch=4, prompt=8, generate=2, **IDLE)
     down = GEMM | {"m": 4, "n": 4096, "k": 11008, "gemm_dtype": dtype}

@@ -37,6 +37,20 @@ cast_passes = add(
     "Times that casting the left factor of a narrow product reads it, or moves as many bytes.",
     domain=ZERO_UP,
 )
+cast_ends = add(
+    "efficiency",
+    "cast_ends",
+    "k_{cast}",
+    "Elements of a row whose time the cast of a row takes beside its own.",
+    domain=ZERO_UP,
+)
+narrow_ends = add(
+    "efficiency",
+    "narrow_ends",
+    "k_{nar}",
+    "Elements of the contracted side whose time a tile of a narrow product loses at the ends of its loop.",
+    domain=ZERO_UP,
+)
 narrow_efficiency = add(
     "efficiency",
     "narrow_efficiency",

@@ -22,6 +22,7 @@ class Stage:
         precision: the format whose constants they are; those of every format where it is empty.
         of_device: whether they are the device's, the same under every software.
         without: parts of the names of kernels whose rows are left out.
+        software: whose rows are taken; of all where none is named.
     """
 
     name: str
@@ -30,10 +31,13 @@ class Stage:
     precision: str = ""
     of_device: bool = False
     without: tuple[str, ...] = ()
+    software: tuple[str, ...] = ()
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
         if table not in self.rows:
+            return False
+        if self.software and part.group.software not in self.software:
             return False
         formats = self.rows[table]
         named = (part.kernel, part.group.operation)
@@ -42,6 +46,9 @@ class Stage:
         )
 
 
+HOST = ("Fp8BlockScaledMMKernel",)
+"""Parts of the names of kernels whose rows time the host, which launched each by itself: none is under 57 us."""
+CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
 STAGES: Final = (
     Stage(
         "products",
@@ -50,13 +57,28 @@ STAGES: Final = (
             "matrix_efficiency": 0.75,
             "memory_efficiency": 0.8,
             "ridge_efficiency": 0.7,
-            "split_latency": 2e-6,
+            "split_latency": 3e-6,
+            "inner_latency": 2.5e-9,
+            "inner_ends": 100.0,
         },
         {"gemm": ("bfloat16",)},
         of_device=True,
     ),
+    Stage("casts", {**CAST, "cast_ends": 300.0, "narrow_ends": 300.0}, {"gemm": ("fp8",)}),
+    Stage("casts of blocks", CAST, {"gemm": ("fp8_block",)}, "fp8-block", without=HOST),
+    Stage(
+        "casts to 4 bits", {**CAST, "narrow_efficiency": 0.6}, {"gemm": ("nvfp4",)}, "fp4", software=("vLLM", "SGLang")
+    ),
+    Stage(
+        "casts to 4 bits, long loops",
+        {**CAST, "narrow_efficiency": 0.6, "inner_latency": 2.5e-9},
+        {"gemm": ("nvfp4",)},
+        "fp4",
+        software=("TensorRT-LLM",),
+    ),
+    Stage("starts under SmoothQuant", {"cast_latency": 5e-6, "narrow_efficiency": 0.6}, {"gemm": ("sq",)}, "int8"),
     *(
-        Stage(table, {"narrow_efficiency": 0.6}, {"gemm": (table,)}, precision)
-        for table, precision in (("fp8", "fp8"), ("nvfp4", "fp4"), ("int8_wo", "int8-weight"))
+        Stage(f"starts in {precision}", {"cast_latency": 5e-6}, {"gemm": (table,)}, precision)
+        for table, precision in (("int8_wo", "int8-weight"), ("int4_wo", "int4-weight"))
     ),
 )
