@@ -64,5 +64,9 @@ def _constants(entry: object, path: Path, label: str) -> object:
     """The tables [on.SYSTEM], or those of the file that a text names."""
     if not isinstance(entry, str):
         return entry
-    other = path.parent / entry
-    return read_toml(other, f"{label}: on: {entry}")
+    where = f"{label}: on: {entry}"
+    table = read_toml(path.parent / entry, where)
+    for key in table:
+        if key != "on":
+            raise InputError(f"{where}: unknown key {quote(key)}, expected tables [on.SYSTEM]")
+    return table.get("on", {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
@@ -80,8 +80,9 @@ def _constants(entry: object, known: Mapping[str, Limits], where: str, inherited
     for name, value in table.items():
         if name not in known:
             raise InputError(f"{where}: unknown constant {quote(name)}{nearest(name, known)}")
-        whole = value if isinstance(value, dict) else {"value": value}
-        found[name] = quantity_of(({"source": source} if source else {}) | whole, known[name], where, name)
+        quantity = quantity_of(value, known[name], where, name)
+        told = isinstance(value, dict) and "source" in value
+        found[name] = quantity if told or not source else replace(quantity, source=str(source))
     return found
 
 

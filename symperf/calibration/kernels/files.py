@@ -11,7 +11,7 @@ from ...infer.stack import names as profiles
 from ...systems.system import catalogue_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from ...systems.system_symbols import Quantity
     from .calibrate import KernelCalibration
@@ -40,11 +40,15 @@ def tables(found: KernelCalibration) -> list[str]:
     return lines
 
 
-def _values(constants: Mapping[str, Quantity]) -> Iterable[str]:
-    for name, quantity in constants.items():
-        parts = {"value": quantity.value, "low": quantity.low, "high": quantity.high}
-        numbers = ", ".join(f"{key} = {value!r}" for key, value in parts.items() if value is not None)
-        yield f"{name} = {{ {numbers}, source = {_quote(quantity.source)} }}"
+def _values(constants: Mapping[str, Quantity]) -> list[str]:
+    return [constant(name, quantity) for name, quantity in constants.items()]
+
+
+def constant(name: str, quantity: Quantity) -> str:
+    """The line of a constant."""
+    parts = {"value": quantity.value, "low": quantity.low, "high": quantity.high}
+    numbers = ", ".join(f"{key} = {value!r}" for key, value in parts.items() if value is not None)
+    return f"{name} = {{ {numbers}, source = {_quote(quantity.source)} }}"
 
 
 def _key(name: str) -> str:

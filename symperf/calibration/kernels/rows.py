@@ -65,10 +65,16 @@ def gather(
         name = path.stem.removesuffix("_perf")
         if name in OPERATIONS:
             table = Table(path, name, OPERATIONS[name], system_of)
+            seen, impossible = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
             for part in table.parts():
                 softwares.add(part.group.software)
                 if not software or part.group.software == software_of(software):
+                    before = left[faults.IMPOSSIBLE]
                     taken.setdefault(name, []).append(_checked(part, table, left))
+                    seen[part.measure.columns] += part.rows.size
+                    impossible[part.measure.columns] += left[faults.IMPOSSIBLE] - before
+            for columns, count in impossible.items():
+                faults.check_unit(path.name, columns, seen[columns], count)
             for reasons in table.left_out.values():
                 left += reasons
         if progress is not None:
