@@ -122,11 +122,9 @@ class InferenceKernels(Kernels):
         """
         structure, quantised = self.structure, left != activation_bytes
         rows, _, inner, groups = shape
-        casts = quantised and self.mixed_rates and {"loops", "casts"} <= {*structure.families}
-        if casts:
-            time = looped.narrow_matmul_time(*shape, traffic)
-        elif "loops" in structure.families:
-            time = looped.looped_thin_matmul_time(*shape, traffic)
+        casts = quantised and self.mixed_rates and "casts" in structure.families
+        if "loops" in structure.families:
+            time = (looped.narrow_matmul_time if casts else looped.looped_thin_matmul_time)(*shape, traffic)
         elif structure.quantised and structure.l2:
             time = thin.thin_matmul_time(*shape, left, right, traffic)
         elif structure.quantised:

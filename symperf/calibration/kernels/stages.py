@@ -23,6 +23,8 @@ class Stage:
         of_device: whether they are the device's, the same under every software.
         without: parts of the names of kernels whose rows are left out.
         software: whose rows are taken; of all where none is named.
+        uncached: rows alone are taken whose bytes outgrow the L2 cache, where the system tells its size: collectors
+            repeat a kernel, so that smaller ones may find their operands there.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Stage:
     of_device: bool = False
     without: tuple[str, ...] = ()
     software: tuple[str, ...] = ()
+    uncached: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -48,24 +51,21 @@ class Stage:
 
 HOST = ("Fp8BlockScaledMMKernel",)
 """Parts of the names of kernels whose rows time the host, which launched each by itself: none is under 57 us."""
+RATES: Final = {"matrix_efficiency": 0.75, "memory_efficiency": 0.8, "ridge_efficiency": 0.7, "inner_ends": 100.0}
+LATENCIES: Final = {"launch_latency": 3e-6, "split_latency": 3e-6, "inner_latency": 2.5e-9}
 CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
 STAGES: Final = (
-    Stage(
-        "products",
-        {
-            "launch_latency": 3e-6,
-            "matrix_efficiency": 0.75,
-            "memory_efficiency": 0.8,
-            "ridge_efficiency": 0.7,
-            "split_latency": 3e-6,
-            "inner_latency": 2.5e-9,
-            "inner_ends": 100.0,
-        },
-        {"gemm": ("bfloat16",)},
-        of_device=True,
-    ),
+    Stage("products", RATES | LATENCIES, {"gemm": ("bfloat16",)}, of_device=True),
+    Stage("large products", RATES, {"gemm": ("bfloat16",)}, of_device=True, uncached=True),
+    Stage("short products", LATENCIES, {"gemm": ("bfloat16",)}, of_device=True),
     Stage("casts", {**CAST, "cast_ends": 300.0, "narrow_ends": 300.0}, {"gemm": ("fp8",)}),
-    Stage("casts of blocks", CAST, {"gemm": ("fp8_block",)}, "fp8-block", without=HOST),
+    Stage(
+        "casts of blocks",
+        {**CAST, "narrow_efficiency": 0.6},
+        {"gemm": ("fp8_block",)},
+        "fp8-block",
+        without=HOST,
+    ),
     Stage(
         "casts to 4 bits", {**CAST, "narrow_efficiency": 0.6}, {"gemm": ("nvfp4",)}, "fp4", software=("vLLM", "SGLang")
     ),
