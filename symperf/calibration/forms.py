@@ -248,6 +248,7 @@ def _time(form: RowFormula, system: System) -> Any:
     """The closed form of a form."""
     structure: Any = SimpleNamespace(
         families=system.families,
+        misaligned=(),
         quantised=system.quantised,
         l2="l2" in system.levels,
         tiers=len(system.tiers),

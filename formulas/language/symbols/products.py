@@ -58,3 +58,10 @@ narrow_efficiency = add(
     "Part of the matrix peak of products in one narrow format: what `matrix_efficiency` is for them, by software.",
     domain=POSITIVE,
 )
+alignment_efficiency = add(
+    "efficiency",
+    "alignment_efficiency",
+    r"\eta_{al}",
+    "Part of their rate that products reach where rows of a matrix are not aligned to 16 bytes.",
+    domain=POSITIVE,
+)
