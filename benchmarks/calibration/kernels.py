@@ -5,7 +5,8 @@
     python benchmarks/calibration/kernels.py --systems h100-sxm --software vLLM
 
 A device's own constants go into its system file, a software's into `catalogue/kernels/PROFILE.toml`, with the medians
-over devices under [on.any].
+over devices under [on.any]. The files of `LASTING` hold constants that whole steps and lasting loads were compared
+with, at clocks that a single kernel does not fall to: what single kernels reach on them goes into every profile.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 
 from symperf.calibration.kernels.calibrate import calibrate_kernels
 from symperf.calibration.kernels.files import constant, tables
+from symperf.calibration.kernels.stages import STAGES
 from symperf.common.errors import InputError
-from symperf.infer.reached import ANY
-from symperf.infer.stack import Stack
+from symperf.infer.reached import ANY, Reached
+from symperf.infer.stack import Stack, load_known
 from symperf.systems.system import CATALOGUE, System
 from symperf.systems.system_symbols import Quantity
 from symperf.validation.kernels.formats import STACKS
@@ -45,6 +47,8 @@ DEVICES = (
     "rtx-pro-6000",
     "arc-pro-b60",
 )
+LASTING = ("a100-80gb-sxm", "h100-sxm", "h200-sxm")
+OF_DEVICE = frozenset(name for stage in STAGES if stage.of_device for name in stage.constants)
 FEWEST = 3
 """Devices from which on a constant has a median that stands for others."""
 
@@ -56,8 +60,8 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(DEVICES), help="by commas")
     parser.add_argument("--software", default=",".join(["", *STACKS]), help="by commas; empty is the device itself")
     options = parser.parse_args()
-    systems = [System.load(name) for name in options.systems.split(",")]
     for software in options.software.split(","):
+        systems = [System.load(name) for name in options.systems.split(",")]
         found = [each for system in systems if (each := _calibrate(system, software)) is not None]
         for each in found:
             _show(each)
@@ -65,7 +69,10 @@ def main() -> None:
             _write_profile(STACKS[software], found)
         elif options.write:
             for each in found:
-                _write_system(each)
+                if each.system.name not in LASTING:
+                    _write_system(each)
+            for profile in STACKS.values():
+                _write_profile(profile, [each for each in found if each.system.name in LASTING])
 
 
 def _calibrate(system: System, software: str) -> KernelCalibration | None:
@@ -92,19 +99,28 @@ def _show(found: KernelCalibration) -> None:
 
 def _write_profile(profile: str, found: Sequence[KernelCalibration]) -> None:
     """All systems of a software, those that were not fitted now as they are, and what holds for any."""
-    blocks = {each.system.name: "\n".join(tables(each)) for each in found}
+    blocks = {each.system.name: "\n".join(_merged(each, Stack.load(profile))) for each in found}
     path = REACHED / f"{profile}.toml"
     if path.is_file():
         blocks = _blocks(path.read_text(encoding="utf-8")) | blocks
     blocks.pop(ANY, None)
     path.write_text("\n\n".join(blocks.values()) + "\n", encoding="utf-8")
+    load_known.cache_clear()
     blocks[ANY] = "\n".join(_any(Stack.load(profile)))
-    path.write_text("\n\n".join(blocks.values()) + "\n", encoding="utf-8")
+    path.write_text("\n\n".join(filter(None, blocks.values())) + "\n", encoding="utf-8")
+    load_known.cache_clear()
+
+
+def _merged(found: KernelCalibration, stack: Stack) -> list[str]:
+    """The constants that were found, with the other ones of the profile: the device's, or the software's."""
+    known = stack.reached.get(found.system.name, Reached({}, {}))
+    kept = {n: q for n, q in known.constants.items() if (n in OF_DEVICE) == bool(found.software)}
+    return tables(found.system.name, kept | found.constants, found.formats if found.software else known.formats)
 
 
 def _blocks(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in re.split(r"\n\n(?=\[on\.[^.\]]+\])", text.strip()):
+    for part in filter(None, re.split(r"\n\n(?=\[on\.[^.\]]+\])", text.strip())):
         name = re.match(r"\[on\.([^.\]]+)", part)
         assert name is not None
         found[name[1]] = part
@@ -114,7 +130,9 @@ def _blocks(text: str) -> dict[str, str]:
 def _any(stack: Stack) -> list[str]:
     """Medians over the systems that were measured."""
     measured = [reached for name, reached in stack.reached.items() if name != ANY]
-    lines = [f"[on.{ANY}]", *_medians([reached.constants for reached in measured])]
+    shared = [{n: q for n, q in reached.constants.items() if n not in OF_DEVICE} for reached in measured]
+    medians = _medians(shared)
+    lines = [f"[on.{ANY}]", *medians] if medians else []
     for name in sorted({name for reached in measured for name in reached.formats}):
         medians = _medians([reached.formats[name] for reached in measured if name in reached.formats])
         lines += ["", f"[on.{ANY}.formats.{name}]", *medians] if medians else []

@@ -247,6 +247,8 @@ def _family(form: RowFormula, rows: list[MeasuredRow], system: System) -> RowFam
 def _time(form: RowFormula, system: System) -> Any:
     """The closed form of a form."""
     structure: Any = SimpleNamespace(
+        families=system.families,
+        misaligned=(),
         quantised=system.quantised,
         l2="l2" in system.levels,
         tiers=len(system.tiers),

@@ -32,6 +32,7 @@ _KEPT: Final = (
     "tile_long",
     "tile_wide",
     "tile_narrow",
+    "alignment_efficiency",
     "token_imbalance",
     "state_bytes",
     "fragmentation",

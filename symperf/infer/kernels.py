@@ -15,6 +15,7 @@ from ..formulas.generation import cache_reads
 from ..formulas.generation import decode as dec
 from ..formulas.generation import split_decode as split
 from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import looped_matmul as looped
 from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
 from ..formulas.kernels.scan import measured_scan_time
@@ -22,6 +23,7 @@ from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
+    cast_latency,
     half_efficiency,
     matrix_efficiency,
     matrix_rate,
@@ -29,7 +31,7 @@ from ..formulas.language.symbols import (
     ssm_chunk_size,
     weight_bytes,
 )
-from ..operations.kernels import Kernels
+from ..operations.kernels import Kernels, aligned_time
 from ..operations.schedule import Demand, Op
 
 if TYPE_CHECKING:
@@ -111,18 +113,35 @@ class InferenceKernels(Kernels):
         A product whose left factor has `activation_bytes` runs at the 16-bit rate, whatever the others run at.
         """
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
-        if self.structure.quantised and self.structure.l2:
-            time = thin.thin_matmul_time(rows, columns, inner, groups, left, right, traffic)
-        elif self.structure.quantised:
-            time = thin.quantised_thin_matmul_time(rows, columns, inner, groups, traffic)
-        else:
-            time = thin.smooth_thin_matmul_time(rows, columns, inner, groups, traffic)
+        time = self._product_time((rows, columns, inner, groups), left, right, traffic)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
             time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)
+        time = aligned_time(self.structure, time, (rows, columns, inner))  # type: ignore[arg-type]
         if self.mixed_rates and left == activation_bytes:
             time = time.xreplace(IN_SIXTEEN_BITS)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
+
+    def _product_time(self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any) -> Any:
+        """Seconds of a product by what is known of its kernels: constants of its loops, or its tiles and the L2 cache.
+
+        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel. One
+        whose weights alone are narrow starts later.
+        """
+        structure, quantised = self.structure, left != activation_bytes
+        rows, _, inner, groups = shape
+        casts = quantised and self.mixed_rates and "casts" in structure.families
+        if "loops" in structure.families:
+            time = (looped.narrow_matmul_time if casts else looped.looped_thin_matmul_time)(*shape, traffic)
+        elif structure.quantised and structure.l2:
+            time = thin.thin_matmul_time(*shape, left, right, traffic)
+        elif structure.quantised:
+            time = thin.quantised_thin_matmul_time(*shape, traffic)
+        else:
+            time = thin.smooth_thin_matmul_time(*shape, traffic)
+        if quantised and groups == 1 and "narrow_starts" in structure.families:
+            time += looped.cast_time(rows, inner, left) if casts else cast_latency
+        return time
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group, by the library or by the software's own kernel."""

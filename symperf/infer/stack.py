@@ -92,7 +92,7 @@ class Stack:
         16.0
         """
         path = locate(source, CATALOGUE)
-        return _load_known(path) if path.parent == CATALOGUE else _read(path)
+        return load_known(path) if path.parent == CATALOGUE else _read(path)
 
 
 def names() -> list[str]:
@@ -101,7 +101,7 @@ def names() -> list[str]:
 
 
 @cache
-def _load_known(path: Path) -> Stack:
+def load_known(path: Path) -> Stack:
     """A profile that comes with symperf, read once."""
     return _read(path)
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import format_of
 
@@ -63,6 +64,7 @@ class InferenceStructure:
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
         families: of kernels whose constants are known on the system under the software.
+        misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
     """
 
     architecture: Architecture
@@ -80,6 +82,7 @@ class InferenceStructure:
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    misaligned: tuple[str, ...] = ()
 
     sequence_parallel = False
     context = "none"
@@ -126,4 +129,5 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
         families=system.families,
+        misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
     )

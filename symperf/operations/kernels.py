@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas import collectives
-from ..formulas.kernels import attention, elementwise, matmul, roofline
-from ..formulas.language.atoms import above_one
-from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
+from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, roofline
+from ..formulas.language.atoms import above_one, complement
+from ..formulas.language.symbols import (
+    activation_bytes,
+    alignment_efficiency,
+    gradient_bytes,
+    launch_latency,
+    matrix_rate,
+    node_limit,
+    tp,
+    vocab_size,
+    weight_bytes,
+)
 from ..formulas.parallel import expert_parallel
 from .collectives import collective_time
 from .groups import expert_group as expert_group
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element: Any, traffic: Any) -> Any:
-    """Seconds of a product by what the system tells of its tiles: nothing, waves, or the L2 level too.
+    """Seconds of a product by what the system tells: constants of its loops, or nothing of tiles, waves, or L2 too.
 
     Args:
         structure: says what the system tells.
@@ -35,11 +45,26 @@ def product_time(structure: Structure, shape: tuple[Any, Any, Any, Any], element
         element: bytes of an element of the factors.
         traffic: bytes of device memory.
     """
+    if "loops" in structure.families:
+        return looped_matmul.looped_matmul_time(*shape, traffic)
     if not structure.quantised:
         return matmul.smooth_matmul_time(*shape, traffic)
     if not structure.l2:
         return matmul.quantised_matmul_time(*shape, traffic)
     return matmul.tiled_matmul_time(*shape, element, traffic)
+
+
+def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -> Any:
+    """Seconds of a product, at a lower rate where a side of it has a size that leaves rows unaligned.
+
+    A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`).
+    """
+    sizes = {symbol.name for side in sides for symbol in sympy.sympify(side).free_symbols}
+    slow = sizes & {*structure.misaligned}
+    if not slow:
+        return time
+    split = above_one(tp) if slow == {vocab_size.name} else 0
+    return time.xreplace({matrix_rate: matrix_rate / (split + complement(split) / alignment_efficiency)})
 
 
 class Kernels:
@@ -73,6 +98,7 @@ class Kernels:
         time = product_time(self.structure, (rows, columns, inner, groups), activation_bytes, traffic)
         if self.structure.power_limited:
             time = matmul.power_limited_time(time, launch_latency, rows, columns, inner, groups)
+        time = aligned_time(self.structure, time, (rows, columns, inner))
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
 

@@ -79,6 +79,7 @@ class Structure:
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
+        misaligned: sizes that leave rows of matrices unaligned, whose products are slower.
     """
 
     architecture: Architecture
@@ -106,6 +107,7 @@ class Structure:
     power_limited: bool = False
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    misaligned: tuple[str, ...] = ()
 
     @property
     def splits(self) -> bool:

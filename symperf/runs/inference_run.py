@@ -13,6 +13,7 @@ from ..infer.formats import format_of
 from ..infer.rules import check
 from ..infer.stack import DEFAULT, Stack
 from ..infer.structure import structure_of
+from ..plans.alignment import alignment_warnings
 from ..plans.plan import positive_integer
 from ..train.inputs import MODEL_SIZES, Settable
 from .full_run import FullRun
@@ -102,6 +103,7 @@ class InferenceRun(FullRun):
         self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own)
+        self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)
 
     def _equip(self, system: System, plan: Plan) -> System:

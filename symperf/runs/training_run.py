@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..plans.alignment import alignment_warnings
 from ..plans.plan import check, positive_integer
 from ..sweep.sweep_methods import SweepMethods
 from ..systems.widening import widening
@@ -68,6 +69,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own))
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
+        self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)
 
     def _equip(self, system: System, plan: Plan) -> System:

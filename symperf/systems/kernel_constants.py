@@ -9,31 +9,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import COUNT, FRACTION, TIME
+from .physical_units import FACTOR
+from .units import FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
 _UP: Final = "scale_up_bandwidth"
+LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
+LINK_LATENCY: Final = Limits(TIME, 1e-10, 1e-1, _UP, zero=True)
+INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
+ENDS: Final = Limits(FACTOR, 1e-2, 1e5, zero=True)
+PASSES: Final = Limits(FACTOR, 1e-3, 1e3, zero=True)
+CAST: Final = {"cast_latency": LATENCY, "cast_passes": PASSES}
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
+    "narrow_starts": {"cast_latency": LATENCY},
+    "casts": {**CAST, "cast_ends": ENDS, "narrow_ends": ENDS},
     "domain": {
-        "domain_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
-        "domain_hop_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
-        "domain_piece_latency": Limits(TIME, 1e-10, 1e-1, _UP, zero=True),
+        "domain_latency": LINK_LATENCY,
+        "domain_hop_latency": LINK_LATENCY,
+        "domain_piece_latency": LINK_LATENCY,
         "domain_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
-    "scans": {
-        "scan_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
-        "chunk_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
-        "scan_passes": Limits(COUNT, 1e-2, 1e3),
-    },
+    "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
 }
 """Names and limits of the constants of each family."""
-TRAINED: Final = ("domain", "crowding")
+TRAINED: Final = ("loops", "domain", "crowding")
 """Families whose terms a training step has."""
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
+    "inner_latency": INNER_LATENCY,
+    **CAST,
 }
 """Constants of products in one format, which software states by format."""
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from .units import UnitKind
 
 
@@ -27,6 +29,10 @@ class Limits:
     low: float
     high: float
     needs: str = ""
-    """The symbol without which this one has no meaning."""
+    """The symbol without which this one has no meaning; several with `or` between them, of which one is enough."""
     zero: bool = False
     """Whether zero is a meaningful ideal, as for a latency."""
+
+    def meant(self, given: Container[str]) -> bool:
+        """Whether the symbol has a meaning beside those that are given."""
+        return not self.needs or any(name in given for name in self.needs.split(" or "))

@@ -297,15 +297,15 @@ def _build(raw: _Raw) -> System:
         )
     given = raw.values
     for key in SYMBOLS:
-        if key in given and (needs := SYMBOLS[key].needs) and needs not in given:
-            raise InputError(f"{raw.label}: {key}: given without {needs}, expected both")
+        if key in given and not SYMBOLS[key].meant(given):
+            raise InputError(f"{raw.label}: {key}: given without {SYMBOLS[key].needs}, expected both")
     values: dict[str, Quantity] = {}
     for key, symbol in SYMBOLS.items():
         if key in given:
             values[key] = given[key]
         elif key == "vector_rate":
             values[key] = vector_rate(raw.rates)
-        elif key in ASSUMED and (not symbol.needs or symbol.needs in given):
+        elif key in ASSUMED and symbol.meant(given):
             value, low, high, statistic = ASSUMED[key]
             values[key] = Quantity(value, f"assumed: {statistic}", low, high)
     tiers = tuple(tier for tier in ("scale_up", "scale_out") if f"{tier}_bandwidth" in given)

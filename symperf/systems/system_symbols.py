@@ -34,7 +34,7 @@ SYMBOLS: Final[Mapping[str, Limits]] = {
     "host_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
     "host_memory_bandwidth": Limits(BANDWIDTH, 1e8, 1e13),
     "launch_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
-    "split_latency": Limits(TIME, 1e-10, 1e-2, "l2_bandwidth", zero=True),
+    "split_latency": Limits(TIME, 1e-10, 1e-2, "l2_bandwidth or inner_latency", zero=True),
     "power": Limits(POWER, 1.0, 1e6),
     "static_power": Limits(POWER, 0.1, 1e6, zero=True),
     "matrix_energy": Limits(FLOP_ENERGY, 1e-16, 1e-8),

@@ -22,6 +22,11 @@ LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
+UNALIGNED = (
+    "calibrated: GPT-2 124M on A100 gains 25 % with a vocabulary of 50,304 for 50,257 (A. Karpathy on nanoGPT, 2023), "
+    "GPT-2 in FP16 30 % (intel/torch-xpu-ops issue 1129); 1/3 in ml-explore/mlx issue 2712; up to 0.85 "
+    "where the library or the compiler pads by itself (3 to 4 %: build-nanogpt, RobertRiachi/nanoPALM pull request 6)"
+)
 SENT_IN_16_BITS = "Megatron-Core sends no FP8 (core/transformer/moe/fused_a2a.py at 02ad939b)"
 SENT_IN_FP8 = "DeepSeek-V3 sends FP8 (report section 3.3.3), 1.03125 B with DeepEP's FP32 scale for each 128 values"
 
@@ -37,6 +42,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_long": (256.0, CUTLASS),
     "tile_wide": (128.0, CUTLASS),
     "tile_narrow": (64.0, CUTLASS),
+    "alignment_efficiency": (0.36, UNALIGNED),
     "state_bytes": (4.0, "recurrent states and decays in FP32, as mamba_ssm and flash-linear-attention keep them"),
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
@@ -52,6 +58,7 @@ _ELEMENT_BYTES = replace(BYTES, example="2 B")
 _ELEMENT, _TILE = Limits(_ELEMENT_BYTES, 1 / 16, 1000), Limits(COUNT, 1, 1e6)
 LIMITS: dict[str, Limits] = {
     **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
+    "alignment_efficiency": Limits(FRACTION, 1e-2, 1.0),
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),

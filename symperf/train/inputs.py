@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
+from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
@@ -78,6 +79,7 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         sent=sent_formats(stated) if model.architecture.routed else (),
         overheads=any(name in stated for name in STATED),
         families=tuple(family for family in system.families if family in TRAINED),
+        misaligned=misaligned_sizes(model, system),
     )
 
 

@@ -56,6 +56,10 @@ UNDECIDED: dict[tuple[str, str], str] = {
         for name in ("whole_tile_time", "split_tile_time")
         for symbol in ("compute_units", "tile_columns", "tile_rows")
     },
+    **{
+        (f"{name}_time", "tile_narrow"): TILES
+        for name in ("looped_compute", "looped_work", "looped_matmul", "looped_thin_matmul", "narrow_matmul")
+    },
     ("tiled_matmul_time", "compute_units"): WAVES,
     ("tiled_matmul_time", "tile_long"): TILES,
     ("tiled_matmul_time", "tile_narrow"): TILES,

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from support.kernel_tables import Row
 
-IDLE: dict[str, Any] = {"gap_latency": 0.0, "graph_removal": 1.0}
+IDLE: dict[str, Any] = {"gap_latency": 0.0, "graph_removal": 1.0, "sustained_efficiency": 1.0}
+"""A kernel in a recorded loop: no gap, and too short for the power limit."""
 
 
 def _only(folder: Path) -> tuple[Group, Rows]:
@@ -61,7 +62,9 @@ def test_products_are_those_of_an_inference(tmp_path: Path, llama: Any) -> None:
     assert _predicted(write_table(tmp_path, "gemm", [down])) == pytest.approx(_term(llama, "prefill/layer/mlp/down"))
 
 
-@pytest.mark.parametrize(("dtype", "precision"), [("fp8_block", "fp8"), ("int4_wo", "int4-weight"), ("sq", "int8")])
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("fp8_block", "fp8-block"), ("int4_wo", "int4-weight"), ("sq", "int8")]
+)
 def test_products_in_other_formats_are_those_of_a_plan(tmp_path: Path, dtype: str, precision: str) -> None:
     run = sf.inference("llama-2-7b", "h100-sxm", sf.Plan(precision=precision), batch=4, prompt=8, generate=2, **IDLE)
     down = GEMM | {"m": 4, "n": 4096, "k": 11008, "gemm_dtype": dtype}
@@ -173,7 +176,7 @@ REASONS: list[tuple[str, Row, str]] = [
     ("gemm", GEMM | {"m": ""}, faults.NO_SIZE),
     ("gemm", GEMM | {"system": "abacus"}, "the catalogue has no system of this device"),
     ("gemm", GEMM | {"gemm_dtype": "int3"}, "format int3: no format of a plan"),
-    ("moe", MOE | {"moe_dtype": "w4afp8"}, "weights in 4 bits with activations in 8: no format of a plan"),
+    ("moe", MOE | {"moe_dtype": "w3afp8"}, "format w3afp8: no format of a plan"),
     ("context_attention", PROMPT | {"kv_cache_dtype": "fp2"}, "cache in fp2: no format of a cache"),
     ("nccl", NCCL | {"nccl_dtype": "quarter"}, "messages of quarter: the bytes of an element are not known"),
     ("nccl", NCCL | {"op_name": "gossip"}, "gossip: no such collective"),

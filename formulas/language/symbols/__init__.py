@@ -29,6 +29,7 @@ from .formats import *  # noqa: F403
 from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
+from .products import *  # noqa: F403
 from .scans import *  # noqa: F403
 from .serving import *  # noqa: F403
 from .software import *  # noqa: F403

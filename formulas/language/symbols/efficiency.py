@@ -29,13 +29,6 @@ fp8_efficiency = add(
     "Sustained part of the FP8 matrix peak: what `matrix_efficiency` is for products in FP8.",
     domain=POSITIVE,
 )
-narrow_efficiency = add(
-    "efficiency",
-    "narrow_efficiency",
-    r"\eta_{nar}",
-    "Part of the matrix peak of products in one narrow format: what `matrix_efficiency` is for them, by software.",
-    domain=POSITIVE,
-)
 attention_efficiency = add(
     "efficiency",
     "attention_efficiency",

@@ -28,15 +28,17 @@ def toml(found: KernelCalibration, folder: str | os.PathLike[str] = ".") -> str:
     if base not in (profiles() if found.software else catalogue_names()):
         base = os.path.relpath(Path(base), folder)
     head = [f"base = {_quote(base)}", ""]
-    return "\n".join([*head, *(tables(found) if found.software else _values(found.constants))]) + "\n"
+    name, constants = found.system.name, found.constants
+    lines = tables(name, constants, found.formats) if found.software else _values(constants)
+    return "\n".join([*head, *lines]) + "\n"
 
 
-def tables(found: KernelCalibration) -> list[str]:
+def tables(system: str, constants: Mapping[str, Quantity], formats: Mapping[str, Mapping[str, Quantity]]) -> list[str]:
     """The lines of [on.SYSTEM] and of its formats."""
-    root = f"on.{_key(found.system.name)}"
-    lines = [f"[{root}]", *_values(found.constants)] if found.constants else []
-    for name, constants in sorted(found.formats.items()):
-        lines += ["", f"[{root}.formats.{_key(name)}]", *_values(constants)]
+    root = f"on.{_key(system)}"
+    lines = [f"[{root}]", *_values(constants)] if constants else []
+    for name, each in sorted(formats.items()):
+        lines += ["", f"[{root}.formats.{_key(name)}]", *_values(each)]
     return lines
 
 

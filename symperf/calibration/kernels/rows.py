@@ -92,14 +92,18 @@ def gather(
     return taken, left
 
 
-def _checked(part: Part, table: Table, left: Counter[str]) -> Part:
-    """The rows of a part that can be: neither impossible nor in contradiction with each other."""
+def _outputs(part: Part) -> dict[str, Any]:
+    """What the form of a part gives for its rows: seconds, FLOPs, bytes and messages."""
     form, setting = part.sort.form, part.sort.setting
     structure = structure_on(setting.equipped, form, setting)
-    outputs = outputs_at(
+    return outputs_at(
         program_of(form, structure), values_on(setting.equipped, form, setting) | part.sizes, part.rows.size
     )
-    impossible = faults.too_fast(part.seconds, outputs, setting.system, part.sort.format)
+
+
+def _checked(part: Part, table: Table, left: Counter[str]) -> Part:
+    """The rows of a part that can be: neither impossible nor in contradiction with each other."""
+    impossible = faults.too_fast(part.seconds, _outputs(part), part.sort.setting.system, part.sort.format)
     apart = faults.disagreeing(faults.fingerprints(part.rows, table.identity), part.seconds)
     left[faults.IMPOSSIBLE] += int(impossible.sum())
     left[faults.DISAGREE] += int((apart & ~impossible).sum())
@@ -118,8 +122,17 @@ def rows_of(part: Part, kept: Any) -> Part:
 def parts_of(rows: Rows, stage: Stage, *, test: bool) -> list[Part]:
     """The parts that a stage takes: rows that are kept back, or the others."""
     chosen = [part for name, parts in rows.items() for part in parts if stage.takes(name, part)]
-    made = (rows_of(part, np.flatnonzero(part.test == test)) for part in chosen)
+    made = (
+        rows_of(part, np.flatnonzero((part.test == test) & (_outgrows(part) if stage.uncached else True)))
+        for part in chosen
+    )
     return [part for part in made if part.rows.size]
+
+
+def _outgrows(part: Part) -> Any:
+    """Whether the bytes of each row are more than the L2 cache holds; so is every row where its size is not known."""
+    known = part.sort.setting.system.quantities
+    return _outputs(part)["bytes"] > (known["l2_capacity"].value if "l2_capacity" in known else 0)
 
 
 @dataclass

@@ -25,6 +25,9 @@ class Stage:
         without: parts of the names of kernels whose rows are left out.
         hosted: whether its devices reach each other through the host alone; either where it is None.
         replaced: software and its kernels of which newer versions have others.
+        software: whose rows are taken; of all where none is named.
+        uncached: rows alone are taken whose bytes outgrow the L2 cache, where the system tells its size: collectors
+            repeat a kernel, so that smaller ones may find their operands there.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Stage:
     without: tuple[str, ...] = ()
     hosted: bool | None = None
     replaced: tuple[tuple[str, str], ...] = ()
+    software: tuple[str, ...] = ()
+    uncached: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -42,6 +47,8 @@ class Stage:
             return False
         system = part.sort.setting.system
         if (part.group.software, part.kernel) in self.replaced:
+            return False
+        if self.software and part.group.software not in self.software:
             return False
         if self.hosted is not None and self.hosted != _is_hosted(system):
             return False
@@ -65,22 +72,37 @@ DOMAIN: Final = {
     "domain_piece_latency": 1e-5,
     "domain_efficiency": 0.75,
 }
+HOST = ("Fp8BlockScaledMMKernel",)
+"""Parts of the names of kernels whose rows time the host, which launched each by itself: none is under 57 us."""
+RATES: Final = {"matrix_efficiency": 0.75, "memory_efficiency": 0.8, "ridge_efficiency": 0.7, "inner_ends": 100.0}
+LATENCIES: Final = {"launch_latency": 3e-6, "split_latency": 3e-6, "inner_latency": 2.5e-9}
+CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
 STAGES: Final = (
+    Stage("products", RATES | LATENCIES, {"gemm": ("bfloat16",)}, of_device=True),
+    Stage("large products", RATES, {"gemm": ("bfloat16",)}, of_device=True, uncached=True),
+    Stage("short products", LATENCIES, {"gemm": ("bfloat16",)}, of_device=True),
+    Stage("casts", {**CAST, "cast_ends": 300.0, "narrow_ends": 300.0}, {"gemm": ("fp8",)}),
     Stage(
-        "products",
-        {
-            "launch_latency": 3e-6,
-            "matrix_efficiency": 0.75,
-            "memory_efficiency": 0.8,
-            "ridge_efficiency": 0.7,
-            "split_latency": 2e-6,
-        },
-        {"gemm": ("bfloat16",)},
-        of_device=True,
+        "casts of blocks",
+        {**CAST, "narrow_efficiency": 0.6},
+        {"gemm": ("fp8_block",)},
+        "fp8-block",
+        without=HOST,
     ),
+    Stage(
+        "casts to 4 bits", {**CAST, "narrow_efficiency": 0.6}, {"gemm": ("nvfp4",)}, "fp4", software=("vLLM", "SGLang")
+    ),
+    Stage(
+        "casts to 4 bits, long loops",
+        {**CAST, "narrow_efficiency": 0.6, "inner_latency": 2.5e-9},
+        {"gemm": ("nvfp4",)},
+        "fp4",
+        software=("TensorRT-LLM",),
+    ),
+    Stage("starts under SmoothQuant", {"cast_latency": 5e-6, "narrow_efficiency": 0.6}, {"gemm": ("sq",)}, "int8"),
     *(
-        Stage(table, {"narrow_efficiency": 0.6}, {"gemm": (table,)}, precision)
-        for table, precision in (("fp8", "fp8"), ("nvfp4", "fp4"), ("int8_wo", "int8-weight"))
+        Stage(f"starts in {precision}", {"cast_latency": 5e-6}, {"gemm": (table,)}, precision)
+        for table, precision in (("int8_wo", "int8-weight"), ("int4_wo", "int4-weight"))
     ),
     Stage("collectives", DOMAIN, {"nccl": ()}, of_device=True, hosted=False),
     Stage("collectives", {**DOMAIN, "pair_crowding": 0.1}, {"nccl": ()}, of_device=True, hosted=True),

@@ -23,7 +23,7 @@ from ...formulas.language.symbols import (
     product_input_bytes,
 )
 from ...operations.expert_formats import in_transit, reads_arrivals
-from ...operations.kernels import product_time
+from ...operations.kernels import aligned_time, product_time
 from ...operations.schedule import Demand, Ends, Idle, Op, Overlap, Repeat, Scheduled, Sequence
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Lowered:
         element = product_input_bytes
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, element, element, result)
         time = product_time(self.structure, op.shape, element, traffic)
+        time = aligned_time(self.structure, time, (rows, columns, inner))
         if self.structure.products == "fp8":
             time = time.xreplace({matrix_efficiency: fp8_efficiency})
         made = Op(op.path, time, Demand(op.demand.flops, traffic), op.shape)

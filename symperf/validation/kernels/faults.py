@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...common.errors import InputError
+from ...infer.formats import FORMATS, sixteen_bits
 from .formats import PRECISIONS
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def too_fast(seconds: Any, found: dict[str, Any], system: System, format_name: s
     The peak is that of the format, or the highest that the device has.
     """
     rates = system.matrix_rates
-    name = PRECISIONS.get(format_name, "")
+    precision = FORMATS.get(PRECISIONS.get(format_name, ""))
+    name = "" if precision is None else precision.rate or sixteen_bits(system)
     rate = rates[name].value if name in rates else max(each.value for each in rates.values())
     least = np.maximum(found["flops"] / rate, found["bytes"] / system.value("memory_bandwidth"))
     if system.tiers:

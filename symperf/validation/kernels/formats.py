@@ -32,18 +32,16 @@ PRECISIONS: Final = {
     "half": "fp16",
     "fp8": "fp8",
     "fp8_static": "fp8",
-    "fp8_block": "fp8",
+    "fp8_block": "fp8-block",
     "nvfp4": "fp4",
     "sq": "int8",
     "int8_wo": "int8-weight",
     "int4_wo": "int4-weight",
-    "w4a16_mxfp4": "int4-weight",
+    "w4a16_mxfp4": "mxfp4-weight",
+    "w4afp8": "int4-fp8",
+    "w4a8_mxfp4_mxfp8": "mxfp4-mxfp8",
 }
 """Formats of products: the precision of a plan that predicts them."""
-UNMODELLED: Final = {
-    "w4afp8": "weights in 4 bits with activations in 8: no format of a plan",
-    "w4a8_mxfp4_mxfp8": "weights in 4 bits with activations in 8: no format of a plan",
-}
 CACHES: Final = {"bfloat16": "bf16", "float16": "fp16", "fp8": "fp8", "fp8_e4m3": "fp8", "int8": "int8"}
 WIDTHS: Final = {"half": 2.0, "bfloat16": 2.0, "float16": 2.0, "float": 4.0, "int8": 1.0, "fp8": 1.0}
 """Bytes of an element of a message."""
@@ -79,8 +77,6 @@ def precision_of(name: str, system: System) -> str:
     """
     from ...infer.formats import FORMATS, sixteen_bits
 
-    if name in UNMODELLED:
-        raise LeftOutError(UNMODELLED[name])
     if name not in PRECISIONS:
         raise LeftOutError(f"format {name}: no format of a plan")
     precision = PRECISIONS[name]

@@ -111,6 +111,7 @@ def structure_on(system: System, form: Form, setting: Setting) -> InferenceStruc
     return replace(
         made,
         experts_dealt=form.ffn == "experts",
+        power_limited=False,
         read_apart=(),
         called_collectives=False,
         own_all_reduce=setting.own_all_reduce and "peer_latency" in system.quantities,

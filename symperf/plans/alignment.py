@@ -1,0 +1,34 @@
+"""Sizes of a model that leave rows of matrices where tensor units cannot read whole words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ..models.model import Model
+    from ..systems.system import System
+
+ALIGNED: Final = 8
+"""Elements of 16 bits in the 16 bytes to which rows must be aligned (NVIDIA, Matrix Multiplication Background)."""
+SIXTY_FOUR: Final = 64
+"""The usual multiple to which vocabularies are padded: 128 bytes of 16-bit elements, most efficient on A100."""
+SIZES: Final = ("vocab_size", "hidden_size", "intermediate_size")
+"""Sizes that are sides of products."""
+
+
+def misaligned_sizes(model: Model, system: System) -> tuple[str, ...]:
+    """Names of the sizes that are no multiple of 16 bytes, on a device that computes in tiles.
+
+    What a device has of a size that is split may be none either, which is not seen here.
+    """
+    return tuple(name for name in SIZES if system.quantised and model.sizes.get(name, 0) % ALIGNED)
+
+
+def alignment_warnings(model: Model, misaligned: tuple[str, ...], tp: int) -> list[str]:
+    """A line for each size whose products are slower, with the next that is aligned."""
+    return [
+        f"{name} = {size}: rows are not aligned to 16 bytes, so that its products reach alignment_efficiency of their "
+        f"rate; {-(-size // SIXTY_FOUR) * SIXTY_FOUR} is the next multiple of {SIXTY_FOUR}"
+        for name in misaligned
+        if (size := model.sizes[name]) and (name != "vocab_size" or tp == 1)
+    ]
