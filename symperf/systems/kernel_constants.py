@@ -9,12 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import FRACTION
+from .units import FRACTION, RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {}
+_LATENCY = Limits(TIME, 1e-10, 1e-2, zero=True)
+_ATTAINED = Limits(FRACTION, 1e-4, 2.0)
+"""A part of a peak that was measured beside other terms, which may hide each other: a little over 1 is possible."""
+_PROMPTS: Final = {
+    "exponent_rate": Limits(RATE, 1e9, 1e17),
+    "prompt_latency": _LATENCY,
+    "prompt_efficiency": _ATTAINED,
+    "block_latency": _LATENCY,
+}
+FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "prompts": _PROMPTS,
+    "decoding": {"decode_latency": _LATENCY, "decode_block_latency": _LATENCY, "cache_efficiency": _ATTAINED},
+    "cache_casts": {"cache_cast_latency": _LATENCY},
+    "latent": {**_PROMPTS, "latent_latency": _LATENCY, "latent_efficiency": _ATTAINED},
+}
 """Names and limits of the constants of each family."""
 TRAINED: Final[tuple[str, ...]] = ()
 """Families whose terms a training step has."""

@@ -22,6 +22,7 @@ class Stage:
         precision: the format whose constants they are; those of every format where it is empty.
         of_device: whether they are the device's, the same under every software.
         without: parts of the names of kernels whose rows are left out.
+        commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Stage:
     precision: str = ""
     of_device: bool = False
     without: tuple[str, ...] = ()
+    commonest: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -58,5 +60,30 @@ STAGES: Final = (
     *(
         Stage(table, {"narrow_efficiency": 0.6}, {"gemm": (table,)}, precision)
         for table, precision in (("fp8", "fp8"), ("nvfp4", "fp4"), ("int8_wo", "int8-weight"))
+    ),
+    Stage(
+        "prompts",
+        {
+            "prompt_latency": 1e-5,
+            "prompt_efficiency": 0.8,
+            "block_latency": 1.5e-6,
+            "cache_cast_latency": 2e-6,
+        },
+        {"context_attention": ()},
+        without=("triton",),
+        commonest=True,
+    ),
+    Stage(
+        "decoding",
+        {"decode_latency": 8e-6, "decode_block_latency": 1e-6, "cache_efficiency": 0.8},
+        {"generation_attention": ()},
+        without=("triton",),
+        commonest=True,
+    ),
+    Stage(
+        "latent",
+        {"latent_latency": 8e-6, "latent_efficiency": 0.5},
+        {"generation_mla": ()},
+        without=("vllm",),
     ),
 )
