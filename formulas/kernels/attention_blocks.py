@@ -1,13 +1,16 @@
 """Attention of new tokens in blocks of queries, with what surrounds it: starts, exponentials, and the cache's write.
 
 Shapes: b sequences of n_q new tokens, a' query heads and a'_kv key-value heads of width d_h on one device of u units.
-A unit takes 64 rows of queries of one head at a time and all keys that they see. A pair of a query and a key costs its
-products at the matrix rate and one exponential at the rate of the special-function units, which did not grow with it.
+A unit takes a block of rows of queries of one head at a time and all keys that they see. A pair of a query and a key
+costs its products at the matrix rate and one exponential at the rate of the special-function units, which did not grow
+with it.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import sympy
 
 from ..language.atoms import ceil_div
 from ..language.dimension import BYTE, ONE, SECOND
@@ -31,6 +34,8 @@ from .thin_matmul import gap_time
 
 BLOCK: Final = 64
 """Rows of queries that a unit takes at a time."""
+LATENT_BLOCK: Final = 128
+"""The same of expanded latent attention, whose heads are wide."""
 
 
 @formula(
@@ -38,18 +43,19 @@ BLOCK: Final = 64
     dimension=ONE,
     source=DAO2,
     increasing="groups new_tokens",
+    decreasing="block_rows",
 )
-def query_blocks(groups: Any, new_tokens: Any) -> Any:
-    """Blocks of 64 rows of queries: g ceil(n_q / 64), with g sequences times heads.
+def query_blocks(groups: Any, new_tokens: Any, block_rows: Any) -> Any:
+    """Blocks of B rows of queries: g ceil(n_q / B), with g sequences times heads.
 
     Assumes: rows of a block are of one sequence and head; the last block of each may be partly empty.
 
     Source: Dao 2023 section 3.2: blocks of rows of the attention matrix are dealt to units.
 
-    >>> query_blocks(16, 100)
+    >>> query_blocks(16, 100, 64)
     32
     """
-    return groups * ceil_div(new_tokens, BLOCK)
+    return groups * ceil_div(new_tokens, block_rows)
 
 
 @formula(
@@ -83,14 +89,20 @@ def pair_time(pair_flops: Any) -> Any:
     decreasing="exponent_rate graph_removal memory_bandwidth memory_efficiency prompt_efficiency score_rate",
 )
 def blocked_attention_time(
-    groups: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any, pair_flops: Any, traffic_bytes: Any
+    groups: Any,
+    new_tokens: Any,
+    block_rows: Any,
+    mean_keys: Any,
+    longest_keys: Any,
+    pair_flops: Any,
+    traffic_bytes: Any,
 ) -> Any:
     """Time of attention of new tokens in blocks: its start, its blocks on the units, and its bytes.
 
-    The equation: lambda_pre + 64 (N_blk (l_m + 32) + u (l_x + 64)) tau_qk + (N_blk / u + 1) lambda_blk + Q / beta'.
+    The equation: lambda_pre + B (N_blk (l_m + B / 2) + u (l_x + B)) tau_qk + (N_blk / u + 1) lambda_blk + Q / beta'.
 
     The blocks are dealt to units as these become free, so that the last ends at most one block, the longest, after the
-    mean of all units. The edge of the mask crosses a block: its rows see 32 keys on average that they do not need.
+    mean of all units. The edge of the mask crosses a block: its rows get B / 2 keys on average that they do not need.
 
     Assumes: traffic is not hidden, since the kernel that writes keys and values into the cache runs first; groups are
     sequences times heads.
@@ -98,13 +110,15 @@ def blocked_attention_time(
     Source: derivation, as Graham's bound of list scheduling; blocks of Dao 2023 section 3.2.
 
     >>> from sympy import symbols
-    >>> blocked_attention_time(*symbols("g n l_m l_x W Q"))  # doctest: +NORMALIZE_WHITESPACE
-    Q/(memory_bandwidth*memory_efficiency) + block_latency*(1 + g*ceil_div(n, 64)/compute_units) +
-    gap_latency*complement(graph_removal) + prompt_latency + (64*compute_units*(l_x + 64) + 64*g*(l_m +
-    32)*ceil_div(n, 64))*(W/(prompt_efficiency*score_rate) + flop/exponent_rate)
+    >>> blocked_attention_time(*symbols("g n B l_m l_x W Q"))  # doctest: +NORMALIZE_WHITESPACE
+    B*(compute_units*(B + l_x) + g*(B/2 + l_m)*ceil_div(n, B))*(W/(prompt_efficiency*score_rate) + flop/exponent_rate)
+    + Q/(memory_bandwidth*memory_efficiency) + block_latency*(1 + g*ceil_div(n, B)/compute_units) +
+    gap_latency*complement(graph_removal) + prompt_latency
     """
-    blocks = query_blocks(groups, new_tokens)
-    pairs = BLOCK * blocks * (mean_keys + BLOCK // 2) + BLOCK * compute_units * (longest_keys + BLOCK)
+    blocks = query_blocks(groups, new_tokens, block_rows)
+    pairs = block_rows * (
+        blocks * (mean_keys + sympy.Rational(1, 2) * block_rows) + compute_units * (longest_keys + block_rows)
+    )
     starts = gap_time() + prompt_latency + (blocks / compute_units + 1) * block_latency
     return starts + pairs * pair_time(pair_flops) + traffic_bytes / (memory_bandwidth * memory_efficiency)
 

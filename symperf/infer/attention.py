@@ -85,10 +85,10 @@ class CachedAttention:
             new_tokens: of each.
             passes: times that the query heads of a group read its keys, where it is not the structure that says.
         """
-        found = self.demand(sequences, new_tokens)
-        if passes is not None:
+        found, known = self.demand(sequences, new_tokens), self.families_known[1]
+        if passes is not None and (known or self.layer.structure.l2):
             found = replace(found, passes=passes)
-        if self.families_known[1]:
+        if known:
             return self.blocks(found, sequences, new_tokens)
         if not self.layer.structure.quantised:
             return found
@@ -201,15 +201,13 @@ class SoftmaxAttention(CachedAttention):
 
     def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:
         """A block for each sequence and key-value head, or for each part of a group that reads keys of its own."""
-        bandwidth = memory_bandwidth * cache_efficiency
-        each, passes = traffic_time(found.each, bandwidth), 1
-        if found.passes is not None:
-            each, passes = block.cache_key_time(found.each, found.passes), found.passes
-        start = block.cache_start_time(sequences * self.units * passes)
+        passes = 1 if found.passes is None else found.passes
+        start = block.cache_start_time(sequences * new_tokens * self.units * passes)
         if "cache_casts" in self.layer.structure.families:
             start += blocked.cache_cast_time()
         work = work_time(found.work, attention_rate * attention_efficiency)
-        return BlockRead(found.work, found.own, found.each, work, traffic_time(found.own, bandwidth), each, start)
+        own = traffic_time(found.own, memory_bandwidth * cache_efficiency)
+        return BlockRead(found.work, found.own, found.each, work, own, block.cache_key_time(found.each, passes), start)
 
     @property
     def passes(self) -> Any:
@@ -244,14 +242,16 @@ class SoftmaxAttention(CachedAttention):
     def new_blocks(
         self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any, *, written: bool = True
     ) -> PromptBlocks:
-        """Attention of new tokens as blocks of queries: of a chunk or of whole prompts, written into the cache or not."""
+        """Attention of new tokens as blocks of queries: of a chunk or of whole prompts, written into a cache or not."""
         moved: Any = 0
         if written:
             tokens = sequences * new_tokens * self.value_width
             moved = blocked.cache_write_bytes(2 * tokens * self.units, activation_bytes, kv_bytes)
             moved += cache_casts * blocked.cache_write_bytes(tokens * self.heads, activation_bytes, kv_bytes)
         pair = att.attention_flops(1, 1, 1, 1, self.value_width)
-        return PromptBlocks(sequences * self.heads, new_tokens, mean_keys, longest_keys, pair, moved, written)
+        return PromptBlocks(
+            sequences * self.heads, new_tokens, mean_keys, longest_keys, pair, written=moved, casts=written
+        )
 
     def prefill_flops(self, length: Any) -> Any:
         """FLOPs of the pairs that the mask leaves."""

@@ -1,4 +1,4 @@
-"""What attention of new tokens to a cache reads and computes, and how long it takes over one context or growing ones."""
+"""What attention of new tokens to a cache reads and computes, and how long that takes over one context or many."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class PromptBlocks:
         mean_keys: keys that a query sees, the mean.
         longest_keys: keys that the query which sees most of them sees.
         pair_flops: FLOPs of a query and a key.
+        rows: queries of a block.
         written: bytes of the kernel that writes the cache, and of casts to its format.
         casts: queries are cast to the format of the cache.
     """
@@ -56,6 +57,7 @@ class PromptBlocks:
     mean_keys: Any
     longest_keys: Any
     pair_flops: Any
+    rows: int = blocked.BLOCK
     written: Any = 0
     casts: bool = True
 
@@ -137,7 +139,7 @@ class InferenceKernels(Kernels):
         if blocks is None or "prompts" not in self.structure.families:
             return self.scan(path, work, traffic, 1)
         moved = traffic + blocks.written
-        shape = blocks.groups, blocks.new_tokens, blocks.mean_keys, blocks.longest_keys, blocks.pair_flops
+        shape = blocks.groups, blocks.new_tokens, blocks.rows, blocks.mean_keys, blocks.longest_keys, blocks.pair_flops
         time = blocked.blocked_attention_time(*shape, moved)
         if blocks.casts and "cache_casts" in self.structure.families:
             time += blocked.cache_cast_time()

@@ -129,7 +129,9 @@ class LatentAttention(CachedAttention):
         moved += cache_casts * blocked.cache_write_bytes(tokens * cast, activation_bytes, kv_bytes)
         pair = mla.expanded_attention_flops(1, 1, 1, 1, *widths)
         longest = new_tokens if longest_keys is None else longest_keys
-        return PromptBlocks(sequences * self.heads, new_tokens, mean_keys, longest, pair, moved)
+        return PromptBlocks(
+            sequences * self.heads, new_tokens, mean_keys, longest, pair, rows=blocked.LATENT_BLOCK, written=moved
+        )
 
     def decode(self, contexts: tuple[Any, Any]) -> list[Op | None]:
         """The steps of a generation: their number, and the keys that the first one reads."""

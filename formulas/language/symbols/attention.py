@@ -51,7 +51,7 @@ block_latency = add(
     "efficiency",
     "block_latency",
     r"\lambda_{blk}",
-    "Time that a block of 64 rows of queries takes on its unit beside its pairs: its start and its end.",
+    "Time that a block of queries takes on its unit beside its pairs: its start and its end.",
     SECOND,
     ZERO_UP,
     "compute",
@@ -107,6 +107,7 @@ latent_efficiency = add(
     domain=POSITIVE,
 )
 
+block_rows = add("formal", "block_rows", "B_q", "Rows of queries that a unit takes together.")
 mean_keys = add("formal", "mean_keys", "l_m", "Keys that a query sees, the mean over the queries.", domain=POSITIVE)
 longest_keys = add(
     "formal", "longest_keys", "l_x", "Keys that the query which sees most of them sees.", domain=POSITIVE

@@ -62,21 +62,17 @@ STAGES: Final = (
         for table, precision in (("fp8", "fp8"), ("nvfp4", "fp4"), ("int8_wo", "int8-weight"))
     ),
     Stage(
-        "prompts",
+        "attention",
         {
             "prompt_latency": 1e-5,
             "prompt_efficiency": 0.8,
             "block_latency": 1.5e-6,
+            "decode_latency": 8e-6,
+            "decode_block_latency": 1e-6,
+            "cache_efficiency": 0.8,
             "cache_cast_latency": 2e-6,
         },
-        {"context_attention": ()},
-        without=("triton",),
-        commonest=True,
-    ),
-    Stage(
-        "decoding",
-        {"decode_latency": 8e-6, "decode_block_latency": 1e-6, "cache_efficiency": 0.8},
-        {"generation_attention": ()},
+        {"context_attention": (), "generation_attention": ()},
         without=("triton",),
         commonest=True,
     ),

@@ -29,7 +29,7 @@ def _attention(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
         setting = Setting(system, software, narrow, cache_of(kv) if kv else None)
         name = "/".join(filter(None, (products, kv)))
         together = setting.stack.group_reads.groups
-        if form is CACHED and together and "l2" in system.levels:
+        if form is CACHED and together:
             return Sort("", name, IN_PASSES, setting, {"together": float(max(together))})
         return Sort("", name, form, setting)
 
@@ -70,7 +70,9 @@ def _latent(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
         kv = texts["kv_cache_dtype"]
         products = texts.get("gemm_type", texts["mla_dtype"])
-        setting = Setting(system, software, precision_of(products, system), cache_of(kv))
+        narrow = "gemm_type" not in texts and "fp8" in kv and "fp8" in system.matrix_rates
+        # A kernel over a cache in 8 bits multiplies in 8 bits; the products of a module have the format it says.
+        setting = Setting(system, software, "fp8" if narrow else precision_of(products, system), cache_of(kv))
         return Sort("", f"{products}/{kv}", form, setting)
 
     return sort
