@@ -13,6 +13,7 @@ from .fragments import expression
 from .glossary import groups, module_of
 from .latex import upright
 from .letters import Letters
+from .measured import EXAMPLES, SCORES, measured
 from .prose import join
 from .prose import parts as parts_of_prose
 from .references import reference
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 ASIDE = re.compile(r"(\*\*.+?\*\*|\$[^$]+\$|\[@[\w-]+\]|`[^`]+`)")
 """What is no plain text in an introduction: strong words, mathematics, a source, a name."""
+MEASURED = (
+    "Kernels that others measured, of shapes that no constant was fitted to: |predicted / measured - 1| by device, in "
+    "the median and the mean, and its mean with the sign; all formats and software together. Then a few of them."
+)
 DOMAINS = {"integer >= 1": "whole ≥ 1", ">= 0": "≥ 0"}
 """Domains as they fit a narrow column, where the vocabulary's words are longer."""
 
@@ -175,6 +180,18 @@ class Writer:
             "target": self.target("page", page.short),
             "introduction": [self.prose(text) for text in page.introduction],
             "entries": [self.entry(self.entries[formula.name]) for formula in page.formulas],
+            "measured": self.measured(page),
+        }
+
+    def measured(self, page: Page) -> dict[str, Any]:
+        """What the kernels of a page were measured at, beside what is predicted; empty tables where nothing was."""
+        found = measured(page.short) if self.whole else measured("")
+        return {
+            "words": self.words(MEASURED),
+            "heads": [self.form.text(head) for head in SCORES],
+            "scores": [[self.form.text(cell) for cell in row] for row in found.scores],
+            "example_heads": [self.form.text(head) for head in EXAMPLES],
+            "examples": [[self.form.text(cell) for cell in row] for row in found.examples],
         }
 
     def entry(self, one: BookEntry) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from .output import console, write_json
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ..infer.stack import Stack
     from ..systems.software import Share
+    from ..systems.system_symbols import Quantity
 
 
 @dataclass(frozen=True)
@@ -138,16 +140,30 @@ def stacks() -> Listing:
     for stack in serving:
         values = {name: quantity.value for name, quantity in stack.quantities.items()}
         told = {"shares": "", "title": stack.title, "source": stack.source}
-        rows.append({"name": stack.name, "kind": "serving", **values, **told})
+        rows.append({"name": stack.name, "kind": "serving", **values, **told, "on": _reached(stack)})
         line = ", ".join(f"{name}={_number(value)}" for name, value in values.items())
-        entries["serving"].append(Entry((stack.name,), (stack.title, line, f"source: {stack.source}")))
+        known = ", ".join(f"{name} ({reached.count})" for name, reached in stack.reached.items())
+        notes = (stack.title, line, *([f"constants of its kernels on {known}"] if known else []))
+        entries["serving"].append(Entry((stack.name,), (*notes, f"source: {stack.source}")))
     for each in training:
         shares = ", ".join(f"{share.quantity.value:.3g} {share.efficiency}" for share in each.shares)
         told = {"shares": shares, "title": each.title, "source": each.source}
-        rows.append({"name": each.name, "kind": "training", **nothing, **told})
+        rows.append({"name": each.name, "kind": "training", **nothing, **told, "on": {}})
         notes = (each.title, *map(_share, each.shares), f"source: {each.source}")
         entries["training"].append(Entry((each.name,), notes))
     return Listing(rows, [Group((f"{kind} software",), listed) for kind, listed in entries.items()])
+
+
+def _reached(stack: Stack) -> dict[str, Any]:
+    """The constants of a software's kernels by system, with those of products in one format under its name."""
+
+    def told(constants: Mapping[str, Quantity]) -> dict[str, Any]:
+        return {name: vars(quantity) for name, quantity in constants.items()}
+
+    return {
+        name: told(reached.constants) | {form: told(constants) for form, constants in reached.formats.items()}
+        for name, reached in stack.reached.items()
+    }
 
 
 def _share(share: Share) -> str:
