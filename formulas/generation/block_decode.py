@@ -84,7 +84,7 @@ def latent_start_time(cache_blocks: Any) -> Any:
     source=XQA,
     increasing="cache_passes traffic_bytes",
     decreasing="cache_efficiency memory_bandwidth",
-    curvature="convex",
+    curvature="affine",
 )
 def cache_key_time(traffic_bytes: Any, cache_passes: Any) -> Any:
     """Time of the bytes of one key that r_k parts of a group read each: r_k Q / (beta eta_kv).
@@ -106,6 +106,7 @@ def cache_key_time(traffic_bytes: Any, cache_passes: Any) -> Any:
     dimension=SECOND,
     source=FLASH_DECODING,
     increasing="context key_time key_work_time own_time start_time",
+    curvature="convex",
 )
 def cached_attention_time(context: Any, key_work_time: Any, own_time: Any, key_time: Any, start_time: Any) -> Any:
     """Time of attention to l keys: max(l' tau_w, tau_0 + l' tau_k) + T_0, with l' = max(l, 64).
@@ -133,7 +134,7 @@ def _grown(steps: Any, first_context: Any, lines: tuple[Any, Any, Any]) -> Any:
     glyph="T_{kv}^{gen}",
     dimension=SECOND,
     source=FLASH_DECODING,
-    increasing="key_time key_work_time own_time start_time",
+    increasing="key_time key_work_time own_time start_time steps",
 )
 def growing_attention_time(
     steps: Any, first_context: Any, key_work_time: Any, own_time: Any, key_time: Any, start_time: Any
@@ -156,7 +157,7 @@ def growing_attention_time(
     glyph="T_{kv}^{w}",
     dimension=SECOND,
     source=BELTAGY,
-    increasing="key_time key_work_time own_time start_time",
+    increasing="key_time key_work_time own_time start_time steps",
 )
 def windowed_growing_time(
     steps: Any,

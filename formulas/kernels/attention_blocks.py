@@ -64,6 +64,7 @@ def query_blocks(groups: Any, new_tokens: Any, block_rows: Any) -> Any:
     source=SHAH,
     increasing="flop pair_flops",
     decreasing="exponent_rate prompt_efficiency score_rate",
+    curvature="convex",
 )
 def pair_time(pair_flops: Any) -> Any:
     """Time that the whole device takes for a pair of a query and a key: W / (F_qk eta) + 1 / F_e.
@@ -149,7 +150,7 @@ def cache_write_bytes(elements: Any, activation_bytes: Any, kv_bytes: Any) -> An
     dimension=SECOND,
     source=SHAH,
     increasing="cache_cast_latency cache_casts",
-    curvature="convex",
+    curvature="affine",
 )
 def cache_cast_time() -> Any:
     """Time that kernels take to start that cast queries to the format of the cache: n_kv lambda_q8.

@@ -55,16 +55,16 @@ class CacheRead:
 
     def growing(self, count: Any, first: Any, window: Any, *, chunked: bool) -> tuple[Any, Any]:
         """Seconds of so many steps over growing contexts, and the mean keys of a step."""
-        whole = self.parts is None
+        whole, mean = self.parts is None, mean_keys(count, first, window, chunked=chunked)
         formula: Any
         if window is None:
             formula = dec.generation_attention_time if whole else split.split_generation_time
-            return formula(count, first, *self.demand), mean_keys(count, first, None, chunked=False)
+            return formula(count, first, *self.demand), mean
         if chunked:
             formula = dec.chunked_generation_time if whole else split.chunked_split_generation_time
         else:
             formula = dec.windowed_generation_time if whole else split.windowed_split_generation_time
-        return formula(count, first, window, *self.demand), mean_keys(count, first, window, chunked=chunked)
+        return formula(count, first, window, *self.demand), mean
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class BlockRead:
 
 def mean_keys(count: Any, first: Any, window: Any, *, chunked: bool) -> Any:
     """Keys of a step, the mean; of a window an upper bound."""
-    if chunked:
-        return dec.mean_chunk_context(count, first, window)
     mean = first + (count - 1) / 2
-    return mean if window is None else Min(mean, window)
+    if window is None:
+        return mean
+    return dec.mean_chunk_context(count, first, window) if chunked else Min(mean, window)

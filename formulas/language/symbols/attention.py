@@ -8,7 +8,7 @@ from .entry import POSITIVE, ZERO_UP, add
 exponent_rate = add(
     "device",
     "exponent_rate",
-    "F_e",
+    "F_{exp}",
     "Exponentials per second of the special-function units, counted as one operation each.",
     RATE,
     POSITIVE,
@@ -27,7 +27,7 @@ score_rate = add(
 cache_casts = add(
     "format",
     "cache_casts",
-    "n_{kv}",
+    "n_{q8}",
     "Casts of queries to the format of the cache: 1 where it is narrower than activations, else 0.",
     domain=ZERO_UP,
 )
@@ -117,7 +117,7 @@ key_work_time = add(
     "formal", "key_work_time", r"\tau_w", "Time that the products with one cached key take.", SECOND, ZERO_UP
 )
 cache_blocks = add(
-    "formal", "cache_blocks", "N_b", "Parts of the work over a cache that a unit takes one after the other."
+    "formal", "cache_blocks", "N_{kb}", "Parts of the work over a cache that a unit takes one after the other."
 )
 own_time = add(
     "formal", "own_time", r"\tau_0", "Time of an attention kernel's bytes that are no keys.", SECOND, ZERO_UP
