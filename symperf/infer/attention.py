@@ -83,13 +83,13 @@ class CachedAttention:
         Args:
             sequences: on the device.
             new_tokens: of each.
-            passes: times that the query heads of a group read its keys, where it is not the structure that says.
+            passes: times that the query heads of a group read its keys, where kernels are known and it is not the
+                structure that says so.
         """
         found, known = self.demand(sequences, new_tokens), self.families_known[1]
-        if passes is not None and (known or self.layer.structure.l2):
-            found = replace(found, passes=passes)
         if known:
-            return self.blocks(found, sequences, new_tokens)
+            read = found if passes is None else replace(found, passes=passes)
+            return self.blocks(read, sequences, new_tokens)
         if not self.layer.structure.quantised:
             return found
         found = replace(found, splits=split.context_parts(sequences, self.units))

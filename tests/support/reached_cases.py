@@ -85,7 +85,7 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, plan."""
-KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite")
+KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base")
 """Models of an inference on a system that knows the constants of every family of kernels."""
 
 
