@@ -219,13 +219,11 @@ def latent_cache_elements(kv_lora_rank: Any, qk_rope_head_dim: Any) -> Any:
     curvature="convex",
 )
 def expanded_cache_elements(heads: Any, qk_nope_head_dim: Any, qk_rope_head_dim: Any, v_head_dim: Any) -> Any:
-    """Elements that a layer caches of a token if latent attention keeps expanded heads: a' (d_n + d_r + d_v).
+    """Elements of the keys and values of a token's heads, made from its latent: a' (d_n + d_r + d_v).
 
-    Assumes: the shared rotary key is stored with every head.
+    Assumes: the shared rotary key is stored with every head. A cache without compression would hold them.
 
     Source: counted from the shapes of DeepSeek-AI 2024 (V2) equations (10) to (17).
-
-    Reference only: what the cache would hold without compression; a prediction caches `latent_cache_elements`.
 
     >>> from sympy import symbols
     >>> expanded_cache_elements(*symbols("a n d v"))

@@ -32,6 +32,13 @@ VIDUR = arxiv(
     "Agrawal, Amey and Kedia, Nitin and Mohan, Jayashree and others",
     2024,
 )
+SHAH = arxiv(
+    "shah2024",
+    "2407.08608",
+    "FlashAttention-3: Fast and Accurate Attention with Asynchrony and Low-precision",
+    "Shah, Jay and Bikshandi, Ganesh and Zhang, Ying and Thakkar, Vijay and Ramani, Pradeep and Dao, Tri",
+    2024,
+)
 XQA = add(
     "nvidia2024xqa",
     "misc",

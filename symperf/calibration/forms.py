@@ -32,7 +32,8 @@ from ..formulas.language.symbols import (
     strip_units,
 )
 from ..infer.binding import OWN
-from ..infer.kernels import CacheRead, InferenceKernels
+from ..infer.cache_read import CacheRead
+from ..infer.kernels import InferenceKernels
 from ..measuring.clock import LONG
 from ..operations.groups import Group
 from ..operations.kernels import Kernels

@@ -1,7 +1,9 @@
 """Softmax attention of an inference: whole prompts among themselves, new tokens over a cache, and an encoder's output.
 
 A kernel over a cache takes one unit for each sequence and key-value head. Where these do not fill the device, software
-may split contexts over more units, at the price of partial results and a second kernel; the faster way is taken.
+may split contexts over more units, at the price of partial results and a second kernel; the faster way is taken. Where
+the constants of a software's kernels are known on a system, attention is computed by their forms, which have the kernel
+that writes the cache in them.
 """
 
 from __future__ import annotations
@@ -9,17 +11,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.generation import block_decode as block
 from ..formulas.generation import cache_reads
 from ..formulas.generation import decode as dec
 from ..formulas.generation import split_decode as split
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import attention_blocks as blocked
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import windows
-from ..formulas.language.atoms import ceil_div
+from ..formulas.kernels.roofline import traffic_time, work_time
+from ..formulas.language.atoms import Min, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
+    attention_efficiency,
+    attention_rate,
+    cache_casts,
+    cache_efficiency,
     hidden_size,
     kv_bytes,
+    memory_bandwidth,
     micro_batch,
     num_attention_heads,
     sliding_window,
@@ -28,7 +38,8 @@ from ..formulas.language.symbols import (
 )
 from ..models.layer_counts import heads_of
 from ..operations.shapes import FLOPS_PER_ELEMENT
-from .kernels import CacheRead
+from .cache_read import BlockRead, CacheRead
+from .kernels import PromptBlocks
 
 if TYPE_CHECKING:
     from ..operations.schedule import Op
@@ -39,6 +50,8 @@ class CachedAttention:
     """What attention over keys and values has in common with attention over latents."""
 
     folder = "attention"
+    families = ("prompts", "decoding")
+    """What the constants of its kernels are called, over new tokens and over a cache."""
     heads: Any
     units: Any
     value_width: Any
@@ -54,9 +67,29 @@ class CachedAttention:
         """FLOPs and bytes of attention of so many new tokens of each sequence to its cache."""
         raise NotImplementedError
 
-    def read(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
-        """The same, with what splitting contexts brings and costs; a device of unknown units is taken to be filled."""
-        found = self.demand(sequences, new_tokens)
+    @property
+    def families_known(self) -> tuple[bool, bool]:
+        """Whether the constants of its kernels are known: over new tokens, over a cache."""
+        prompts, decoding = (family in self.layer.structure.families for family in self.families)
+        return prompts, decoding
+
+    def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:
+        """How long a demand takes kernels whose constants are known."""
+        raise NotImplementedError
+
+    def read(self, sequences: Any, new_tokens: Any = 1, passes: Any = None) -> CacheRead | BlockRead:
+        """The same, with what splitting contexts brings and costs; a device of unknown units is taken to be filled.
+
+        Args:
+            sequences: on the device.
+            new_tokens: of each.
+            passes: times that the query heads of a group read its keys, where kernels are known and it is not the
+                structure that says so.
+        """
+        found, known = self.demand(sequences, new_tokens), self.families_known[1]
+        if known:
+            read = found if passes is None else replace(found, passes=passes)
+            return self.blocks(read, sequences, new_tokens)
         if not self.layer.structure.quantised:
             return found
         found = replace(found, splits=split.context_parts(sequences, self.units))
@@ -77,9 +110,9 @@ class CachedAttention:
             chunked=self.layer.architecture.chunked_attention,
         )
 
-    def over(self, context: Any) -> Op:
+    def over(self, context: Any, passes: Any = None) -> Op:
         """Attention of one new token of every sequence over a cache of a given length."""
-        return self.layer.kernels.cached(self.path("flash"), context, self.read(micro_batch))
+        return self.layer.kernels.cached(self.path("flash"), context, self.read(micro_batch, passes=passes))
 
     @property
     def windowed(self) -> bool:
@@ -87,8 +120,9 @@ class CachedAttention:
         return self.layer.kind.mixer == "local_attention"
 
     def append_of(self, elements: Any) -> Op | None:
-        """The kernel that writes new elements into the cache."""
-        if self.layer.fusion.rotary_cache:
+        """The kernel that writes new elements into the cache, where that of attention has it not in it."""
+        prompts, decoding = self.families_known
+        if self.layer.fusion.rotary_cache or (decoding if self.layer.phase == "decode" else prompts):
             return None
         return self.layer.kernels.stream(self.path("append"), elements * (activation_bytes + kv_bytes), elements, 0)
 
@@ -165,6 +199,16 @@ class SoftmaxAttention(CachedAttention):
             each += sequences * self.heads * activation_bytes
         return CacheRead(work, own, each, passes=self.passes)
 
+    def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:
+        """A block for each sequence and key-value head, or for each part of a group that reads keys of its own."""
+        passes = 1 if found.passes is None else found.passes
+        start = block.cache_start_time(sequences * new_tokens * self.units * passes)
+        if "cache_casts" in self.layer.structure.families:
+            start += blocked.cache_cast_time()
+        work = work_time(found.work, attention_rate * attention_efficiency)
+        own = traffic_time(found.own, memory_bandwidth * cache_efficiency)
+        return BlockRead(found.work, found.own, found.each, work, own, block.cache_key_time(found.each, passes), start)
+
     @property
     def passes(self) -> Any:
         """Times that the query heads of a group read its keys; None where all of them share one pass."""
@@ -187,7 +231,27 @@ class SoftmaxAttention(CachedAttention):
             micro_batch, length, self.heads, self.units, self.value_width, activation_bytes, statistic_bytes
         )
         traffic += self.bias_bytes(length)
-        return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic)]
+        encoder = layer.kind.encoder
+        longest = Min(length, sliding_window) if self.windowed else length
+        mean = length if encoder else (length + 1) / 2
+        if self.windowed and not encoder:
+            mean = self.visible_pairs(length) / length
+        blocks = self.new_blocks(micro_batch, length, mean, longest, written=not encoder)
+        return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic, blocks)]
+
+    def new_blocks(
+        self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any, *, written: bool = True
+    ) -> PromptBlocks:
+        """Attention of new tokens as blocks of queries: of a chunk or of whole prompts, written into a cache or not."""
+        moved: Any = 0
+        if written:
+            tokens = sequences * new_tokens * self.value_width
+            moved = blocked.cache_write_bytes(2 * tokens * self.units, activation_bytes, kv_bytes)
+            moved += cache_casts * blocked.cache_write_bytes(tokens * self.heads, activation_bytes, kv_bytes)
+        pair = att.attention_flops(1, 1, 1, 1, self.value_width)
+        return PromptBlocks(
+            sequences * self.heads, new_tokens, mean_keys, longest_keys, pair, written=moved, casts=written
+        )
 
     def prefill_flops(self, length: Any) -> Any:
         """FLOPs of the pairs that the mask leaves."""

@@ -113,6 +113,9 @@ def bind(
     bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
     cache = kv_format(kv_precision, precision)
     bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")
+    narrow_cache = KV_BYTES[cache] < sixteen[0]
+    bound["cache_casts"] = (float(narrow_cache), f"cache in {cache}")
+    bound["score_rate"] = bound["matrix_rate" if rate == cache == "fp8" else "attention_rate"]
     bound.update(OWN)
     for name, value in own.items():
         bound[name] = (value, "set by the user")

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas import collectives
-from ..formulas.generation import cache_reads
 from ..formulas.generation import decode as dec
-from ..formulas.generation import split_decode as split
+from ..formulas.kernels import attention_blocks as blocked
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import looped_matmul as looped
 from ..formulas.kernels import matmul, roofline
@@ -36,6 +35,7 @@ from ..operations.schedule import Demand, Op
 
 if TYPE_CHECKING:
     from ..operations.groups import Group
+    from .cache_read import BlockRead, CacheRead
     from .structure import InferenceStructure
 
 IN_SIXTEEN_BITS = {matrix_rate: attention_rate, matrix_efficiency: half_efficiency}
@@ -43,40 +43,28 @@ IN_SIXTEEN_BITS = {matrix_rate: attention_rate, matrix_efficiency: half_efficien
 
 
 @dataclass(frozen=True)
-class CacheRead:
-    """Attention of new tokens to a cache.
+class PromptBlocks:
+    """Attention of new tokens as blocks of queries.
 
     Attributes:
-        work: FLOPs for each cached key.
-        own: bytes that do not depend on the context.
-        each: bytes for each key.
-        splits: parts of a context that would fill the device.
-        parts: bytes of the partial results of split contexts; None where contexts are never split.
-        combine: seconds of the kernel that adds them.
-        passes: times that a key is read, by parts of a group of query heads; None where one pass serves all of them.
+        groups: sequences times heads.
+        new_tokens: of each sequence.
+        mean_keys: keys that a query sees, the mean.
+        longest_keys: keys that the query which sees most of them sees.
+        pair_flops: FLOPs of a query and a key.
+        rows: queries of a block.
+        written: bytes of the kernel that writes the cache, and of casts to its format.
+        casts: queries are cast to the format of the cache.
     """
 
-    work: Any
-    own: Any
-    each: Any
-    splits: Any = 1
-    parts: Any = None
-    combine: Any = None
-    passes: Any = None
-
-    def key_time(self, splits: Any = 1) -> Any:
-        """Seconds of the bytes of a key, with one of `splits` units at work."""
-        if self.passes is None:
-            return cache_reads.shared_read_time(splits * self.each)
-        return cache_reads.repeated_read_time(self.each, self.passes, splits)
-
-    @property
-    def demand(self) -> tuple[Any, ...]:
-        """What the formulas need: of whole contexts on a part of the units, or of contexts that may be split."""
-        if self.parts is None:
-            return self.splits * self.work, self.splits * self.own, self.key_time(self.splits)
-        whole = self.key_time(self.splits)
-        return self.work, self.own, self.key_time(), whole, self.splits, self.parts, self.combine
+    groups: Any
+    new_tokens: Any
+    mean_keys: Any
+    longest_keys: Any
+    pair_flops: Any
+    rows: int = blocked.BLOCK
+    written: Any = 0
+    casts: bool = True
 
 
 class InferenceKernels(Kernels):
@@ -166,9 +154,23 @@ class InferenceKernels(Kernels):
         """Seconds of an element-wise kernel."""
         return roofline.stream_time(traffic, work) + thin.gap_time()
 
-    def flash(self, path: str, work: Any, traffic: Any) -> Op:
-        """Attention of many new tokens, in one kernel."""
-        return self.fused_products(path, work, traffic, 1)
+    def flash(self, path: str, work: Any, traffic: Any, blocks: PromptBlocks | None = None) -> Op:
+        """Attention of many new tokens, in one kernel; in blocks of queries where the constants of these are known.
+
+        Args:
+            path: of the operation.
+            work: FLOPs.
+            traffic: bytes that the kernel itself moves.
+            blocks: what is computed together, and what is written into the cache before.
+        """
+        if blocks is None or "prompts" not in self.structure.families:
+            return self.fused_products(path, work, traffic, 1)
+        moved = traffic + blocks.written
+        shape = blocks.groups, blocks.new_tokens, blocks.rows, blocks.mean_keys, blocks.longest_keys, blocks.pair_flops
+        time = blocked.blocked_attention_time(*shape, moved)
+        if blocks.casts and "cache_casts" in self.structure.families:
+            time += blocked.cache_cast_time()
+        return Op(path, time, Demand(work, moved))
 
     def fused_products(self, path: str, work: Any, traffic: Any, kernels: int) -> Op:
         """Products of fused kernels in 16 bits, as attention's: the slower of work and traffic, and their starts."""
@@ -182,14 +184,18 @@ class InferenceKernels(Kernels):
         time = measured_scan_time(work, traffic, length, ssm_chunk_size) + kernels * self.gap
         return Op(path, time, Demand(work, traffic))
 
-    def cached(self, path: str, context: Any, read: CacheRead) -> Op:
+    def cached(self, path: str, context: Any, read: CacheRead | BlockRead) -> Op:
         """Attention over a cache of a given number of keys."""
-        formula = dec.decode_attention_time if read.parts is None else split.split_attention_time
-        time = formula(context, *read.demand)
-        return Op(path, time, Demand(context * read.work, read.own + context * read.each))
+        return Op(path, read.over(context), Demand(context * read.work, read.own + context * read.each))
 
     def generation(
-        self, path: str, contexts: tuple[Any, Any], read: CacheRead, *, window: Any = None, chunked: bool = False
+        self,
+        path: str,
+        contexts: tuple[Any, Any],
+        read: CacheRead | BlockRead,
+        *,
+        window: Any = None,
+        chunked: bool = False,
     ) -> Op:
         """Attention of one new token over a growing cache, summed over the steps.
 
@@ -200,17 +206,5 @@ class InferenceKernels(Kernels):
             window: keys that are attended to at most; the mean demand is then an upper bound.
             chunked: the window is a chunk of the sequence, whose keys are those since its start.
         """
-        count, first = contexts
-        whole = read.parts is None
-        mean = first + (count - 1) / 2
-        formula: Any
-        if window is None:
-            formula = dec.generation_attention_time if whole else split.split_generation_time
-            time = formula(count, first, *read.demand)
-        elif chunked:
-            formula = dec.chunked_generation_time if whole else split.chunked_split_generation_time
-            time, mean = formula(count, first, window, *read.demand), dec.mean_chunk_context(count, first, window)
-        else:
-            formula = dec.windowed_generation_time if whole else split.windowed_split_generation_time
-            time, mean = formula(count, first, window, *read.demand), Min(mean, window)
+        time, mean = read.growing(*contexts, window, chunked=chunked)
         return Op(path, time, Demand(mean * read.work, read.own + mean * read.each), summed=True)

@@ -9,24 +9,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.generation import block_decode as block
+from ..formulas.kernels import attention_blocks as blocked
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels.roofline import traffic_time, work_time
+from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
+    cache_casts,
     hidden_size,
     kv_bytes,
     kv_lora_rank,
+    latent_efficiency,
+    memory_bandwidth,
+    memory_efficiency,
     micro_batch,
     num_attention_heads,
     q_lora_rank,
     qk_nope_head_dim,
     qk_rope_head_dim,
+    score_rate,
     tp,
     v_head_dim,
 )
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .attention import CachedAttention
-from .kernels import CacheRead
+from .cache_read import BlockRead, CacheRead
+from .kernels import PromptBlocks
 
 if TYPE_CHECKING:
     from ..operations.schedule import Op
@@ -35,6 +45,8 @@ if TYPE_CHECKING:
 
 class LatentAttention(CachedAttention):
     """The latent attention of one kind of layer, in one phase; a unit takes one head of one sequence."""
+
+    families = ("latent", "latent")
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
@@ -98,8 +110,28 @@ class LatentAttention(CachedAttention):
         expanded = self.heads * (qk_nope_head_dim + v_head_dim)
         return [
             layer.linear(self.name("latent_up"), kv_lora_rank, expanded),
-            layer.kernels.flash(self.path("flash"), work, traffic),
+            layer.kernels.flash(
+                self.path("flash"), work, traffic, self.new_blocks(micro_batch, length, (length + 1) / 2)
+            ),
         ]
+
+    def new_blocks(
+        self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any = None
+    ) -> PromptBlocks | None:
+        """Expanded attention of new tokens as blocks of queries, where the constants of latent attention are known."""
+        if not self.families_known[0]:
+            return None
+        widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+        tokens = sequences * new_tokens
+        latents = tokens * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim)
+        cast = mla.expanded_cache_elements(self.heads, *widths) + self.query_width
+        moved = blocked.cache_write_bytes(latents, activation_bytes, kv_bytes)
+        moved += cache_casts * blocked.cache_write_bytes(tokens * cast, activation_bytes, kv_bytes)
+        pair = mla.expanded_attention_flops(1, 1, 1, 1, *widths)
+        longest = new_tokens if longest_keys is None else longest_keys
+        return PromptBlocks(
+            sequences * self.heads, new_tokens, mean_keys, longest, pair, rows=blocked.LATENT_BLOCK, written=moved
+        )
 
     def decode(self, contexts: tuple[Any, Any]) -> list[Op | None]:
         """The steps of a generation: their number, and the keys that the first one reads."""
@@ -119,3 +151,12 @@ class LatentAttention(CachedAttention):
         work = mla.absorbed_attention_flops(sequences, new_tokens, 1, self.heads, kv_lora_rank, qk_rope_head_dim)
         own = sequences * new_tokens * self.heads * (2 * kv_lora_rank + qk_rope_head_dim) * activation_bytes
         return CacheRead(work, own, sequences * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes)
+
+    def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:
+        """A block for each sequence and 64 of its heads, whose rows are multiplied whether they are heads or not."""
+        rows = ceil_div(self.heads, blocked.BLOCK)
+        work = found.work * rows * blocked.BLOCK / self.heads
+        bandwidth = memory_bandwidth * memory_efficiency
+        own, each = traffic_time(found.own, bandwidth), traffic_time(found.each, bandwidth)
+        start = block.latent_start_time(sequences * new_tokens * rows)
+        return BlockRead(work, found.own, found.each, work_time(work, score_rate * latent_efficiency), own, each, start)

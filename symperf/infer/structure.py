@@ -121,7 +121,9 @@ def structure_of(
         tiers=len(system.tiers),
         experts_dealt=dealt,
         mixed_rates=rate not in ("bf16", "fp16"),
-        read_apart=stack.group_reads.apart(model, plan.tp) if l2 and system.quantised else (),
+        read_apart=stack.group_reads.apart(model, plan.tp)
+        if (l2 and system.quantised) or "decoding" in system.families
+        else (),
         called_collectives=stack.called_collectives,
         own_all_reduce=stack.own_all_reduce and plan.tp in OWN_RANKS and "peer_latency" in system.quantities,
         in_switch=system.in_switch,

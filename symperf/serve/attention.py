@@ -119,8 +119,12 @@ def chunk_attention(mixer: SoftmaxAttention) -> Op:
         keys = Min(CONTEXT, PIECE + sliding_window)
     traffic = dec.chunk_attention_bytes(COUNT, PIECE, keys, heads, kv_heads, width, activation_bytes, kv_bytes)
     traffic += COUNT * PIECE * heads * statistic_bytes
-    op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic)
+    longest, mean = CONTEXT, (prompt + 1) / 2
     if mixer.windowed:
+        longest, mean = Min(CONTEXT, sliding_window), pairs / PIECE
+    blocks = mixer.new_blocks(COUNT, PIECE, mean, longest)
+    op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic, blocks)
+    if mixer.windowed or mixer.families_known[0]:
         return op
     time = srv.chunked_attention_time(COUNT, prompt, chunks, heads, kv_heads, width, activation_bytes, kv_bytes)
     return Op(op.path, time, Demand(work, traffic))
@@ -147,5 +151,5 @@ def latent_chunk(latent: LatentAttention) -> list[Op | None]:
     kernels = latent.layer.kernels
     return [
         kernels.matmul(latent.path("latent_up"), COUNT * CONTEXT, expanded, kv_lora_rank),
-        kernels.flash(latent.path("chunk"), work, traffic),
+        kernels.flash(latent.path("chunk"), work, traffic, latent.new_blocks(COUNT, PIECE, (prompt + 1) / 2, CONTEXT)),
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
 from .physical_units import FACTOR
-from .units import FRACTION, TIME
+from .units import FRACTION, RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -22,6 +22,14 @@ INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
 ENDS: Final = Limits(FACTOR, 1e-2, 1e5, zero=True)
 PASSES: Final = Limits(FACTOR, 1e-3, 1e3, zero=True)
 CAST: Final = {"cast_latency": LATENCY, "cast_passes": PASSES}
+_ATTAINED = Limits(FRACTION, 1e-4, 2.0)
+"""A part of a peak that was measured beside other terms, which may hide each other: a little over 1 is possible."""
+_PROMPTS: Final = {
+    "exponent_rate": Limits(RATE, 1e9, 1e17),
+    "prompt_latency": LATENCY,
+    "prompt_efficiency": _ATTAINED,
+    "block_latency": LATENCY,
+}
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
     "narrow_starts": {"cast_latency": LATENCY},
@@ -34,6 +42,10 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
     "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
+    "prompts": _PROMPTS,
+    "decoding": {"decode_latency": LATENCY, "decode_block_latency": LATENCY, "cache_efficiency": _ATTAINED},
+    "cache_casts": {"cache_cast_latency": LATENCY},
+    "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
 }
 """Names and limits of the constants of each family."""
 TRAINED: Final = ("loops", "domain", "crowding")

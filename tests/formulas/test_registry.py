@@ -110,6 +110,20 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_rule_backward_bytes",
         )
     },
+    ("blocked_attention_time", "block_rows"): TILES,
+    (
+        "blocked_attention_time",
+        "compute_units",
+    ): WAVES,
+    **{
+        (name, "first_context"): "a longer context has fewer steps below a block of keys, which take as long as a block"
+        for name in ("growing_attention_time", "windowed_growing_time")
+    },
+    ("windowed_growing_time", "sliding_window"): "a wider window has longer steps, but fewer of them are whole",
+    **{
+        ("chunked_growing_time", symbol): "what is left of the last chunk is a difference"
+        for symbol in ("first_context", "sliding_window", "steps")
+    },
     ("window_pairs", "sliding_window"): "a wider window makes longer rows, but fewer of them are whole",
     **{
         ("chunk_pairs", symbol): "what is left of the last chunk is a difference"

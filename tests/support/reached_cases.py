@@ -12,6 +12,7 @@ import sympy
 
 import symperf as sf
 import symperf.serve
+from support.known_kernels import known
 from symperf.calibration import forms as calibration
 from symperf.formulas.language.formula import REGISTRY, record_calls
 from symperf.formulas.language.symbols import context
@@ -88,6 +89,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, plan."""
+KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base")
+"""Models of an inference on a system that knows the constants of every family of kernels."""
 
 
 def reached() -> set[str]:
@@ -98,6 +101,8 @@ def reached() -> set[str]:
             _built(_structure(model, system, stated))
         for model, system, stack, plan in INFERENCES:
             _inference(model, system, stack, plan)
+        for model in KNOWN_KERNELS:
+            _inference(model, known("h100-sxm"), "vllm", {})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
@@ -150,7 +155,7 @@ def _built(structure: Structure) -> None:
     stage_footprint(structure)
 
 
-def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> None:
+def _inference(model: str, system: str | sf.System, stack: str, stated: dict[str, Any]) -> None:
     plan = sf.Plan(**stated)
     structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
     for families in (structure.families, tuple(FAMILIES)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from .attention import *  # noqa: F403
 from .chip import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .cost import *  # noqa: F403

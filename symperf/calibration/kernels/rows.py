@@ -121,7 +121,12 @@ def rows_of(part: Part, kept: Any) -> Part:
 
 def parts_of(rows: Rows, stage: Stage, *, test: bool) -> list[Part]:
     """The parts that a stage takes: rows that are kept back, or the others."""
-    chosen = [part for name, parts in rows.items() for part in parts if stage.takes(name, part)]
+    chosen = [
+        part
+        for name, parts in rows.items()
+        for part in (_commonest(parts) if stage.commonest else parts)
+        if stage.takes(name, part)
+    ]
     made = (
         rows_of(part, np.flatnonzero((part.test == test) & (_outgrows(part) if stage.uncached else True)))
         for part in chosen
@@ -133,6 +138,15 @@ def _outgrows(part: Part) -> Any:
     """Whether the bytes of each row are more than the L2 cache holds; so is every row where its size is not known."""
     known = part.sort.setting.system.quantities
     return _outputs(part)["bytes"] > (known["l2_capacity"].value if "l2_capacity" in known else 0)
+
+
+def _commonest(parts: Sequence[Part]) -> list[Part]:
+    """The parts of the kernel that most rows of their format are of."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for part in parts:
+        counts[part.sort.format, part.kernel] += part.rows.size
+    most = {form: kernel for (form, kernel), _ in reversed(counts.most_common())}
+    return [part for part in parts if most[part.sort.format] == part.kernel]
 
 
 @dataclass

@@ -28,6 +28,7 @@ class Stage:
         software: whose rows are taken; of all where none is named.
         uncached: rows alone are taken whose bytes outgrow the L2 cache, where the system tells its size: collectors
             repeat a kernel, so that smaller ones may find their operands there.
+        commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Stage:
     replaced: tuple[tuple[str, str], ...] = ()
     software: tuple[str, ...] = ()
     uncached: bool = False
+    commonest: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -119,5 +121,26 @@ STAGES: Final = (
         {"gdn": ()},
         without=("conv1d", "fused_recurrent"),
         replaced=(("vLLM", "chunk_gated_delta_rule"),),
+    ),
+    Stage(
+        "attention",
+        {
+            "prompt_latency": 1e-5,
+            "prompt_efficiency": 0.8,
+            "block_latency": 1.5e-6,
+            "decode_latency": 8e-6,
+            "decode_block_latency": 1e-6,
+            "cache_efficiency": 0.8,
+            "cache_cast_latency": 2e-6,
+        },
+        {"context_attention": (), "generation_attention": ()},
+        without=("triton",),
+        commonest=True,
+    ),
+    Stage(
+        "latent",
+        {"latent_latency": 8e-6, "latent_efficiency": 0.5},
+        {"generation_mla": ()},
+        without=("vllm",),
     ),
 )

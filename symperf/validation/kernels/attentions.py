@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 WINDOWED: Final = Form("prompt", "gemma-2-9b", "local_attention", paths=("flash",))
 FULL: Final = Form("prompt", "vit-base-p16-224", paths=("flash",))
 CACHED: Final = Form("over_cache", phase="decode")
+IN_PASSES: Final = Form("over_cache_in_passes", phase="decode")
 
 
 def _attention(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
-        kv = texts.get("kv_cache_dtype", "")
-        # Attention runs in 16 bits whatever its products' format is: it has no rate of its own in others.
-        setting = Setting(system, software, None, cache_of(kv) if kv else None)
-        return Sort("", "/".join(filter(None, (texts["attn_dtype"], kv))), form, setting)
+        kv, products = texts.get("kv_cache_dtype", ""), texts["attn_dtype"]
+        narrow = precision_of(products, system) if "8" in products else None
+        setting = Setting(system, software, narrow, cache_of(kv) if kv else None)
+        name = "/".join(filter(None, (products, kv)))
+        together = setting.stack.group_reads.groups
+        if form is CACHED and together:
+            return Sort("", name, IN_PASSES, setting, {"together": float(max(together))})
+        return Sort("", name, form, setting)
 
     return sort
 
@@ -46,7 +51,12 @@ def _prompt_sizes(rows: Arrays) -> Arrays:
 
 
 def _cached_sizes(rows: Arrays) -> Arrays:
-    return _heads(rows) | {"row/context": np.minimum(rows["isl"] + rows["step"], _windows(rows))}
+    """Sizes of attention over a cache; a group of more heads than go together has a pass for each of them."""
+    sizes = _heads(rows) | {"row/context": np.minimum(rows["isl"] + rows["step"], _windows(rows))}
+    if "together" in rows:
+        group = np.ceil(sizes["num_attention_heads"] / sizes["num_key_value_heads"])
+        sizes["row/passes"] = np.where(group <= rows["together"], 1.0, group)
+    return sizes
 
 
 ENCODED: Final = ("isl", "num_heads", "head_dim", "batch_size")
@@ -60,7 +70,9 @@ def _latent(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
         kv = texts["kv_cache_dtype"]
         products = texts.get("gemm_type", texts["mla_dtype"])
-        setting = Setting(system, software, precision_of(products, system), cache_of(kv))
+        narrow = "gemm_type" not in texts and "fp8" in kv and "fp8" in system.matrix_rates
+        # A kernel over a cache in 8 bits multiplies in 8 bits; the products of a module have the format it says.
+        setting = Setting(system, software, "fp8" if narrow else precision_of(products, system), cache_of(kv))
         return Sort("", f"{products}/{kv}", form, setting)
 
     return sort

@@ -1,7 +1,8 @@
 """Kernels of a row out of the layers of `infer`; the only module of the room that needs SymPy.
 
 Sizes that are no symbol of a model are symbols of the row: `row/m`, `row/n`, `row/k` of a product, `row/context` keys
-of a cache, `row/ranks` of a collective, `row/elements` of a message or a cast, and `row/width` bytes of an element.
+of a cache and `row/passes` over them, `row/ranks` of a collective, `row/elements` of a message or a cast, and
+`row/width` bytes of an element.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from ...operations.schedule import Op
     from .forms import Form
 
-_m, _n, _k, _context, _ranks, _elements, _width = (
-    sympy.Symbol(f"row/{name}", positive=True) for name in ("m", "n", "k", "context", "ranks", "elements", "width")
+_m, _n, _k, _context, _passes, _ranks, _elements, _width = (
+    sympy.Symbol(f"row/{name}", positive=True)
+    for name in ("m", "n", "k", "context", "passes", "ranks", "elements", "width")
 )
 
 
@@ -41,6 +43,10 @@ def _prompt(layer: Layer) -> list[Op | None]:
 
 def _over_cache(layer: Layer) -> list[Op]:
     return [_mixer(layer).over(_context)]
+
+
+def _over_cache_in_passes(layer: Layer) -> list[Op]:
+    return [_mixer(layer).over(_context, _passes)]
 
 
 def _absorbed(layer: Layer) -> list[Op | None]:
@@ -90,6 +96,7 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
     "product": _product,
     "prompt": _prompt,
     "over_cache": _over_cache,
+    "over_cache_in_passes": _over_cache_in_passes,
     "absorbed": _absorbed,
     "prompt_module": _prompt_module,
     "cache_module": _cache_module,
