@@ -63,6 +63,7 @@ class InferenceStructure:
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
         families: of kernels whose constants are known on the system under the software.
+        skewed: the run states how uneven the loads of experts are.
     """
 
     architecture: Architecture
@@ -80,8 +81,10 @@ class InferenceStructure:
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    skewed: bool = False
 
     sequence_parallel = False
+    node_limited = False
     context = "none"
 
     @property
@@ -126,4 +129,5 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
         families=system.families,
+        skewed=dealt and "routing_skew" in stated,
     )

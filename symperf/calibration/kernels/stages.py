@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from ...systems.limits import Quantity
+from ...validation.kernels.experts import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +25,7 @@ class Stage:
         precision: the format whose constants they are; those of every format where it is empty.
         of_device: whether they are the device's, the same under every software.
         without: parts of the names of kernels whose rows are left out.
+        given: what constants are where neither a row nor an earlier stage tells them.
     """
 
     name: str
@@ -30,6 +34,7 @@ class Stage:
     precision: str = ""
     of_device: bool = False
     without: tuple[str, ...] = ()
+    given: Mapping[str, Quantity] = field(default_factory=dict)
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -42,6 +47,20 @@ class Stage:
         )
 
 
+APART: Final = (OTHER, "nongated")
+"""Kernels of experts that a software takes on request, and those of models without gates, which are few."""
+_CROSSING: Final = "as on an H100, where kernels were measured between nodes; not measured here"
+_ACROSS: Final = {
+    "exchange_hop_latency": Quantity(1.4e-5, _CROSSING),
+    "exchange_out_efficiency": Quantity(0.94, _CROSSING),
+}
+_BULK: Final = {
+    "exchange_units": Quantity(20.0, "20 multiprocessors: DeepSeek-V3 report section 3.2.2; default of DeepEP's tests"),
+    "bulk_hop_latency": Quantity(
+        3.3e-5, "least times on 2, 4 and 8 nodes of 8 H100 with DeepEP, 58 to 140 us, over those on one, each doubling"
+    ),
+    "exchange_out_efficiency": Quantity(0.9, "DEEPEP-005 to 008: 43 to 45 GB/s of 50 leave a node on 4 and 8 nodes"),
+}
 STAGES: Final = (
     Stage(
         "products",
@@ -58,5 +77,50 @@ STAGES: Final = (
     *(
         Stage(table, {"narrow_efficiency": 0.6}, {"gemm": (table,)}, precision)
         for table, precision in (("fp8", "fp8"), ("nvfp4", "fp4"), ("int8_wo", "int8-weight"))
+    ),
+    Stage(
+        "experts",
+        {
+            "expert_latency": 3e-5,
+            "grouped_efficiency": 0.6,
+            "expert_memory_efficiency": 0.8,
+            "expert_passes": 3.0,
+            "choice_latency": 1e-9,
+        },
+        {"moe": ("bfloat16",)},
+        without=APART,
+    ),
+    *(
+        Stage(f"experts in {table}", dict(starts), {"moe": (table,)}, precision, without=APART)
+        for table, precision, starts in (
+            ("fp8_block", "fp8", {"grouped_efficiency": 0.4, "choice_latency": 1e-9}),
+            ("nvfp4", "fp4", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
+            *(
+                (
+                    table,
+                    "int4-weight",
+                    {"grouped_efficiency": 0.2, "expert_memory_efficiency": 0.5, "expert_latency": 5e-5},
+                )
+                for table in ("w4a16_mxfp4", "int4_wo")
+            ),
+        )
+    ),
+    Stage(
+        "direct exchanges",
+        {
+            "exchange_latency": 1e-5,
+            "exchange_hop_latency": 1e-5,
+            "exchange_efficiency": 0.5,
+            "exchange_out_efficiency": 0.9,
+        },
+        {"wideep_deepep_ll": ()},
+        given=_ACROSS,
+    ),
+    Stage(
+        "bulk exchanges",
+        {"bulk_exchange_latency": 3e-5, "exchange_unit_efficiency": 0.02},
+        {"wideep_deepep_normal": (), "trtllm_alltoall": ()},
+        without=(OTHER,),
+        given=_BULK,
     ),
 )
