@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,16 @@ import numpy as np
 from symperf.calibration.kernels.calibrate import calibrate_kernels
 from symperf.calibration.kernels.files import constant, tables
 from symperf.common.errors import InputError
-from symperf.infer.reached import ANY
-from symperf.infer.stack import Stack
+from symperf.infer.reached import ANY, read
 from symperf.systems.system import CATALOGUE, System
 from symperf.systems.system_symbols import Quantity
 from symperf.validation.kernels.formats import STACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from symperf.calibration.kernels.calibrate import KernelCalibration
+    from symperf.infer.reached import Reached
 
 KERNELS = Path(__file__).parent / "kernels"
 REACHED = CATALOGUE.parent / "kernels"
@@ -98,22 +99,22 @@ def _write_profile(profile: str, found: Sequence[KernelCalibration]) -> None:
         blocks = _blocks(path.read_text(encoding="utf-8")) | blocks
     blocks.pop(ANY, None)
     path.write_text("\n\n".join(blocks.values()) + "\n", encoding="utf-8")
-    blocks[ANY] = "\n".join(_any(Stack.load(profile)))
+    blocks[ANY] = "\n".join(_any(read(tomllib.loads(path.read_text(encoding="utf-8"))["on"], profile)))
     path.write_text("\n\n".join(blocks.values()) + "\n", encoding="utf-8")
 
 
 def _blocks(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in re.split(r"\n\n(?=\[on\.[^.\]]+\])", text.strip()):
+    for part in filter(None, re.split(r"\n\n(?=\[on\.[^.\]]+\])", text.strip())):
         name = re.match(r"\[on\.([^.\]]+)", part)
         assert name is not None
         found[name[1]] = part
     return found
 
 
-def _any(stack: Stack) -> list[str]:
+def _any(known: Mapping[str, Reached]) -> list[str]:
     """Medians over the systems that were measured."""
-    measured = [reached for name, reached in stack.reached.items() if name != ANY]
+    measured = [reached for name, reached in known.items() if name != ANY]
     lines = [f"[on.{ANY}]", *_medians([reached.constants for reached in measured])]
     for name in sorted({name for reached in measured for name in reached.formats}):
         medians = _medians([reached.formats[name] for reached in measured if name in reached.formats])

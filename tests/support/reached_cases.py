@@ -80,10 +80,11 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-4-scout", "h100-sxm", "fastertransformer", {"tp": 8}),
     ("qwen3-next-80b-a3b", "h100-sxm", "vllm", {}),
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
+    ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
-"""Inference and serving: model, system, serving software, plan."""
+"""Inference and serving: model, system, serving software, and what the plan and the run state."""
 
 
 def reached() -> set[str]:
@@ -145,8 +146,9 @@ def _built(structure: Structure) -> None:
 
 
 def _inference(model: str, system: str, stack: str, stated: dict[str, Any]) -> None:
-    plan = sf.Plan(**stated)
-    structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
+    plan = sf.Plan(**{name: value for name, value in stated.items() if name in sf.Plan.names()})
+    values = {name: value for name, value in stated.items() if name not in sf.Plan.names()}
+    structure = sf.inference(model, system, plan, batch=32, prompt=256, generate=64, stack=stack, **values).structure
     inference.trees.cache_clear()
     tree = inference.tree(structure)
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))

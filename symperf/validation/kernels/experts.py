@@ -35,13 +35,14 @@ CHOSEN: Final = (
     "mxfp4moe_marlin",
     "nvfp4moe_flashinfer_cutlass",
     "bf16moe_flashinfer_cutlass",
-    "vllm_fused_moe",
     "vllm_marlin_moe",
     "vllm_marlin_int4_moe",
     "vllm_mxfp4_moe",
     "vllm_flashinfer_trtllm_moe_fp4",
 )
 """Kernels that run on request, or did in versions before those that are named for it: parts of their names."""
+OLDER_WITH_FP8: Final = ("vllm_fused_moe", "moe_torch_flow")
+"""Whole names of kernels of older versions, whose rows stand for newer ones where none of them was measured."""
 CHOSEN_WITH_FP4: Final = (
     "sglang_fused_moe_triton",
     "fp8moe_flashinfer_cutlass",
@@ -50,14 +51,20 @@ CHOSEN_WITH_FP4: Final = (
 """The same on devices that have products in 4 bits, where kernels of trtllm-gen come first."""
 
 
-def by_default(kernel: str, system: System) -> bool:
-    """Whether a software takes this kernel on a device where nobody asks for another.
+CHOSEN_IN: Final = {"int4_wo": ("sglang_flashinfer_trtllm",)}
+"""The same for one format of weights."""
+
+
+def by_default(kernel: str, dtype: str, system: System) -> bool:
+    """Whether a software takes this kernel for a format on a device where nobody asks for another.
 
     vLLM: the order of the backends in vllm/model_executor/layers/fused_moe/oracle; SGLang: moe_runner_backend in
     python/sglang/srt/server_args.py; TensorRT-LLM: CUTLASS, DeepGEMM for blocks of FP8 on Blackwell.
     """
-    chosen = (*CHOSEN, *CHOSEN_WITH_FP4) if "fp4" in system.matrix_rates else CHOSEN
-    return not any(name in kernel for name in chosen)
+    if kernel in OLDER_WITH_FP8 and "fp8" in system.matrix_rates and dtype != "w4a16_mxfp4":
+        return False
+    on_request = (*CHOSEN, *CHOSEN_IN.get(dtype, ()), *(CHOSEN_WITH_FP4 if "fp4" in system.matrix_rates else ()))
+    return not any(name in kernel for name in on_request)
 
 
 def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
@@ -69,7 +76,7 @@ def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
         values["routing_skew"] = float(loads.removeprefix(POWER_LAW)) - 1
     elif loads != "uniform":
         form = replace(form, name="even_experts")
-    label = loads if by_default(kernel, system) else f"{loads}/{OTHER}"
+    label = loads if by_default(kernel, dtype, system) else f"{loads}/{OTHER}"
     return Sort(label, dtype, form, Setting(system, software, precision_of(dtype, system)), values)
 
 
