@@ -2,5 +2,5 @@
 
 Times of passes come in as arguments: it knows no kernels.
 
-Imports `collectives`, `language`, `sources`.
+Imports `collectives`, `language`, `mathematics`, `sources`.
 """

@@ -43,6 +43,7 @@ _KEPT: Final = (
 OWN: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in _KEPT},
     "tile_thin": (16.0, MMA),
+    "routing_skew": (0.01, "loads of experts are even; a run that states it has their power law"),
     "split_inner": (2048.0, CUBLAS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
 }
@@ -50,6 +51,7 @@ FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "k
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
+    "routing_skew": Limits(FRACTION, 1e-4, 1.0),
     "split_inner": Limits(COUNT, 1, 1e9),
     "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),

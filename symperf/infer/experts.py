@@ -2,17 +2,24 @@
 
 With e = 1 every device of a tensor-parallel group holds a part of every expert, and the results are summed like those
 of a dense MLP. With e above 1 whole experts are dealt to e devices: each device of the group sends its part of the
-tokens to their experts, takes them back, and the group gathers them. Routing is uniform: a step of few tokens reads the
-experts that it is expected to choose.
+tokens to their experts, takes them back, and the group gathers them. Routing is uniform, or its loads follow a power
+law where a run states one: a step of few tokens reads the experts that it is expected to choose.
+
+Where software was measured, its few kernels for experts are one operation, with their sorting, casts and sums; and its
+own kernels exchange tokens: direct ones in decoding, bulk ones in prefill.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import moe
+from ..formulas.kernels import grouped_experts as grouped
+from ..formulas.kernels import matmul, moe
+from ..formulas.kernels import thin_matmul as thin
 from ..formulas.language import symbols as sym
+from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import (
     activation_bytes,
     ep,
@@ -21,11 +28,15 @@ from ..formulas.language.symbols import (
     hidden_size,
     num_experts,
     num_experts_per_token,
+    operand_bytes,
+    routing_skew,
     statistic_bytes,
     table_bytes,
     token_imbalance,
     tp,
+    weight_bytes,
 )
+from ..formulas.parallel import expert_exchange as exchange
 from ..formulas.parallel import expert_parallel as dealt
 from ..operations.expert_formats import ExpertFormats
 from ..operations.kernels import expert_group, tensor_group
@@ -34,6 +45,10 @@ from ..operations.shapes import FLOPS_PER_ELEMENT
 if TYPE_CHECKING:
     from ..operations.schedule import Op
     from .layer import Layer
+
+
+FUSED_KERNELS = 5
+"""Kernels that stand for what is one operation where software was measured: sort, product, activation, product, sum."""
 
 
 class Experts:
@@ -45,33 +60,63 @@ class Experts:
         self.dealt_out = dealt_out
         self.tokens = layer.tokens / tp if dealt_out else layer.tokens
         parts = ep if dealt_out else 1
-        self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance)
+        self.imbalance = token_imbalance
+        if layer.structure.skewed:
+            self.imbalance *= grouped.skewed_imbalance(self.tokens * parts, num_experts, ep, routing_skew)
+        self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, self.imbalance)
         routed = self.tokens * parts, num_experts_per_token, num_experts
         self.groups = moe.expected_experts(*routed) / parts
-        self.rows = token_imbalance * moe.expected_expert_rows(*routed)
+        self.rows = self.imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
         self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.mixed_rates)
 
     def operations(self) -> list[Op | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
-        up = 2 * self.inner if self.architecture.gated_mlp else self.inner
+        measured = "experts" in self.layer.structure.families
         return [
             *self.router(),
             # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
             None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
-            self.stream("permute", self.permuted, 0),
+            None if measured else self.stream("permute", self.permuted, 0),
             self.transfer("dispatch", self.formats.there),
             self.formats.arrived(self.path("restore"), self.arriving),
-            self.product("up", up, hidden_size),
-            self.activation(),
-            self.product("down", hidden_size, self.inner),
+            *([self.fused(self.arriving, self.groups, self.sorted_choices)] if measured else self.kernel_by_kernel()),
             self.formats.returned(self.path("quantise_results"), self.arriving),
             self.transfer("combine", self.formats.back),
-            self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
+            None if measured else self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
             *self.shared(),
             self.add_shared(),
             self.sum(),
         ]
+
+    @property
+    def up_columns(self) -> Any:
+        """Columns of the first product of an expert."""
+        return 2 * self.inner if self.architecture.gated_mlp else self.inner
+
+    def kernel_by_kernel(self) -> list[Op]:
+        """Both products and the activation between them, each a kernel with a start of its own."""
+        up = self.product("up", self.up_columns, hidden_size)
+        return [up, self.activation(), self.product("down", hidden_size, self.inner)]
+
+    @property
+    def sorted_choices(self) -> Any:
+        """Choices that a device sorts: all those of every token that has an expert there."""
+        choices = self.tokens * num_experts_per_token
+        return choices * exchange.places_per_token(num_experts_per_token, ep) if self.dealt_out else choices
+
+    def fused(self, rows: Any, groups: Any, choices: Any) -> Op:
+        """The kernels of the experts on one device, as they were measured together; casts are within.
+
+        Args:
+            rows: of all experts of the device.
+            groups: experts that have any.
+            choices: that it sorts.
+        """
+        sizes = rows, groups, hidden_size, self.up_columns, self.inner, operand_bytes, weight_bytes
+        time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
+        work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
+        return self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
 
     def path(self, name: str) -> str:
         """The path of an operation of the experts."""
@@ -102,8 +147,14 @@ class Experts:
         """Every token to the devices of its experts, or back."""
         if not self.dealt_out:
             return None
-        message = dealt.dispatch_bytes(self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
-        return self.kernels.all_to_all(self.path(name), message, expert_group())
+        count = self.tokens, num_experts_per_token, hidden_size, element_bytes, self.imbalance
+        kinds = ("direct", "bulk") if self.layer.phase == "decode" else ("bulk", "direct")
+        kind = next((kind for kind in kinds if f"{kind}_exchanges" in self.layer.structure.families), None)
+        message = dealt.dispatch_bytes(*count)
+        if kind is None:
+            return self.kernels.all_to_all(self.path(name), message, expert_group())
+        op = self.kernels.exchange(self.path(name), kind, count, expert_group())
+        return None if op is None else replace(op, time=op.time + above_one(ep) * thin.gap_time())
 
     def product(self, name: str, columns: Any, inner: Any) -> Op:
         """One product of every expert that has tokens, in one kernel."""

@@ -18,7 +18,6 @@ from ..formulas.kernels import looped_matmul as looped
 from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
 from ..formulas.kernels.scan import measured_scan_time
-from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,

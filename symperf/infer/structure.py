@@ -65,6 +65,7 @@ class InferenceStructure:
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
         families: of kernels whose constants are known on the system under the software.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
+        skewed: the run states how uneven the loads of experts are.
     """
 
     architecture: Architecture
@@ -83,8 +84,10 @@ class InferenceStructure:
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
+    skewed: bool = False
 
     sequence_parallel = False
+    node_limited = False
     context = "none"
 
     @property
@@ -132,4 +135,5 @@ def structure_of(
         sent=tuple(sent) if dealt else (),
         families=system.families,
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
+        skewed=dealt and "routing_skew" in stated,
     )

@@ -12,7 +12,7 @@ import sympy
 
 from ..formulas import collectives
 from ..formulas.kernels import attention, elementwise, looped_matmul, matmul, roofline
-from ..formulas.language.atoms import above_one, complement
+from ..formulas.language.atoms import Min, above_one, complement
 from ..formulas.language.symbols import (
     activation_bytes,
     alignment_efficiency,
@@ -24,7 +24,7 @@ from ..formulas.language.symbols import (
     vocab_size,
     weight_bytes,
 )
-from ..formulas.parallel import expert_parallel
+from ..formulas.parallel import expert_exchange, expert_parallel
 from .collectives import collective_time
 from .groups import expert_group as expert_group
 from .groups import pipeline_group as pipeline_group
@@ -148,6 +148,26 @@ class Kernels:
             return self.all_to_all(path, message, group)
         time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
         return self._transfer(path, message, group, time)
+
+    def exchange(self, path: str, kind: str, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
+        """Tokens to the devices of their experts by kernels made for it, "direct" or "bulk", whose start is measured.
+
+        Args:
+            path: of the operation.
+            kind: of the kernels.
+            count: tokens, experts of a token, their width, bytes of an element, and imbalance.
+            group: over which experts are dealt.
+        """
+        if self.structure.tiers == 0:
+            return None
+        outer = group.outer if self.structure.tiers > 1 else sympy.S.One
+        if kind == "direct":
+            time = expert_exchange.direct_exchange_time(*count, group.ranks, outer)
+        else:
+            limited = self.structure.node_limited and self.structure.tiers > 1
+            domains = Min(node_limit, outer) if limited else outer
+            time = expert_exchange.bulk_exchange_time(*count, group.ranks, outer, domains)
+        return Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""

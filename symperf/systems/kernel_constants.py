@@ -30,6 +30,15 @@ _PROMPTS: Final = {
     "prompt_efficiency": _ATTAINED,
     "block_latency": LATENCY,
 }
+_PART: Final = Limits(FRACTION, 1e-4, 1.0)
+_UP_PART: Final = Limits(FRACTION, 1e-4, 1.0, _UP)
+_EXPERTS: Final[Mapping[str, Limits]] = {
+    "expert_latency": LATENCY,
+    "grouped_efficiency": _PART,
+    "expert_memory_efficiency": _PART,
+    "expert_passes": Limits(FACTOR, 1e-6, 1e3, zero=True),
+    "choice_latency": Limits(TIME, 1e-15, 1e-3, zero=True),
+}
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
     "narrow_starts": {"cast_latency": LATENCY},
@@ -46,14 +55,29 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "decoding": {"decode_latency": LATENCY, "decode_block_latency": LATENCY, "cache_efficiency": _ATTAINED},
     "cache_casts": {"cache_cast_latency": LATENCY},
     "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
+    "experts": _EXPERTS,
+    "direct_exchanges": {
+        "exchange_latency": LINK_LATENCY,
+        "exchange_hop_latency": LINK_LATENCY,
+        "exchange_efficiency": _UP_PART,
+        "exchange_out_efficiency": _UP_PART,
+    },
+    "bulk_exchanges": {
+        "bulk_exchange_latency": LINK_LATENCY,
+        "bulk_hop_latency": LINK_LATENCY,
+        "exchange_units": Limits(FACTOR, 1.0, 1e4, _UP),
+        "exchange_unit_efficiency": _UP_PART,
+        "exchange_out_efficiency": _UP_PART,
+    },
 }
 """Names and limits of the constants of each family."""
-TRAINED: Final = ("loops", "domain", "crowding")
+TRAINED: Final = ("loops", "domain", "crowding", "bulk_exchanges")
 """Families whose terms a training step has."""
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "inner_latency": INNER_LATENCY,
     **CAST,
+    **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""
 

@@ -2,7 +2,8 @@
 
 A system's efficiencies are those of the best published kernels. Software of another generation has others:
 FlashAttention in Triton, say, or FlashAttention-2 on a device that has a third. A profile multiplies the efficiencies
-by shares.
+by shares. Kernels of the software's own, such as those that exchange tokens between experts, have constants instead,
+system by system.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
 from ..common.frozen import Frozen
+from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
 from .system_symbols import Limits, Quantity
@@ -23,6 +25,7 @@ from .units import FRACTION
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from .system import System
 
@@ -40,6 +43,8 @@ SCALED: Final = (
     "scale_out_efficiency",
 )
 """Efficiencies of which a profile may state a share."""
+CONSTANTS: Final = {name: limits for family in TRAINED for name, limits in FAMILIES[family].items()}
+"""Constants of kernels that a profile may state in a table [on.SYSTEM]."""
 _ENTRY: Final = ("efficiency", "systems", "value", "low", "high", "source")
 
 
@@ -71,12 +76,14 @@ class Software:
         title: what it stands for.
         source: where its kernels are read.
         shares: of efficiencies.
+        constants: of its own kernels, by system.
     """
 
     name: str
     title: str
     source: str
     shares: tuple[Share, ...]
+    constants: Mapping[str, Mapping[str, Quantity]]
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Software:
@@ -91,12 +98,13 @@ class Software:
         return _read(locate(source, CATALOGUE))
 
     def on(self, system: System) -> System:
-        """The system with the efficiencies that this software reaches on it."""
+        """The system with the efficiencies and the constants that this software reaches on it."""
         quantities = dict(system.quantities)
         for share in self.shares:
             if share.applies(system) and share.efficiency in quantities:
                 quantities[share.efficiency] = _times(quantities[share.efficiency], share.quantity, self.name)
-        return dataclasses.replace(system, quantities=Frozen(quantities))
+        own = next((self.constants[name] for name in system.lineage if name in self.constants), {})
+        return dataclasses.replace(system, quantities=Frozen(quantities)).with_constants(own)
 
 
 def names() -> list[str]:
@@ -120,7 +128,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share")
+    known = ("name", "title", "source", "share", "on")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -131,7 +139,26 @@ def _read(path: Path) -> Software:
         raise InputError(f"{label}: share: found {quote(entries)}, expected tables [[share]]")
     name = text_of(table, "name", label)
     shares = tuple(_share(entry, label) for entry in entries)
-    return Software(name, text_of(table, "title", label) or name, text_of(table, "source", label), shares)
+    title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
+    return Software(name, title, source, shares, _constants(table.get("on", {}), label))
+
+
+def _constants(table: Any, label: str) -> Mapping[str, Mapping[str, Quantity]]:
+    """Tables [on.SYSTEM]: constants of kernels, each a value or a table of value, low, high and source."""
+    found: dict[str, dict[str, Quantity]] = {}
+    for system, entries in _tables(table, f"{label}: on").items():
+        where = f"{label}: on.{system}"
+        for name, entry in _tables(entries, where).items():
+            if name not in CONSTANTS:
+                raise InputError(f"{where}: unknown constant {quote(name)}{nearest(name, CONSTANTS)}")
+            found.setdefault(system, {})[name] = quantity_of(entry, CONSTANTS[name], where, name)
+    return found
+
+
+def _tables(entry: Any, where: str) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: found {quote(entry)}, expected a table")
+    return entry
 
 
 def _share(entry: Any, label: str) -> Share:

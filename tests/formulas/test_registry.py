@@ -91,6 +91,15 @@ UNDECIDED: dict[tuple[str, str], str] = {
         for symbol in ("first_context", "sliding_window")
     },
     ("expected_experts", "num_experts"): "more experts to choose from, each of which is chosen less often",
+    ("places_per_token", "places"): "more places to lie in, each of which is chosen less often",
+    ("direct_exchange_time", "outer_ranks"): "more domains leave less on the links inside, and send more by adapters",
+    ("bulk_exchange_time", "ranks"): "more devices have a token each, and each is chosen less often",
+    ("bulk_exchange_time", "outer_ranks"): "more domains have fewer devices each, and send more by adapters",
+    ("bulk_exchange_time", "chosen_domains"): "more domains to lie in, each of which is chosen less often",
+    **{
+        (name, "routing_skew"): "a steeper law has fewer full experts, which are fuller"
+        for name in ("load_variance", "skewed_imbalance")
+    },
     ("speculative_token_time", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("speculative_speedup", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("chunked_attention_time", "chunks"): "more chunks read the cache more often, but each has fewer tokens",

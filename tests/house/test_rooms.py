@@ -58,7 +58,7 @@ ALLOWED_FORMULAS = {
     "collectives": "language sources",
     "mathematics": "language",
     "kernels": "language mathematics sources",
-    "parallel": "collectives language sources",
+    "parallel": "collectives language mathematics sources",
     "technology": "language mathematics sources",
     "generation": "kernels language mathematics sources",
     "memory": "language parallel sources",

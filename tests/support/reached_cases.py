@@ -85,10 +85,11 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-4-scout", "h100-sxm", "fastertransformer", {"tp": 8}),
     ("qwen3-next-80b-a3b", "h100-sxm", "vllm", {}),
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
+    ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
-"""Inference and serving: model, system, serving software, plan."""
+"""Inference and serving: model, system, serving software, and what the plan and the run state."""
 KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base")
 """Models of an inference on a system that knows the constants of every family of kernels."""
 
@@ -156,8 +157,9 @@ def _built(structure: Structure) -> None:
 
 
 def _inference(model: str, system: str | sf.System, stack: str, stated: dict[str, Any]) -> None:
-    plan = sf.Plan(**stated)
-    structure = sf.inference(model, system, plan, batch=8, prompt=256, generate=64, stack=stack).structure
+    plan = sf.Plan(**{name: value for name, value in stated.items() if name in sf.Plan.names()})
+    values = {name: value for name, value in stated.items() if name not in sf.Plan.names()}
+    structure = sf.inference(model, system, plan, batch=32, prompt=256, generate=64, stack=stack, **values).structure
     for families in (structure.families, tuple(FAMILIES)):
         _inferred(dataclasses.replace(structure, families=families))
 

@@ -10,6 +10,8 @@ import pytest
 from support.kernel_tables import BMM, GEMM, GENERATION, HEAD, MLA, MOE, NCCL, PROMPT, write_table
 
 import symperf as sf
+from symperf.formulas.kernels.grouped_experts import fused_experts_time, skewed_imbalance
+from symperf.formulas.language.symbols import flop, strip_units
 from symperf.validation.kernels import faults
 from symperf.validation.kernels.operations import OPERATIONS, UNMODELLED
 from symperf.validation.kernels.report import as_json
@@ -112,12 +114,76 @@ def test_a_latent_module_is_the_sum_of_its_kernels(tmp_path: Path, deepseek: Any
         assert found == pytest.approx(_term(deepseek, *ends))
 
 
-def test_experts_are_those_of_an_inference(tmp_path: Path, deepseek: Any) -> None:
-    """A decode step of 16 sequences, whose tokens eight devices share with the experts."""
-    found = _predicted(write_table(tmp_path, "moe", [MOE | {"num_tokens": 16}]))
-    root = "decode/layer/latent_attention_experts/experts"
-    names = ("permute", "up", "activation", "down", "unpermute")
-    assert found == pytest.approx(_term(deepseek, *(f"{root}/{name}" for name in names)))
+def _experts_time(rows: float, groups: float, choices: float) -> float:
+    """Seconds of experts of DeepSeek-V3 in 16 bits under the software of the tables."""
+    plan = sf.Plan(dp=8, ep=8)
+    run = sf.inference("deepseek-v3", "h100-sxm", plan, batch=8, prompt=9, generate=2, stack="tensorrt-llm-1.3")
+    time = fused_experts_time(rows, groups, 7168, 2 * 2048, 2048, 2, 2, choices)
+    return float(
+        strip_units(time).subs({str(symbol): run.bound[str(symbol)][0] for symbol in time.free_symbols - {flop}})
+    )
+
+
+def test_experts_are_those_of_an_inference(tmp_path: Path) -> None:
+    """16 tokens of eight devices with equal loads: 16 experts of each have a row, and all choices are sorted.
+
+    Of a power law those that are expected to have one, on the fullest device.
+    """
+    row = MOE | {"num_tokens": 16}
+    assert _predicted(write_table(tmp_path / "a", "moe", [row])) == pytest.approx(_experts_time(16, 16, 128))
+    fullest = float(skewed_imbalance(16, 256, 8, 0.2))
+    chosen = 256 * (1 - (1 - 8 / 256) ** 16) / 8
+    skewed = _predicted(write_table(tmp_path / "b", "moe", [row | {"distribution": "power_law_1.2"}]))
+    assert skewed == pytest.approx(_experts_time(16 * fullest, chosen, 128))
+
+
+@pytest.mark.parametrize(
+    ("framework", "kernel", "dtype", "device", "apart"),
+    [
+        ("SGLang", "sglang_fused_moe_triton", "bfloat16", "h100_sxm", False),
+        ("SGLang", "sglang_fused_moe_triton", "bfloat16", "b200_sxm", True),
+        ("VLLM", "vllm_unquantizedfusedmoe_triton_tritonexperts", "bfloat16", "h100_sxm", False),
+        ("VLLM", "vllm_fused_moe", "bfloat16", "h100_sxm", True),
+        ("VLLM", "vllm_fused_moe", "bfloat16", "a100_sxm", False),
+        ("TRTLLM", "moe_torch_flow_cutlass", "nvfp4", "b200_sxm", False),
+        ("TRTLLM", "moe_torch_flow_min_latency", "nvfp4", "b200_sxm", True),
+        ("TRTLLM", "moe_torch_flow", "bfloat16", "h200_sxm", True),
+        ("TRTLLM", "moe_torch_flow", "w4a16_mxfp4", "h200_sxm", False),
+    ],
+)
+def test_kernels_on_request_are_scored_apart(
+    tmp_path: Path, framework: str, kernel: str, dtype: str, device: str, apart: bool
+) -> None:
+    row = MOE | {"framework": framework, "kernel_source": kernel, "moe_dtype": dtype, "system": device}
+    group, _ = _only(write_table(tmp_path, "moe", [row]))
+    assert group.operation == "moe/balanced" + ("/other kernel" if apart else "")
+
+
+def test_a_bulk_exchange_has_the_multiprocessors_of_its_row(tmp_path: Path) -> None:
+    """Half as many take up to twice as long; across nodes what adapters carry does not change."""
+    row = HEAD | {
+        "framework": "sglang",
+        "node_num": 1,
+        "hidden_size": 7168,
+        "num_token": 32768,
+        "num_topk": 8,
+        "num_experts": 256,
+        "dispatch_sms": 8,
+        "dispatch_transmit_us": 5000.0,
+        "dispatch_notify_us": 0.0,
+        "combine_transmit_us": 9000.0,
+        "combine_notify_us": 0.0,
+    }
+
+    def times(folder: str, **values: int) -> list[float]:
+        scores = score(write_table(tmp_path / folder, "wideep_deepep_normal", [row | values]))
+        return [float(rows.predicted[0]) for rows in scores.values()]
+
+    few, many = times("a"), times("b", dispatch_sms=16)
+    for one, two in zip(few, many, strict=True):
+        assert 1.9 < one / two < 2
+    across = [times(f"{count}", node_num=8, dispatch_sms=count) for count in (20, 24)]
+    assert across[0] == across[1]
 
 
 def test_experts_of_two_matrices_are_told_by_their_kernel(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from .entry import POSITIVE as POSITIVE
 from .entry import SYMBOLS as SYMBOLS
 from .entry import ZERO_UP as ZERO_UP
 from .entry import Entry as Entry
+from .exchanges import *  # noqa: F403
+from .experts import *  # noqa: F403
 from .formal import *  # noqa: F403
 from .formal import flop as flop
 from .formats import *  # noqa: F403

@@ -189,8 +189,8 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
 
     def equip(setting: Setting) -> System:
         system = found.equip(setting)
-        unknown = {name: stand_in(start) for name, start in stage.constants.items() if name not in system.quantities}
-        return system.with_constants(unknown)
+        starts = dict(stage.given) | {name: stand_in(start) for name, start in stage.constants.items()}
+        return system.with_constants({n: q for n, q in starts.items() if n not in system.quantities})
 
     families = families_of(parts, equip)
     priors = [_prior(name, start) for name, start in stage.constants.items()]
@@ -204,6 +204,7 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
         f"{' in ' + stage.precision if stage.precision else ''}, {found.date}"
     )
     constants = {name: _quantity(name, values[name], outcome, problem.names.index(name), source) for name in used}
+    constants |= {n: q for n, q in stage.given.items() if n not in constants and n not in found.constants}
     fitted = Fitted(stage, constants, count, before, None)
     found.stages.append(fitted)
     after = _errors(families_of(kept, found.equip), {}) if kept else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from ...systems.limits import Quantity
+from ...validation.kernels.experts import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +32,7 @@ class Stage:
         uncached: rows alone are taken whose bytes outgrow the L2 cache, where the system tells its size: collectors
             repeat a kernel, so that smaller ones may find their operands there.
         commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
+        given: what constants are where neither a row nor an earlier stage tells them.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Stage:
     software: tuple[str, ...] = ()
     uncached: bool = False
     commonest: bool = False
+    given: Mapping[str, Quantity] = field(default_factory=dict)
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -79,6 +84,28 @@ HOST = ("Fp8BlockScaledMMKernel",)
 RATES: Final = {"matrix_efficiency": 0.75, "memory_efficiency": 0.8, "ridge_efficiency": 0.7, "inner_ends": 100.0}
 LATENCIES: Final = {"launch_latency": 3e-6, "split_latency": 3e-6, "inner_latency": 2.5e-9}
 CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
+APART: Final = (OTHER, "nongated")
+"""Kernels of experts that a software takes on request, and those of models without gates, which are few."""
+_WEIGHTS: Final = {
+    "expert_memory_efficiency": Quantity(
+        0.89,
+        "median, 10th and 90th percentile of 21 pairs of device and software, each fitted with one of its own",
+        0.68,
+        0.97,
+    )
+}
+_CROSSING: Final = "as on an H100, where kernels were measured between nodes; not measured here"
+_ACROSS: Final = {
+    "exchange_hop_latency": Quantity(1.4e-5, _CROSSING),
+    "exchange_out_efficiency": Quantity(0.94, _CROSSING),
+}
+_BULK: Final = {
+    "exchange_units": Quantity(20.0, "20 multiprocessors: DeepSeek-V3 report section 3.2.2; default of DeepEP's tests"),
+    "bulk_hop_latency": Quantity(
+        3.3e-5, "least times on 2, 4 and 8 nodes of 8 H100 with DeepEP, 58 to 140 us, over those on one, each doubling"
+    ),
+    "exchange_out_efficiency": Quantity(0.9, "DEEPEP-005 to 008: 43 to 45 GB/s of 50 leave a node on 4 and 8 nodes"),
+}
 STAGES: Final = (
     Stage("products", RATES | LATENCIES, {"gemm": ("bfloat16",)}, of_device=True),
     Stage("large products", RATES, {"gemm": ("bfloat16",)}, of_device=True, uncached=True),
@@ -142,5 +169,48 @@ STAGES: Final = (
         {"latent_latency": 8e-6, "latent_efficiency": 0.5},
         {"generation_mla": ()},
         without=("vllm",),
+    ),
+    Stage(
+        "experts",
+        {
+            "expert_latency": 3e-5,
+            "grouped_efficiency": 0.6,
+            "expert_passes": 3.0,
+            "choice_latency": 1e-9,
+        },
+        {"moe": ("bfloat16",)},
+        without=APART,
+        given=_WEIGHTS,
+    ),
+    *(
+        Stage(f"experts in {table}", dict(starts), {"moe": (table,)}, precision, without=APART)
+        for table, precision, starts in (
+            ("fp8_block", "fp8", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
+            ("nvfp4", "fp4", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
+            (
+                "w4a16_mxfp4",
+                "int4-weight",
+                {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "expert_memory_efficiency": 0.5},
+            ),
+            ("int4_wo", "int4-weight", {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "choice_latency": 1e-8}),
+        )
+    ),
+    Stage(
+        "direct exchanges",
+        {
+            "exchange_latency": 1e-5,
+            "exchange_hop_latency": 1e-5,
+            "exchange_efficiency": 0.5,
+            "exchange_out_efficiency": 0.9,
+        },
+        {"wideep_deepep_ll": ()},
+        given=_ACROSS,
+    ),
+    Stage(
+        "bulk exchanges",
+        {"bulk_exchange_latency": 3e-5, "exchange_unit_efficiency": 0.02},
+        {"wideep_deepep_normal": (), "trtllm_alltoall": ()},
+        without=(OTHER,),
+        given=_BULK,
     ),
 )

@@ -135,8 +135,10 @@ class Experts:
     def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
         message = self.sent_bytes(element_bytes)
+        count = self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance
+        if "bulk_exchanges" in self.layer.structure.families:
+            return self.kernels.exchange(self.path(name), "bulk", count, expert_group())
         if self.layer.structure.node_limited:
-            count = (self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance)
             return self.kernels.node_limited(self.path(name), message, count, expert_group())
         return self.kernels.all_to_all(self.path(name), message, expert_group())
 

@@ -1,4 +1,4 @@
-"""Tables of collectives, and of exchanges of tokens between experts."""
+"""Tables of collectives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from .formats import LeftOutError, width_of
 from .forms import Form, Setting
-from .operation import Measure, Operation, Sort
+from .operation import Operation, Sort
 
 if TYPE_CHECKING:
     from ...systems.system import System
@@ -24,18 +24,23 @@ def _nccl(texts: dict[str, str], _: str, system: System) -> Sort:
     name, dtype = texts["op_name"], texts["nccl_dtype"]
     if name not in LIBRARY:
         raise LeftOutError(f"{name}: no such collective")
-    setting = Setting(_networked(system), "NCCL")
+    setting = Setting(networked(system), "NCCL")
     return Sort(name, dtype, Form(LIBRARY[name]), setting, {"width": width_of(dtype)})
 
 
 def _custom(texts: dict[str, str], software: str, system: System) -> Sort:
     dtype, mode = texts["allreduce_dtype"], texts["kernel_source"].rpartition("_")[2].lower()
-    setting = Setting(_networked(system), software, own_all_reduce=True)
+    setting = Setting(networked(system), software, own_all_reduce=True)
     label = mode if mode in ("eager", "graph") else ""
     return Sort(label, dtype, Form("all_reduce"), setting, {"width": width_of(dtype)})
 
 
-def _networked(system: System) -> System:
+def networked(system: System) -> System:
+    """The system.
+
+    Raises:
+        LeftOutError: it describes no network.
+    """
     if not system.tiers:
         raise LeftOutError(f"{system.name} describes no network")
     return system
@@ -45,91 +50,12 @@ def _message_sizes(rows: Arrays) -> Arrays:
     return {"row/elements": rows["message_size"], "row/width": rows["width"], "row/ranks": rows["num_gpus"]}
 
 
-EXCHANGE: Final = Form("exchange", "mixtral-8x7b", ffn="experts", phase="decode")
-NODE: Final = {"gb200-nvl72": 4.0}
-"""Devices of a node where they are not those of a scale-up domain: a tray of an NVL72 has four."""
-FP8_BLOCKS: Final = 1 + 4 / 128
-"""Bytes of an element in fp8 with a scale in fp32 for each 128 (DeepEP, README: dispatch in fp8, combine in bf16)."""
-
-
-def _deepep(texts: dict[str, str], software: str, system: System) -> Sort:
-    del texts
-    devices = {"devices": NODE.get(system.name, 8.0)}
-    return Sort("", "fp8 there, bf16 back", EXCHANGE, Setting(_networked(system), software), devices)
-
-
-def _deepep_sizes(rows: Arrays) -> Arrays:
-    return {
-        "micro_batch": rows["num_token"],
-        "ep": rows["node_num"] * rows["devices"],
-        "hidden_size": rows["hidden_size"],
-        "num_experts_per_token": rows["num_topk"],
-        "num_experts": rows["num_experts"],
-        "row/width": rows["width"],
-    }
-
-
-SENT: Final = {"bfloat16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}
-RETURNED: Final = {"alltoall_combine": 2.0, "alltoall_combine_low_precision": 1.0}
-
-
-def _trtllm_alltoall(texts: dict[str, str], software: str, system: System) -> Sort:
-    name, dtype = texts["op_name"], texts["moe_dtype"]
-    if name != "alltoall_dispatch" and name not in RETURNED:
-        raise LeftOutError(f"{name}: a kernel that sends no token")
-    width = RETURNED.get(name, SENT.get(dtype))
-    if width is None:
-        raise LeftOutError(f"tokens sent in {dtype}: the bytes of an element are not known")
-    setting = Setting(_networked(system), software)
-    return Sort(name.removeprefix("alltoall_"), dtype, EXCHANGE, setting, {"width": width})
-
-
-def _trtllm_sizes(rows: Arrays) -> Arrays:
-    return {
-        "micro_batch": rows["num_tokens"],
-        "ep": rows["moe_ep_size"],
-        "hidden_size": rows["hidden_size"],
-        "num_experts_per_token": rows["topk"],
-        "num_experts": rows["num_experts"],
-        "row/width": rows["width"],
-    }
-
-
 OPERATIONS: Final = {
     "nccl": Operation(
         ("op_name", "nccl_dtype"), ("num_gpus", "message_size"), ("message_size",), _nccl, _message_sizes
     ),
     "custom_allreduce": Operation(
         ("allreduce_dtype",), ("num_gpus", "message_size"), ("message_size",), _custom, _message_sizes
-    ),
-    "wideep_deepep_ll": Operation(
-        (),
-        ("node_num", "hidden_size", "num_token", "num_topk", "num_experts"),
-        ("hidden_size", "num_topk", "num_experts"),
-        _deepep,
-        _deepep_sizes,
-        measures=(
-            Measure(("dispatch_avg_t_us",), 1e-6, "dispatch", {"width": FP8_BLOCKS}),
-            Measure(("combine_avg_t_us",), 1e-6, "combine", {"width": 2.0}),
-        ),
-    ),
-    "wideep_deepep_normal": Operation(
-        (),
-        ("node_num", "hidden_size", "num_token", "num_topk", "num_experts", "dispatch_sms"),
-        ("hidden_size", "num_topk", "num_experts"),
-        _deepep,
-        _deepep_sizes,
-        measures=(
-            Measure(("dispatch_transmit_us", "dispatch_notify_us"), 1e-6, "dispatch", {"width": FP8_BLOCKS}),
-            Measure(("combine_transmit_us", "combine_notify_us"), 1e-6, "combine", {"width": 2.0}),
-        ),
-    ),
-    "trtllm_alltoall": Operation(
-        ("op_name", "moe_dtype"),
-        ("num_tokens", "hidden_size", "topk", "num_experts", "moe_ep_size"),
-        ("num_tokens",),
-        _trtllm_alltoall,
-        _trtllm_sizes,
     ),
 }
 """By the name of the table."""

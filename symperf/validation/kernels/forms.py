@@ -39,6 +39,7 @@ class Form:
         ffn: of the layer; any where it is empty.
         phase: "prefill" or "decode".
         paths: how the paths of the operations end that are taken; all of the function where it is empty.
+        skewed: loads of experts follow a power law.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Form:
     ffn: str = ""
     phase: str = "prefill"
     paths: tuple[str, ...] = ()
+    skewed: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def structure_on(system: System, form: Form, setting: Setting) -> InferenceStruc
         made,
         experts_dealt=form.ffn == "experts",
         power_limited=False,
+        skewed=form.skewed,
         read_apart=(),
         called_collectives=False,
         own_all_reduce=setting.own_all_reduce and "peer_latency" in system.quantities,

@@ -13,7 +13,16 @@ import sympy
 
 from ...codegen.lower import lower
 from ...formulas.kernels import expert_formats as fmt
-from ...formulas.language.symbols import micro_batch, prompt, strip_units
+from ...formulas.kernels import moe
+from ...formulas.language.atoms import Max
+from ...formulas.language.symbols import (
+    ep,
+    micro_batch,
+    num_experts,
+    num_experts_per_token,
+    prompt,
+    strip_units,
+)
 from ...infer.experts import Experts
 from ...infer.layer import Layer
 from ...operations.expert_formats import CONVERSION_FLOPS
@@ -77,7 +86,21 @@ def _mixer(layer: Layer) -> Any:
 
 
 def _experts(layer: Layer) -> list[Op | None]:
-    return Experts(layer).operations()
+    experts = Experts(layer)
+    return _routed(layer, experts, experts.groups)
+
+
+def _even_experts(layer: Layer) -> list[Op | None]:
+    experts = Experts(layer)
+    return _routed(layer, experts, moe.touched_experts(experts.tokens * ep, num_experts_per_token, num_experts) / ep)
+
+
+def _routed(layer: Layer, experts: Experts, groups: Any) -> list[Op | None]:
+    """Kernels that are given the tokens of all devices, and compute at least one row."""
+    if "experts" not in layer.structure.families:
+        return experts.operations()
+    choices = experts.tokens * ep * num_experts_per_token
+    return [experts.fused(Max(1, experts.arriving), Max(1, groups), choices)]
 
 
 def _exchange(layer: Layer) -> list[Op | None]:
@@ -103,6 +126,7 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
     "scan": _scan,
     "step": _step,
     "experts": _experts,
+    "even_experts": _even_experts,
     "exchange": _exchange,
     "cast": _cast,
     **{name: _collective(name) for name in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import attentions, exchanges, products, recurrent
+from . import attentions, exchanges, expert_exchanges, experts, products, recurrent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +15,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     **products.OPERATIONS,
     **attentions.OPERATIONS,
     **exchanges.OPERATIONS,
+    **expert_exchanges.OPERATIONS,
+    **experts.OPERATIONS,
     **recurrent.OPERATIONS,
 }
 """By the name of the table."""

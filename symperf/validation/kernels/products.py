@@ -1,4 +1,4 @@
-"""Tables of products, of experts and of casts."""
+"""Tables of products and of casts."""
 
 from __future__ import annotations
 
@@ -24,31 +24,6 @@ def _product_sizes(rows: Arrays) -> Arrays:
     return {f"row/{name}": rows[name] for name in "mnk"}
 
 
-STAGES: Final = tuple(f"experts/{name}" for name in ("permute", "up", "activation", "down", "unpermute"))
-GATED: Final = Form("experts", "mixtral-8x7b", ffn="experts", phase="decode", paths=STAGES)
-PLAIN: Final = Form("experts", "nemotron-3-nano-30b-a3b", "none", ffn="experts", phase="decode", paths=STAGES)
-"""Experts of three matrices and of two."""
-
-
-def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
-    dtype = texts["moe_dtype"]
-    form = PLAIN if texts["kernel_source"].endswith("nongated") else GATED
-    return Sort(texts["distribution"], dtype, form, Setting(system, software, precision_of(dtype, system)))
-
-
-def _moe_sizes(rows: Arrays) -> Arrays:
-    """Tokens of the whole group of devices: each has its part of them, and its part of the experts."""
-    return {
-        "micro_batch": rows["num_tokens"] / rows["moe_ep_size"],
-        "ep": rows["moe_ep_size"],
-        "expert_tp": rows["moe_tp_size"],
-        "hidden_size": rows["hidden_size"],
-        "expert_intermediate_size": rows["inter_size"],
-        "num_experts": rows["num_experts"],
-        "num_experts_per_token": rows["topk"],
-    }
-
-
 def _cast(texts: dict[str, str], software: str, system: System) -> Sort:
     dtype = texts["quant_dtype"]
     return Sort("", dtype, Form("cast"), Setting(system, software), {"width": width_of(dtype)})
@@ -58,12 +33,8 @@ def _cast_sizes(rows: Arrays) -> Arrays:
     return {"row/elements": rows["m"] * rows["k"], "row/width": rows["width"]}
 
 
-EXPERT_SHAPE: Final = ("hidden_size", "inter_size", "topk", "num_experts")
-ROUTED: Final = ("num_tokens", *EXPERT_SHAPE, "moe_tp_size", "moe_ep_size")
 OPERATIONS: Final = {
     "gemm": Operation(("gemm_dtype",), ("m", "n", "k"), ("n", "k"), _gemm, _product_sizes),
-    "moe": Operation(("moe_dtype", "distribution"), ROUTED, EXPERT_SHAPE, _moe, _moe_sizes),
-    "wideep_moe": Operation(("moe_dtype", "distribution"), ROUTED, EXPERT_SHAPE, _moe, _moe_sizes),
     "scale_matrix": Operation(("quant_dtype",), ("m", "k"), ("k",), _cast, _cast_sizes),
 }
 """By the name of the table."""
