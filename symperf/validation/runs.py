@@ -82,7 +82,7 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
 
 def held_beside(plan: Plan) -> float:
     """Bytes that a device has beside what an allocator reports: the context, and buffers of each group that talks."""
-    return CONTEXT + COMMUNICATOR * sum(getattr(plan, degree) > 1 for degree in ("tp", "pp", "dp", "cp", "ep"))
+    return CONTEXT + COMMUNICATOR * sum(plan.number(degree) > 1 for degree in ("tp", "pp", "dp", "cp", "ep"))
 
 
 def stack_of(row: TableRow) -> str:
