@@ -10,7 +10,7 @@ from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recom
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
-PRECISIONS = (*TRAINING_PRECISIONS, "int8", "int8-weight", "int4-weight")
+PRECISIONS = (*TRAINING_PRECISIONS, "fp8-block", "int8", "int8-weight", "int4-weight", "mxfp4-weight")
 CONTEXT_KINDS = get_args(Context)[1:]
 
 
@@ -72,8 +72,8 @@ class PlanFields:
     precision: str | None = plan_field(
         None,
         "choice",
-        "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also int8, "
-        "int8-weight or int4-weight; by default what the device has",
+        "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
+        "fp8-block, int8, int8-weight, int4-weight or mxfp4-weight; by default what the device has",
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",
