@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 HALF = "two bytes"
 NVFP4 = "blocks of 16 values of 4 bits with a scale of 8 bits (NVFP4; OCP Microscaling 1.0 has 32 a block)"
+BLOCKS = "one byte, a scale of 32 bits for each 128 values of a row and 128 x 128 weights (DeepSeek-V3 report, 3.3.2)"
 GROUPED = "4 bits and a 16-bit scale for each group of 128 (Frantar et al. 2022, GPTQ; Lin et al. 2023, AWQ)"
 MXFP4 = "4 bits and a scale of 8 bits for each block of 32 (MXFP4; OCP Microscaling 1.0)"
-BLOCKED = (
-    "one byte; a scale of 4 bytes for 128 x 128 weights, and for 128 activations of a token "
-    "(DeepSeek-AI 2024, DeepSeek-V3 section 3.3)"
-)
 KV_BYTES: Final[Mapping[str, float]] = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 """Bytes of an element of the cache, by format; one scale for a head or a tensor is small."""
 
@@ -35,19 +32,21 @@ class Format:
         operand: bytes of an activation that a product reads.
         rate: the precision whose rate the products run at; None: that of 16-bit products (weight-only formats).
         source: of the bytes.
+        like: the format whose figures of software hold where this one has none of its own.
     """
 
     weight: float
     operand: float
     rate: str | None
     source: str
+    like: str = ""
 
 
 FORMATS: Final[Mapping[str, Format]] = {
     "bf16": Format(2, 2, "bf16", HALF),
     "fp16": Format(2, 2, "fp16", HALF),
     "fp8": Format(1, 1, "fp8", "one byte; one scale for a tensor or a channel is small"),
-    "fp8-block": Format(1 + 4 / 128**2, 1 + 4 / 128, "fp8", BLOCKED),
+    "fp8-block": Format(1 + 4 / 128**2, 1 + 4 / 128, "fp8", BLOCKS, "fp8"),
     "int8": Format(1, 1, "int8", "one byte; one scale for a channel is small (Xiao et al. 2022, SmoothQuant)"),
     "fp4": Format(0.5625, 0.5625, "fp4", NVFP4),
     "int8-weight": Format(1, 2, None, "one byte, one scale for a channel is small; products in 16 bits"),

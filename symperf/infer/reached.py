@@ -33,8 +33,9 @@ class Reached:
     formats: Mapping[str, Mapping[str, Quantity]]
 
     def under(self, precision: str) -> dict[str, Quantity]:
-        """The constants that hold where products have a precision."""
-        return {**self.constants, **self.formats.get(precision, {})}
+        """The constants that hold under a precision; what it has none for, of the format that it is like."""
+        like = FORMATS[precision].like
+        return {**self.constants, **self.formats.get(like, {}), **self.formats.get(precision, {})}
 
     @property
     def count(self) -> int:

@@ -79,7 +79,7 @@ class Stack:
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
-        return self.experts.get(precision, {})
+        return self.experts.get(precision) or self.experts.get(FORMATS[precision].like, {})
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Stack:

@@ -185,11 +185,11 @@ STAGES: Final = (
     *(
         Stage(f"experts in {table}", dict(starts), {"moe": (table,)}, precision, without=APART)
         for table, precision, starts in (
-            ("fp8_block", "fp8", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
+            ("fp8_block", "fp8-block", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
             ("nvfp4", "fp4", {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "choice_latency": 1e-9}),
             (
                 "w4a16_mxfp4",
-                "int4-weight",
+                "mxfp4-weight",
                 {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "expert_memory_efficiency": 0.5},
             ),
             ("int4_wo", "int4-weight", {"grouped_efficiency": 0.2, "expert_latency": 5e-5, "choice_latency": 1e-8}),

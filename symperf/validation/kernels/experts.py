@@ -67,6 +67,10 @@ def by_default(kernel: str, dtype: str, system: System) -> bool:
     return not any(name in kernel for name in on_request)
 
 
+PRECISIONS: Final = {"fp8_block": "fp8-block", "w4a16_mxfp4": "mxfp4-weight"}
+"""Formats of which the kernels of experts are not those of other products of as many bits."""
+
+
 def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
     dtype, loads, kernel = texts["moe_dtype"], texts["distribution"], texts["kernel_source"]
     form = PLAIN if kernel.endswith("nongated") else GATED
@@ -77,7 +81,8 @@ def _moe(texts: dict[str, str], software: str, system: System) -> Sort:
     elif loads != "uniform":
         form = replace(form, name="even_experts")
     label = loads if by_default(kernel, dtype, system) else f"{loads}/{OTHER}"
-    return Sort(label, dtype, form, Setting(system, software, precision_of(dtype, system)), values)
+    precision = precision_of(dtype, system)
+    return Sort(label, dtype, form, Setting(system, software, PRECISIONS.get(dtype, precision)), values)
 
 
 def _moe_sizes(rows: Arrays) -> Arrays:
