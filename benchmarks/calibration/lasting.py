@@ -2,11 +2,11 @@
 
 Run it from anywhere: python benchmarks/calibration/lasting.py
 
-sustained_efficiency is the median share of the peak that products in bf16 of at least 2 TFLOP reach, over all
-software of the tables in `kernels/`: their loops of milliseconds are at the power limit, as steps of training are,
-and the best shape of a search is not. attention_efficiency is the median over causal prompts of at least 1024 tokens
-and 0.2 TFLOP, in bf16 with heads of 128, by the vendor's kernels that vLLM and SGLang call (FLOPs of the causal
-half). Low and high are the 10th and 90th percentile. Shapes that are kept back to score are left out (`is_test`).
+sustained_efficiency is the median share of the peak that products in bf16 of at least 2 TFLOP reach, over all software
+of the tables in `kernels/`: their loops of milliseconds are at the power limit, as steps of training are, and the best
+shape of a search is not. attention_efficiency is the median over causal prompts of at least 1024 tokens and 0.2 TFLOP,
+in bf16 with heads of 128, by the vendor's kernels that vLLM and SGLang call (FLOPs of the causal half). Low and high
+are the 10th and 90th percentile. Shapes that are kept back to score are left out (`is_test`).
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ def fastest(run: Callable[[Plan], Run], plans: Iterable[Plan]) -> Run:
 
 def held_beside(plan: Plan) -> float:
     """Bytes that a device has beside what an allocator reports: the context, and buffers of each group that talks."""
-    return CONTEXT + COMMUNICATOR * sum(plan.number(degree) > 1 for degree in ("tp", "pp", "dp", "cp", "ep"))
+    groups = [degree for degree in (plan.tp, plan.pp, plan.dp, plan.cp, plan.ep) if degree > 1]
+    return CONTEXT + COMMUNICATOR * len(groups)
 
 
 def stack_of(row: TableRow) -> str:
