@@ -14,22 +14,23 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symperf.calibration.kernels.calibrate import calibrate_kernels
+from symperf.calibration.kernels.choose import OWN
 from symperf.calibration.kernels.files import constant, tables
 from symperf.calibration.kernels.stages import STAGES
 from symperf.common.errors import InputError
-from symperf.infer.reached import ANY, Reached
-from symperf.infer.stack import Stack, load_known
+from symperf.infer.reached import ANY
+from symperf.infer.stack import load_known
 from symperf.systems.system import CATALOGUE, System
 from symperf.systems.system_symbols import Quantity
 from symperf.validation.kernels.formats import STACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from symperf.calibration.kernels.calibrate import KernelCalibration
 
@@ -49,7 +50,7 @@ DEVICES = (
 )
 LASTING = ("a100-80gb-sxm", "h100-sxm", "h200-sxm")
 OF_DEVICE = frozenset(name for stage in STAGES if stage.of_device for name in stage.constants)
-FEWEST = 3
+FEWEST = 2
 """Devices from which on a constant has a median that stands for others."""
 
 
@@ -62,7 +63,9 @@ def main() -> None:
     options = parser.parse_args()
     for software in options.software.split(","):
         systems = [System.load(name) for name in options.systems.split(",")]
-        found = [each for system in systems if (each := _calibrate(system, software)) is not None]
+        if options.write and software:
+            _write_any(STACKS[software], _all(systems, software, None))
+        found = _all(systems, software, OWN)
         for each in found:
             _show(each)
         if options.write and software:
@@ -71,13 +74,16 @@ def main() -> None:
             for each in found:
                 if each.system.name not in LASTING:
                     _write_system(each)
-            for profile in STACKS.values():
-                _write_profile(profile, [each for each in found if each.system.name in LASTING])
+            _write_devices([each for each in found if each.system.name in LASTING])
 
 
-def _calibrate(system: System, software: str) -> KernelCalibration | None:
+def _all(systems: Sequence[System], software: str, most: int | None) -> list[KernelCalibration]:
+    return [each for system in systems if (each := _calibrate(system, software, most)) is not None]
+
+
+def _calibrate(system: System, software: str, most: int | None) -> KernelCalibration | None:
     try:
-        return calibrate_kernels(KERNELS, system, software=software)
+        return calibrate_kernels(KERNELS, system, software=software, most=most)
     except InputError as error:
         print(error)
         return None
@@ -97,50 +103,48 @@ def _show(found: KernelCalibration) -> None:
             )
 
 
+def _write_any(profile: str, found: Sequence[KernelCalibration]) -> None:
+    """What holds for any system: medians over those that were measured, and what stages give."""
+    given = {name: quantity for stage in STAGES for name, quantity in stage.given.items()}
+    lines = [f"[on.{ANY}]", *(constant(name, quantity) for name, quantity in given.items())]
+    lines += _medians([each.constants for each in found], given)
+    for name in sorted({name for each in found for name in each.formats}):
+        medians = _medians([each.formats[name] for each in found if name in each.formats], {})
+        lines += ["", f"[on.{ANY}.formats.{name}]", *medians] if medians else []
+    _put(profile, {ANY: "\n".join(lines)})
+
+
 def _write_profile(profile: str, found: Sequence[KernelCalibration]) -> None:
-    """All systems of a software, those that were not fitted now as they are, and what holds for any."""
-    blocks = {each.system.name: "\n".join(_merged(each, Stack.load(profile))) for each in found}
-    path = REACHED / f"{profile}.toml"
-    if path.is_file():
-        blocks = _blocks(path.read_text(encoding="utf-8")) | blocks
-    blocks.pop(ANY, None)
-    path.write_text("\n\n".join(blocks.values()) + "\n", encoding="utf-8")
-    load_known.cache_clear()
-    blocks[ANY] = "\n".join(_any(Stack.load(profile)))
+    """The constants of each system that were fitted now; the other systems stay as they are."""
+    _put(
+        profile, {each.system.name: "\n".join(tables(each.system.name, each.constants, each.formats)) for each in found}
+    )
+
+
+def _write_devices(found: Sequence[KernelCalibration]) -> None:
+    """What single kernels of the devices' own libraries reach where the systems' files are of lasting loads."""
+    _put("devices", {each.system.name: "\n".join(tables(each.system.name, each.constants, {})) for each in found})
+
+
+def _put(name: str, new: Mapping[str, str]) -> None:
+    path = REACHED / f"{name}.toml"
+    blocks = _blocks(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    blocks |= new
     path.write_text("\n\n".join(filter(None, blocks.values())) + "\n", encoding="utf-8")
     load_known.cache_clear()
 
 
-def _merged(found: KernelCalibration, stack: Stack) -> list[str]:
-    """The constants that were found, with the other ones of the profile: the device's, or the software's."""
-    known = stack.reached.get(found.system.name, Reached({}, {}))
-    kept = {n: q for n, q in known.constants.items() if (n in OF_DEVICE) == bool(found.software)}
-    return tables(found.system.name, kept | found.constants, found.formats if found.software else known.formats)
-
-
 def _blocks(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in filter(None, re.split(r"\n\n(?=\[on\.[^.\]]+\])", text.strip())):
+    for part in filter(None, re.split(r"\n\n(?=\[on\.[^.\]]+[.\]])(?!\[on\.[^\]]+\.formats)", text.strip())):
         name = re.match(r"\[on\.([^.\]]+)", part)
         assert name is not None
         found[name[1]] = part
     return found
 
 
-def _any(stack: Stack) -> list[str]:
-    """Medians over the systems that were measured."""
-    measured = [reached for name, reached in stack.reached.items() if name != ANY]
-    shared = [{n: q for n, q in reached.constants.items() if n not in OF_DEVICE} for reached in measured]
-    medians = _medians(shared)
-    lines = [f"[on.{ANY}]", *medians] if medians else []
-    for name in sorted({name for reached in measured for name in reached.formats}):
-        medians = _medians([reached.formats[name] for reached in measured if name in reached.formats])
-        lines += ["", f"[on.{ANY}.formats.{name}]", *medians] if medians else []
-    return lines
-
-
-def _medians(known: Sequence[Any]) -> list[str]:
-    names = dict.fromkeys(name for constants in known for name in constants)
+def _medians(known: Sequence[Mapping[str, Quantity]], given: Container[str]) -> list[str]:
+    names = [name for name in dict.fromkeys(name for each in known for name in each) if name not in given]
     lines = []
     for name in names:
         values = [constants[name].value for constants in known if name in constants]

@@ -17,7 +17,7 @@ def profile_table(path: Path, catalogue: Path, known: Collection[str], seen: tup
     """The keys of a profile.
 
     A key of the file replaces that of the base; tables [on.SYSTEM] are taken together, system by system. `on` may be
-    the path of a file with such tables, counted from the profile's folder.
+    the path of a file with such tables, counted from the profile's folder, or a list of such paths.
 
     Args:
         path: of the profile.
@@ -61,12 +61,24 @@ def _base(base: str, path: Path, catalogue: Path, label: str) -> Path:
 
 
 def _constants(entry: object, path: Path, label: str) -> object:
-    """The tables [on.SYSTEM], or those of the file that a text names."""
-    if not isinstance(entry, str):
+    """The tables [on.SYSTEM], or those of the files that a text or a list names, later ones on top of earlier ones."""
+    entries = [entry] if isinstance(entry, str) else entry
+    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
         return entry
-    where = f"{label}: on: {entry}"
-    table = read_toml(path.parent / entry, where)
+    found: dict[str, Any] = {}
+    for each in entries:
+        for system, constants in _file(path.parent / each, f"{label}: on: {each}").items():
+            found[system] = {**found.get(system, {}), **constants}
+    return found
+
+
+def _file(path: Path, where: str) -> dict[str, dict[str, Any]]:
+    table = read_toml(path, where)
     for key in table:
         if key != "on":
             raise InputError(f"{where}: unknown key {quote(key)}, expected tables [on.SYSTEM]")
-    return table.get("on", {})
+    tables = table.get("on", {})
+    for system, constants in tables.items() if isinstance(tables, dict) else [("on", tables)]:
+        if not isinstance(constants, dict):
+            raise InputError(f"{where}: {system}: found {quote(constants)}, expected a table")
+    return dict(tables)

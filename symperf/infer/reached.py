@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
-from ..systems.kernel_constants import FORMAT_CONSTANTS
+from ..systems.kernel_constants import FORMAT_CONSTANTS, LINKED, is_hosted
 from ..systems.system_symbols import SYMBOLS
 from .formats import FORMATS
 
@@ -32,10 +32,16 @@ class Reached:
     constants: Mapping[str, Quantity]
     formats: Mapping[str, Mapping[str, Quantity]]
 
-    def under(self, precision: str) -> dict[str, Quantity]:
+    def under(self, precision: str = "") -> dict[str, Quantity]:
         """The constants that hold under a precision; what it has none for, of the format that it is like."""
-        like = FORMATS[precision].like
+        like = FORMATS[precision].like if precision else ""
         return {**self.constants, **self.formats.get(like, {}), **self.formats.get(precision, {})}
+
+    def over(self, other: Reached) -> Reached:
+        """These constants, and those of another where these say nothing."""
+        names = dict.fromkeys((*other.formats, *self.formats))
+        formats = {name: {**other.formats.get(name, {}), **self.formats.get(name, {})} for name in names}
+        return Reached({**other.constants, **self.constants}, formats)
 
     @property
     def count(self) -> int:
@@ -43,10 +49,18 @@ class Reached:
         return len(self.constants) + sum(len(each) for each in self.formats.values())
 
 
-def reached_on(system: System, reached: Mapping[str, Reached]) -> Reached | None:
-    """What holds on a system: of the nearest of its lineage that was measured, else what holds for any."""
-    found = (reached[name] for name in (*system.lineage, ANY) if name in reached)
-    return next(found, None)
+def reached_on(system: System, reached: Mapping[str, Reached]) -> Reached:
+    """What holds on a system: of the nearest of its lineage that was measured, and where that says nothing, of any."""
+    own = next((reached[name] for name in system.lineage if name in reached), Reached({}, {}))
+    known = reached.get(ANY, Reached({}, {}))
+    anywhere = {name: quantity for name, quantity in known.constants.items() if _applies(name, system)}
+    return own.over(Reached(anywhere, known.formats))
+
+
+def _applies(name: str, system: System) -> bool:
+    """Whether a constant of any device means something on a system: it has the links that the constant is about."""
+    needs = SYMBOLS[name].needs
+    return not needs or (needs in system.quantities and not (name in LINKED and is_hosted(system.quantities)))
 
 
 def read(table: object, label: str) -> dict[str, Reached]:

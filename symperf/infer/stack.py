@@ -13,7 +13,7 @@ from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
-from .formats import FORMATS, format_of
+from .formats import FORMATS, format_of, rate_asked
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .profile_table import profile_table
@@ -73,9 +73,13 @@ class Stack:
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
-        """The system with what this software's kernels reach on it under the plan's precision."""
-        found = reached_on(system, self.reached)
-        return system if found is None else system.with_constants(found.under(format_of(plan, system)[0]))
+        """The system with what this software's kernels reach on it under the plan's precision.
+
+        Products that are widened to another format are none of the plan's precision.
+        """
+        precision, _, rate = format_of(plan, system)
+        widened = rate != rate_asked(plan, system)
+        return system.with_constants(reached_on(system, self.reached).under("" if widened else precision))
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""

@@ -15,6 +15,8 @@ from .units import FRACTION, RATE, TIME
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
+    from .limits import Quantity
+
 _UP: Final = "scale_up_bandwidth"
 LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
 LINK_LATENCY: Final = Limits(TIME, 1e-10, 1e-1, _UP, zero=True)
@@ -80,6 +82,21 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""
+
+
+LINKED: Final = (
+    "peer_latency",
+    "peer_efficiency",
+    *FAMILIES["direct_exchanges"],
+    *FAMILIES["bulk_exchanges"],
+)
+"""Constants of devices that have links to each other beside those to the host."""
+
+
+def is_hosted(known: Mapping[str, Quantity]) -> bool:
+    """Whether the links between devices are those to the host: they are no faster."""
+    host = known["host_bandwidth"].value if "host_bandwidth" in known else 0.0
+    return "scale_up_bandwidth" in known and known["scale_up_bandwidth"].value <= host
 
 
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...common.errors import InputError, nearest, quote
+from ...infer.reached import ANY, Reached
 from ...infer.stack import Stack
 from ...systems.system import System, catalogue_names
 from ...systems.system_symbols import SYMBOLS, Quantity
 from ...validation.kernels.formats import STACKS, software_of
 from ..fit import NOISE, Problem, solve
 from ..symbols import Prior
+from .choose import OWN, Candidates, choose
 from .rows import families_of, gather, parts_of, stand_in
 from .stages import STAGES
 
@@ -59,6 +62,7 @@ class Fitted:
         rows: calibration rows that were read.
         before: errors of the rows that are kept back, with the constants that were known before.
         after: the same with those that were found.
+        slopes: of the rows by the constants, in their order, and what the loss left of each row.
     """
 
     stage: Stage
@@ -66,6 +70,7 @@ class Fitted:
     rows: int
     before: Errors | None
     after: Errors | None
+    slopes: tuple[Any, Any] = (None, None)
 
 
 @dataclass
@@ -80,6 +85,7 @@ class KernelCalibration:
         date: in ISO form.
         stages: that were fitted.
         left_out: rows that were not read, by reason.
+        anywhere: constants that hold where a stage has none of its own.
     """
 
     system: System
@@ -89,6 +95,7 @@ class KernelCalibration:
     date: str
     stages: list[Fitted] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    anywhere: Reached = field(default_factory=lambda: Reached({}, {}))
 
     @property
     def constants(self) -> dict[str, Quantity]:
@@ -106,7 +113,7 @@ class KernelCalibration:
 
     def equip(self, setting: Setting) -> System:
         """The system of a setting with what is known so far; what a user states is fitted too."""
-        known = {**self.constants, **self.formats.get(setting.precision or "", {})}
+        known = Reached(self.constants, self.formats).over(self.anywhere).under(setting.precision or "")
         return dataclasses.replace(setting.equipped, stated=frozenset()).with_constants(known)
 
 
@@ -117,6 +124,7 @@ def calibrate_kernels(
     software: str = "",
     stack: str | os.PathLike[str] | None = None,
     stages: Sequence[Stage] = STAGES,
+    most: int | None = OWN,
     date: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> KernelCalibration:
@@ -129,6 +137,7 @@ def calibrate_kernels(
             of the device itself, to the rows of every software.
         stack: the profile that the software's constants are for; the one of the catalogue unless it is given.
         stages: what is fitted, in order.
+        most: constants of a software's own, at most; those that matter least are the profile's on any device.
         date: of the calibration, in ISO form; by default today.
         progress: is told what is read or fitted, how much of it is done, and of how much.
 
@@ -144,20 +153,54 @@ def calibrate_kernels(
     found = KernelCalibration(loaded, base, software_of(software) if software else "", os.fspath(folder), today)
     rows, found.left_out = gather(Path(folder), loaded, software, _told(progress, "tables"))
     if software:
+        found.anywhere = Reached({n: q for stage in stages for n, q in stage.given.items()}, {})
         rows = {name: [_under(part, base) for part in parts] for name, parts in rows.items()}
     wanted = [stage for stage in stages if stage.of_device != bool(software)]
-    for number, stage in enumerate(wanted):
-        if progress is not None:
-            progress(stage.name, number, len(wanted))
-        fitted = _fit(found, rows, stage)
-        if fitted is not None:
-            found.stages.append(fitted)
+    _fit_all(found, rows, wanted, progress)
+    if software and most is not None:
+        _reduce(found, rows, most, progress)
     if not found.stages:
         raise InputError(
             f"calibrate: {quote(str(folder))}: no stage has {FEWEST} rows of {loaded.name}"
             f"{' under ' + software if software else ''}"
         )
     return found
+
+
+def _fit_all(
+    found: KernelCalibration, rows: Rows, stages: Sequence[Stage], progress: Callable[[str, int, int], None] | None
+) -> None:
+    for number, stage in enumerate(stages):
+        if progress is not None:
+            progress(stage.name, number, len(stages))
+        fitted = _fit(found, rows, stage)
+        if fitted is not None:
+            found.stages.append(fitted)
+
+
+def _reduce(found: KernelCalibration, rows: Rows, most: int, progress: Callable[[str, int, int], None] | None) -> None:
+    """Fit anew with the constants that matter most; the others are those of the profile on any device."""
+    known = Stack.load(found.base).reached.get(ANY, found.anywhere)
+    if sum(len(fitted.constants) for fitted in found.stages) <= most:
+        return
+    candidates = []
+    for fitted in found.stages:
+        anywhere = known.under(fitted.stage.precision)
+        moves = {
+            name: math.log(anywhere[name].value / quantity.value)
+            for name, quantity in fitted.constants.items()
+            if name in anywhere and anywhere[name].value > 0 and quantity.value > 0
+        }
+        candidates.append(Candidates(list(fitted.constants), moves, *fitted.slopes))
+    kept = choose(candidates, most)
+    stages = [
+        dataclasses.replace(fitted.stage, constants={name: fitted.stage.constants[name] for name in names})
+        for fitted, names in zip(found.stages, kept, strict=True)
+        if names
+    ]
+    found.stages = []
+    found.anywhere = known.over(found.anywhere)
+    _fit_all(found, rows, stages, progress)
 
 
 def _told(progress: Callable[[str, int, int], None] | None, what: str) -> Callable[[int, int], None] | None:
@@ -189,7 +232,7 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
 
     def equip(setting: Setting) -> System:
         system = found.equip(setting)
-        starts = dict(stage.given) | {name: stand_in(start) for name, start in stage.constants.items()}
+        starts = {name: stand_in(start) for name, start in stage.constants.items()}
         return system.with_constants({n: q for n, q in starts.items() if n not in system.quantities})
 
     families = families_of(parts, equip)
@@ -204,8 +247,9 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
         f"{' in ' + stage.precision if stage.precision else ''}, {found.date}"
     )
     constants = {name: _quantity(name, values[name], outcome, problem.names.index(name), source) for name in used}
-    constants |= {n: q for n, q in stage.given.items() if n not in constants and n not in found.constants}
-    fitted = Fitted(stage, constants, count, before, None)
+    places = [problem.names.index(name) for name in used]
+    slopes = (outcome.slopes[:, places], outcome.weights)
+    fitted = Fitted(stage, constants, count, before, None, slopes)
     found.stages.append(fitted)
     after = _errors(families_of(kept, found.equip), {}) if kept else None
     found.stages.pop()

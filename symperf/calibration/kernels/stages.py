@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ...systems.kernel_constants import is_hosted
 from ...systems.limits import Quantity
 from ...validation.kernels.experts import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...systems.system import System
     from ...validation.kernels.rows import Part
 
 
@@ -57,20 +57,13 @@ class Stage:
             return False
         if self.software and part.group.software not in self.software:
             return False
-        if self.hosted is not None and self.hosted != _is_hosted(system):
+        if self.hosted is not None and self.hosted != is_hosted(system.quantities):
             return False
         formats = self.rows[table]
         named = (part.kernel, part.group.operation)
         return (not formats or part.sort.format in formats) and not any(
             text in name for text in self.without for name in named
         )
-
-
-def _is_hosted(system: System) -> bool:
-    """Whether the links between devices are those to the host."""
-    known = system.quantities
-    host = known["host_bandwidth"].value if "host_bandwidth" in known else 0.0
-    return "scale_up_bandwidth" in known and known["scale_up_bandwidth"].value <= host
 
 
 DOMAIN: Final = {
