@@ -43,6 +43,7 @@ from .domain import (
     crowded_transfer_time,
     cut_message_time,
     domain_collective_time,
+    domain_send_time,
     domain_transfer_time,
     group_collective_time,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "crowded_transfer_time",
     "cut_message_time",
     "domain_collective_time",
+    "domain_send_time",
     "domain_transfer_time",
     "flat_ring_all_reduce_time",
     "flat_tree_all_reduce_time",

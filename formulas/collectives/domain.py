@@ -21,8 +21,9 @@ from ..language.symbols import (
     pair_crowding,
     scale_up_bandwidth,
 )
-from ..sources import HU, NCCL_TESTS
-from .tiers import SCALE_OUT
+from ..sources import HOCKNEY, HU, NCCL_TESTS
+from .send import send_time
+from .tiers import SCALE_OUT, outer_ranks_of
 
 
 @formula(
@@ -158,3 +159,28 @@ def group_collective_time(
     start = above_one(inner_ranks * outer_ranks) * domain_latency + pieces + hops * domain_hop_latency
     simple = Max(streamed(part + half), streamed(part) + wait)
     return start + Min(simple, streamed(2 * part) + wait)
+
+
+@formula(
+    glyph="T_{send}^{dom}",
+    dimension=SECOND,
+    source=HOCKNEY,
+    increasing="domain_hop_latency message_bytes ranks scale_out_latency stride",
+    decreasing="domain_efficiency scale_out_bandwidth scale_out_efficiency scale_up_bandwidth scale_up_size",
+)
+def domain_send_time(message_bytes: Any, ranks: Any, stride: Any) -> Any:
+    """Time of the slowest transfer between neighbours of a group, where a domain's collectives were measured.
+
+    max([q > 1] (n / (BW e) + h), [q_o > 1] (n / BW_o + alpha_o)).
+
+    Assumes: as `group_send_time`; a send is a step of a collective.
+
+    Source: Hockney 1994, with the bandwidth and the hop of `domain_collective_time`.
+
+    >>> from sympy import symbols
+    >>> domain_send_time(symbols("n"), 1, 1)
+    0
+    """
+    inside = domain_transfer_time(message_bytes) + domain_hop_latency
+    between = send_time(message_bytes, *SCALE_OUT[:2], 0)
+    return Max(above_one(ranks) * inside, above_one(outer_ranks_of(ranks, stride)) * between)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..formulas import collectives as col
 from ..formulas.collectives.tiers import SCALE_OUT
 from ..formulas.language.atoms import above_one, less_one
+from ..formulas.language.symbols import domain_hop_latency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,3 +77,13 @@ def collective_time(structure: Structure, name: str, message: Any, group: Group)
         between = col.all_to_all_time(message, group.outer, *SCALE_OUT)
         return col.domain_collective_time(link, inner, hops, each.rounds) + between
     return col.group_collective_time(link, message, inner, group.outer, hops, each.rounds)
+
+
+def send_time(structure: Structure, message: Any, group: Group) -> Any:
+    """Seconds of a transfer of `message` bytes to the next rank of a group, without the start of its kernel."""
+    measured = "domain" in structure.families
+    if structure.tiers > 1:
+        between = col.domain_send_time if measured else col.group_send_time
+        return between(message, group.ranks, group.stride)
+    one = col.domain_transfer_time(message) + domain_hop_latency if measured else col.scale_up_send_time(message)
+    return above_one(group.ranks) * one

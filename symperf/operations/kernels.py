@@ -25,7 +25,7 @@ from ..formulas.language.symbols import (
     weight_bytes,
 )
 from ..formulas.parallel import expert_exchange, expert_parallel
-from .collectives import collective_time
+from .collectives import collective_time, send_time
 from .groups import expert_group as expert_group
 from .groups import pipeline_group as pipeline_group
 from .groups import tensor_group as tensor_group
@@ -173,11 +173,7 @@ class Kernels:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""
         if self.structure.tiers == 0:
             return None
-        if self.structure.tiers == 1:
-            time = above_one(group.ranks) * collectives.scale_up_send_time(message)
-        else:
-            time = collectives.group_send_time(message, group.ranks, group.stride)
-        return self._transfer(path, message, group, time)
+        return self._transfer(path, message, group, send_time(self.structure, message, group))
 
     def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
         """A collective of the vendor's library; the start of its kernel is in a domain's measured constants."""

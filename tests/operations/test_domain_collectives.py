@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from support.calibration_scripts import FOLDER
 from support.collective_cases import SYSTEM, literature, value
 
 import symperf as sf
+from symperf.common.frozen import Frozen
 from symperf.formulas import collectives as c
 from symperf.systems.kernel_constants import FAMILIES, INSTEAD, families_of
 from symperf.systems.system_symbols import SYMBOLS
@@ -150,6 +152,21 @@ def test_listings_of_others_are_met(ranks: int) -> None:
         errors.append((start + hops + 2 * (ranks - 1) / ranks * link) / (float(row["time_us"]) * 1e-6) - 1)
     assert len(rows) >= 8
     assert np.median(np.abs(errors)) < 0.2
+
+
+def test_a_send_inside_a_domain_is_a_hop_of_its_collectives() -> None:
+    """In one tier too; and between domains it is as before."""
+    hop = 1e7 / LINK + DOMAIN["domain_hop_latency"]
+    assert of(c.domain_send_time(1e7, 4, 1)) == pytest.approx(hop, rel=1e-12)
+    assert of(c.domain_send_time(1e7, 4, 8)) == pytest.approx(max(hop, of(c.group_send_time(1e7, 4, 8))), rel=1e-12)
+    system = sf.System.load("h100-sxm")
+    one_tier = {k: v for k, v in system.quantities.items() if not k.startswith("scale_out")}
+    alone = replace(system, tiers=("scale_up",), quantities=Frozen(one_tier))
+    times = [
+        sf.training("gpt-6.7b", each, sf.Plan(pp=8), batch=8, sequence=1024).value("pipeline/send/forward")
+        for each in (system, alone)
+    ]
+    assert times[0] == pytest.approx(times[1], rel=1e-12)
 
 
 # --- what a user states

@@ -180,15 +180,17 @@ def test_the_fold_proves_the_same(model: str, zero: int) -> None:
 
 
 def test_a_pipeline_inside_a_domain_sends_over_scale_up() -> None:
-    """tp 2 x pp 4 fill a domain: a send is n / BW + alpha and a start; usually replicas lie between stages."""
+    """tp 2 x pp 4 fill a domain: a send is n / BW + a hop and a start; usually replicas lie between stages."""
     plan: dict[str, Any] = {"tp": 2, "pp": 4, "dp": 8, "sequence_parallel": True}
     micro, hidden, sequence = 1, 4096, 1024
     message = 2 * micro * sequence * hidden / 2  # bf16, a tp-th
-    for order, tier in ((USUAL, "scale_out"), (INSIDE, "scale_up")):
+    between = ("scale_out_bandwidth", "scale_out_efficiency", "scale_out_latency")
+    inside = ("scale_up_bandwidth", "domain_efficiency", "domain_hop_latency")
+    for order, names in ((USUAL, between), (INSIDE, inside)):
         made = run("gpt-6.7b", **plan, rank_order=order, sequence=sequence)
-        bandwidth = made.bound[f"{tier}_bandwidth"][0] * made.bound[f"{tier}_efficiency"][0]
+        bandwidth, efficiency, latency = (made.bound[name][0] for name in names)
         assert made.value("pipeline/send/forward") == pytest.approx(
-            message / bandwidth + made.bound[f"{tier}_latency"][0] + made.bound["launch_latency"][0], rel=1e-12
+            message / (bandwidth * efficiency) + latency + made.bound["launch_latency"][0], rel=1e-12
         )
 
 
