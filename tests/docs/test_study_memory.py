@@ -13,6 +13,7 @@ from support.study_pages import module, rows
 from symperf import Model, Plan, System, training
 
 study, page = module("memory"), module("memory_page")
+CAPACITY = System.load("a100-80gb-sxm").value("memory_capacity")
 NAMES = [layout.model for layout in study.LAYOUTS]
 CASES = [(layout, how) for layout, how in study._cases(study.LAYOUTS, study.MANNERS)]
 EAGER = [case for case in CASES if case[1]["attention"] == "eager"]
@@ -98,7 +99,7 @@ def test_published_bars_of_activations_are_near() -> None:
 @pytest.mark.parametrize(("layout", "how"), CASES[::5], ids=IDS[::5])
 def test_the_longest_sequence_fits_and_one_step_more_does_not(layout: Any, how: dict[str, Any]) -> None:
     kept = _keyed("memory_limits")[(layout.model, *how.values())]
-    longest, capacity = kept["longest_sequence"], 1e9 * 80
+    longest, capacity = kept["longest_sequence"], CAPACITY
     assert longest % 8 == 0
     assert layout.of_sequence(longest).run(**how).memory_alone() <= capacity
     assert layout.of_sequence(longest + 8).run(**how).memory_alone() > capacity
@@ -113,8 +114,8 @@ def test_the_crossing_of_the_micro_batch_is_that_of_the_whole_ones(layout: Any, 
         assert layout.of_micro_batch(b).run(**how).memory_alone() == pytest.approx(line, rel=1e-8)
     most = kept["most_micro_batch"]
     if most >= 1:
-        assert layout.of_micro_batch(math.floor(most)).run(**how).memory_alone() <= 80e9
-    assert layout.of_micro_batch(math.floor(most) + 1).run(**how).memory_alone() > 80e9
+        assert layout.of_micro_batch(math.floor(most)).run(**how).memory_alone() <= CAPACITY
+    assert layout.of_micro_batch(math.floor(most) + 1).run(**how).memory_alone() > CAPACITY
 
 
 def test_a_staircase_never_falls() -> None:
@@ -158,15 +159,15 @@ def test_the_fewest_devices_are_those_of_every_plan() -> None:
 
 
 def test_a_state_needs_at_least_its_own_devices() -> None:
-    """No count is below 18 bytes a parameter over 80 GB, and full recomputation always has one."""
+    """No count is below 18 bytes a parameter over a device, and full recomputation always has one."""
     for row in rows("memory_devices"):
         size = Model.load(row["model"]).sizes
         parameters = 12 * size["num_layers"] * size["hidden_size"] ** 2
         if row["devices"] is None:
             assert row["recompute"] != "full"
         else:
-            assert row["devices"] * 80e9 > 18 * parameters
-            assert row["total_GB"] <= 80
+            assert row["devices"] * CAPACITY > 18 * parameters
+            assert row["total_GB"] <= CAPACITY / 1e9
 
 
 def test_more_stages_keep_as_many_activations() -> None:
