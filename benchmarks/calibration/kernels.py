@@ -25,6 +25,7 @@ from symperf.calibration.kernels.stages import STAGES
 from symperf.common.errors import InputError
 from symperf.infer.reached import ANY
 from symperf.infer.stack import load_known
+from symperf.systems.kernel_constants import FAMILIES
 from symperf.systems.system import CATALOGUE, System
 from symperf.systems.system_symbols import Quantity
 from symperf.validation.kernels.formats import STACKS
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 KERNELS = Path(__file__).parent / "kernels"
 REACHED = CATALOGUE.parent / "kernels"
+ORIGIN = "ai-dynamo/aiconfigurator @095f58a5"
 DEVICES = (
     "a100-80gb-sxm",
     "h100-sxm",
@@ -49,6 +51,8 @@ DEVICES = (
     "arc-pro-b60",
 )
 LASTING = ("a100-80gb-sxm", "h100-sxm", "h200-sxm")
+APART = {"l40s": ("domain", "crowding")}
+"""Families that are no device's, but a machine's, which has a file of its own."""
 OF_DEVICE = frozenset(name for stage in STAGES if stage.of_device for name in stage.constants)
 FEWEST = 2
 """Devices from which on a constant has a median that stands for others."""
@@ -83,7 +87,7 @@ def _all(systems: Sequence[System], software: str, most: int | None) -> list[Ker
 
 def _calibrate(system: System, software: str, most: int | None) -> KernelCalibration | None:
     try:
-        return calibrate_kernels(KERNELS, system, software=software, most=most)
+        return calibrate_kernels(KERNELS, system, software=software, most=most, origin=ORIGIN)
     except InputError as error:
         print(error)
         return None
@@ -159,7 +163,10 @@ def _write_system(found: KernelCalibration) -> None:
     """Replace the tables of the device's constants in its file, or add them."""
     path = CATALOGUE / f"{found.system.name}.toml"
     text = path.read_text(encoding="utf-8")
+    apart = {name for family in APART.get(found.system.name, ()) for name in FAMILIES[family]}
     for name, quantity in found.constants.items():
+        if name in apart:
+            continue
         ends = "".join(
             f"\n{key} = {value!r}"
             for key, value in (("low", quantity.low), ("high", quantity.high))

@@ -257,7 +257,6 @@ def _time(form: RowFormula, system: System) -> Any:
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,
-        families=(),
         power_limited=form.lasting and system.power_limited,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)

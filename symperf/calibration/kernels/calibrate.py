@@ -85,6 +85,7 @@ class KernelCalibration:
         date: in ISO form.
         stages: that were fitted.
         left_out: rows that were not read, by reason.
+        origin: whose tables they are.
         anywhere: constants that hold where a stage has none of its own.
     """
 
@@ -95,6 +96,7 @@ class KernelCalibration:
     date: str
     stages: list[Fitted] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    origin: str = ""
     anywhere: Reached = field(default_factory=lambda: Reached({}, {}))
 
     @property
@@ -126,6 +128,7 @@ def calibrate_kernels(
     stages: Sequence[Stage] = STAGES,
     most: int | None = OWN,
     date: str | None = None,
+    origin: str = "",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> KernelCalibration:
     """Fit the constants of kernels to the calibration rows of tables of measured kernels.
@@ -139,6 +142,7 @@ def calibrate_kernels(
         stages: what is fitted, in order.
         most: constants of a software's own, at most; those that matter least are the profile's on any device.
         date: of the calibration, in ISO form; by default today.
+        origin: whose tables they are, as sources say it; by default the folder's name.
         progress: is told what is read or fitted, how much of it is done, and of how much.
 
     Raises:
@@ -151,6 +155,7 @@ def calibrate_kernels(
         Stack.load(base)
     today = date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     found = KernelCalibration(loaded, base, software_of(software) if software else "", os.fspath(folder), today)
+    found.origin = origin or Path(folder).name
     rows, found.left_out = gather(Path(folder), loaded, software, _told(progress, "tables"))
     if software:
         found.anywhere = Reached({n: q for stage in stages for n, q in stage.given.items()}, {})
@@ -243,7 +248,7 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
     used = [name for place, name in enumerate(problem.names) if np.any(outcome.slopes[:, place])]
     count = len(outcome.residuals)
     source = (
-        f"fitted by symperf calibrate to {count:,} calibration rows of {', '.join(stage.rows)}"
+        f"fitted by symperf calibrate to {count:,} calibration rows of {', '.join(stage.rows)} of {found.origin}"
         f"{' in ' + stage.precision if stage.precision else ''}, {found.date}"
     )
     constants = {name: _quantity(name, values[name], outcome, problem.names.index(name), source) for name in used}

@@ -38,8 +38,8 @@ Rows = dict[str, list["Part"]]
 
 def device_name(system: System) -> str:
     """What tables call a system: the name that stands for it, or its own with underscores."""
-    names = (name for name, known in DEVICES.items() if known in system.lineage)
-    return next(names, system.name.replace("-", "_"))
+    names = {known: name for name, known in DEVICES.items()}
+    return next((names[each] for each in system.lineage if each in names), system.name.replace("-", "_"))
 
 
 def gather(
