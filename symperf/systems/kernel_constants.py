@@ -21,7 +21,7 @@ ENDS: Final = Limits(FACTOR, 1e-2, 1e5, zero=True)
 CAST: Final = {"cast_latency": LATENCY, "cast_passes": Limits(FACTOR, 1e-3, 1e3, zero=True)}
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
-    "narrow_starts": {"cast_latency": LATENCY},
+    "late_starts": {"format_latency": LATENCY},
     "casts": {**CAST, "cast_ends": ENDS, "narrow_ends": ENDS},
 }
 """Names and limits of the constants of each family."""
@@ -30,6 +30,7 @@ TRAINED: Final[tuple[str, ...]] = ("loops",)
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "inner_latency": INNER_LATENCY,
+    "format_latency": LATENCY,
     **CAST,
 }
 """Constants of products in one format, which software states by format."""

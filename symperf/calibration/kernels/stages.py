@@ -76,9 +76,9 @@ STAGES: Final = (
         "fp4",
         software=("TensorRT-LLM",),
     ),
-    Stage("starts under SmoothQuant", {"cast_latency": 5e-6, "narrow_efficiency": 0.6}, {"gemm": ("sq",)}, "int8"),
+    Stage("starts under SmoothQuant", {"format_latency": 5e-6, "narrow_efficiency": 0.6}, {"gemm": ("sq",)}, "int8"),
     *(
-        Stage(f"starts in {precision}", {"cast_latency": 5e-6}, {"gemm": (table,)}, precision)
+        Stage(f"starts in {precision}", {"format_latency": 5e-6}, {"gemm": (table,)}, precision)
         for table, precision in (("int8_wo", "int8-weight"), ("int4_wo", "int4-weight"))
     ),
 )
