@@ -109,7 +109,7 @@ class InferenceKernels(Kernels):
         time = self._product_time((rows, columns, inner, groups), left, right, traffic)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
             time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)
-        time = aligned_time(self.structure, time, (rows, columns, inner))  # type: ignore[arg-type]
+        time = aligned_time(self.structure, time, (rows, columns, inner))
         if self.mixed_rates and left == activation_bytes:
             time = time.xreplace(IN_SIXTEEN_BITS)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 H100 = "h100-nvl"
 """A device of which no profile says anything."""
-LOOPS = {"inner_latency": 2e-9, "inner_ends": 100.0}
+LOOPS = {"inner_latency": 2e-9, "inner_ends": 100.0, "split_latency": 2e-5}
 TRUTH = {"launch_latency": 4.1e-6, "matrix_efficiency": 0.61, "memory_efficiency": 0.72}
 STAGE = Stage("products", dict.fromkeys(TRUTH, 0.5) | {"launch_latency": 1e-6}, {"gemm": ()}, of_device=True)
 M, N, K = (1, 16, 256, 2048, 8192), (1024, 4096, 11008, 28672), (2048, 4096, 14336)
