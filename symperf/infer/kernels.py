@@ -21,7 +21,7 @@ from ..formulas.kernels.scan import measured_scan_time
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
-    cast_latency,
+    format_latency,
     half_efficiency,
     matrix_efficiency,
     matrix_rate,
@@ -112,12 +112,13 @@ class InferenceKernels(Kernels):
     def _product_time(self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any) -> Any:
         """Seconds of a product by what is known of its kernels: constants of its loops, or its tiles and the L2 cache.
 
-        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel. One
-        whose weights alone are narrow starts later.
+        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel. Where
+        software states that a format starts later, nothing is cast.
         """
         structure, quantised = self.structure, left != activation_bytes
         rows, _, inner, groups = shape
-        casts = quantised and self.mixed_rates and "casts" in structure.families
+        late = quantised and "late_starts" in structure.families
+        casts = quantised and self.mixed_rates and not late and "casts" in structure.families
         if "loops" in structure.families:
             time = (looped.narrow_matmul_time if casts else looped.looped_thin_matmul_time)(*shape, traffic)
         elif structure.quantised and structure.l2:
@@ -126,8 +127,10 @@ class InferenceKernels(Kernels):
             time = thin.quantised_thin_matmul_time(*shape, traffic)
         else:
             time = thin.smooth_thin_matmul_time(*shape, traffic)
-        if quantised and groups == 1 and "narrow_starts" in structure.families:
-            time += looped.cast_time(rows, inner, left) if casts else cast_latency
+        if late:
+            time += format_latency
+        elif casts and groups == 1:
+            time += looped.cast_time(rows, inner, left)
         return time
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:

@@ -43,7 +43,7 @@ _EXPERTS: Final[Mapping[str, Limits]] = {
 }
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
-    "narrow_starts": {"cast_latency": LATENCY},
+    "late_starts": {"format_latency": LATENCY},
     "casts": {**CAST, "cast_ends": ENDS, "narrow_ends": ENDS},
     "domain": {
         "domain_latency": LINK_LATENCY,
@@ -78,6 +78,7 @@ TRAINED: Final = ("loops", "domain", "crowding", "bulk_exchanges")
 FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "narrow_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "inner_latency": INNER_LATENCY,
+    "format_latency": LATENCY,
     **CAST,
     **_EXPERTS,
 }

@@ -24,14 +24,16 @@ from symperf.validation.kernels.operations import OPERATIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-H100 = "h100-sxm"
+H100 = "h100-nvl"
+"""A device of which no profile says anything."""
+LOOPS = {"inner_latency": 2e-9, "inner_ends": 100.0, "split_latency": 2e-5}
 TRUTH = {"launch_latency": 4.1e-6, "matrix_efficiency": 0.61, "memory_efficiency": 0.72}
 STAGE = Stage("products", dict.fromkeys(TRUTH, 0.5) | {"launch_latency": 1e-6}, {"gemm": ()}, of_device=True)
 M, N, K = (1, 16, 256, 2048, 8192), (1024, 4096, 11008, 28672), (2048, 4096, 14336)
 
 
 def shapes() -> list[dict[str, Any]]:
-    return [GEMM | {"m": m, "n": n, "k": k} for m in M for n in N for k in K]
+    return [GEMM | {"system": H100.replace("-", "_"), "m": m, "n": n, "k": k} for m in M for n in N for k in K]
 
 
 def measured(folder: Path, system: sf.System, noise: float = 0.0) -> Path:
@@ -113,7 +115,7 @@ def test_stages_name_what_there_is() -> None:
 def test_a_profile_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "tables", moved())
     (table,) = folder.iterdir()
-    table.write_text(table.read_text(encoding="utf-8").replace("bfloat16", "fp8"), encoding="utf-8")
+    table.write_text(table.read_text(encoding="utf-8").replace("bfloat16", "fp8_block"), encoding="utf-8")
     out = tmp_path / "mine.toml"
     code = main(["calibrate", str(folder), "-s", H100, "--software", "TRTLLM", "-o", str(out), "--json"])
     told = json.loads(capsys.readouterr().out)
@@ -121,19 +123,23 @@ def test_a_profile_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFix
     assert told["software"] == "TensorRT-LLM"
     assert told["constants"]
     stack = Stack.load(str(out))
-    narrow = {each["name"]: each["value"] for each in told["constants"] if each["format"] == "fp8"}
-    assert {n: q.value for n, q in stack.reached[H100].formats["fp8"].items() if n in narrow} == narrow
+    narrow = {each["name"]: each["value"] for each in told["constants"] if each["format"] == "fp8-block"}
+    assert narrow
+    assert {n: q.value for n, q in stack.reached[H100].formats["fp8-block"].items() if n in narrow} == narrow
 
 
 def test_a_system_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.toml"
-    assert main(["calibrate", str(measured(tmp_path / "tables", moved(**TRUTH))), "-s", H100, "-o", str(out)]) == 0
+    assert (
+        main(["calibrate", str(measured(tmp_path / "tables", moved(**TRUTH, **LOOPS))), "-s", H100, "-o", str(out)])
+        == 0
+    )
     assert "shapes kept back" in capsys.readouterr().out
     assert sf.System.load(str(out)).value("launch_latency") == pytest.approx(TRUTH["launch_latency"], rel=0.3)
 
 
 BAD = [
-    (("-s", "a100-80gb-sxm"), "no row of a100-80gb-sxm (a100_sxm), expected one of h100_sxm"),
+    (("-s", "a100-80gb-sxm"), "no row of a100-80gb-sxm (a100_sxm), expected one of h100_nvl"),
     (("-s", H100, "--software", "vLLM"), "--software: found 'vLLM', expected one of TensorRT-LLM"),
     (("-s", H100, "--software", "TRT"), "--software: found 'TRT'"),
     (("-s", H100, "--fit", "launch_latency"), "--fit: is for .csv files of measurements"),

@@ -42,8 +42,11 @@ def test_the_catalogue_says_what_the_script_computes(h200: Any, system: str, nam
 
 
 @pytest.mark.parametrize("system", ["h200-sxm", "h100-sxm"])
-def test_the_low_end_of_l2_is_that_of_copies_in_it(h200: Any, system: str) -> None:
-    assert sf.System.load(system).quantities["l2_efficiency"].low == pytest.approx(h200.l2_low(), abs=0.001)
+def test_copies_in_l2_are_slower_than_products_bear(h200: Any, system: str) -> None:
+    """What products ask of L2 at least is more than copies reach: panels are shared by clusters of units."""
+    l2 = sf.System.load(system).quantities["l2_efficiency"]
+    assert h200.l2_low() < l2.low < l2.value
+    assert f"{h200.l2_low():.3f}" in l2.source
 
 
 def test_shares_are_ordered_and_within_their_peaks(h200: Any) -> None:

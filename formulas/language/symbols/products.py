@@ -30,6 +30,15 @@ cast_latency = add(
     ZERO_UP,
     "launch",
 )
+format_latency = add(
+    "efficiency",
+    "format_latency",
+    r"\lambda_{fmt}",
+    "Time that products in one format need more to start, where nothing is cast beside them.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 cast_passes = add(
     "efficiency",
     "cast_passes",
