@@ -33,9 +33,9 @@ from ..sources.serving import SHAH
 from .thin_matmul import gap_time
 
 BLOCK: Final = 64
-"""Rows of queries that a unit takes at a time."""
+"""Heads of a token that a unit takes at a time in absorbed latent attention."""
 LATENT_BLOCK: Final = 128
-"""The same of expanded latent attention, whose heads are wide."""
+"""Rows of queries that a unit takes at a time in expanded latent attention."""
 
 
 @formula(

@@ -23,6 +23,7 @@ from ..formulas.language.symbols import (
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
+    query_block,
     weight_bytes,
 )
 from ..operations.kernels import Kernels
@@ -57,7 +58,7 @@ class PromptBlocks:
     mean_keys: Any
     longest_keys: Any
     pair_flops: Any
-    rows: int = blocked.BLOCK
+    rows: Any = query_block
     written: Any = 0
     casts: bool = True
 

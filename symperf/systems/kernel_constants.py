@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
-from .units import FRACTION, RATE, TIME
+from .units import COUNT, FRACTION, RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -19,6 +19,7 @@ _ATTAINED = Limits(FRACTION, 1e-4, 2.0)
 """A part of a peak that was measured beside other terms, which may hide each other: a little over 1 is possible."""
 _PROMPTS: Final = {
     "exponent_rate": Limits(RATE, 1e9, 1e17),
+    "query_block": Limits(COUNT, 8, 1024),
     "prompt_latency": _LATENCY,
     "prompt_efficiency": _ATTAINED,
     "block_latency": _LATENCY,

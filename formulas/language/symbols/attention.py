@@ -14,6 +14,12 @@ exponent_rate = add(
     POSITIVE,
     "compute",
 )
+query_block = add(
+    "device",
+    "query_block",
+    "B_{dev}",
+    "Rows of queries that a unit takes together in attention of prompts on the device.",
+)
 score_rate = add(
     "device",
     "score_rate",
