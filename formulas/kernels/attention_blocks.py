@@ -33,9 +33,9 @@ from ..sources.serving import SHAH
 from .thin_matmul import gap_time
 
 BLOCK: Final = 64
-"""Rows of queries that a unit takes at a time."""
+"""Heads of a token that a unit takes at a time in absorbed latent attention."""
 LATENT_BLOCK: Final = 128
-"""The same of expanded latent attention, whose heads are wide."""
+"""Rows of queries that a unit takes at a time in expanded latent attention."""
 
 
 @formula(
@@ -106,7 +106,7 @@ def blocked_attention_time(
     mean of all units. The edge of the mask crosses a block: its rows get B / 2 keys on average that they do not need.
 
     Assumes: traffic is not hidden, since the kernel that writes keys and values into the cache runs first; groups are
-    sequences times heads.
+    sequences times heads; blocks are whole, since an incomplete last one is charged the mean of all.
 
     Source: derivation, as Graham's bound of list scheduling; blocks of Dao 2023 section 3.2.
 

@@ -26,6 +26,7 @@ from ..formulas.language.symbols import (
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
+    query_block,
     ssm_chunk_size,
     weight_bytes,
 )
@@ -61,7 +62,7 @@ class PromptBlocks:
     mean_keys: Any
     longest_keys: Any
     pair_flops: Any
-    rows: int = blocked.BLOCK
+    rows: Any = query_block
     written: Any = 0
     casts: bool = True
 

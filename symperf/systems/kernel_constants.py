@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .limits import Limits
 from .physical_units import FACTOR
-from .units import FRACTION, RATE, TIME
+from .units import COUNT, FRACTION, RATE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -28,6 +28,7 @@ _ATTAINED = Limits(FRACTION, 1e-4, 2.0)
 """A part of a peak that was measured beside other terms, which may hide each other: a little over 1 is possible."""
 _PROMPTS: Final = {
     "exponent_rate": Limits(RATE, 1e9, 1e17),
+    "query_block": Limits(COUNT, 8, 1024),
     "prompt_latency": LATENCY,
     "prompt_efficiency": _ATTAINED,
     "block_latency": LATENCY,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.kernel_tables import GEMM, write_table
+from support.kernel_tables import GEMM, PROMPT, write_table
 
 import symperf as sf
 from symperf.calibration.kernels.calibrate import calibrate_kernels
-from symperf.calibration.kernels.rows import KernelFamily
+from symperf.calibration.kernels.rows import KernelFamily, gather, parts_of
 from symperf.calibration.kernels.stages import STAGES, Stage
 from symperf.cli import main
 from symperf.infer.formats import FORMATS
@@ -191,3 +192,22 @@ def test_times_in_another_unit_are_one_line(tmp_path: Path, capsys: pytest.Captu
     write_table(folder, "gemm", [row | {"latency": 1e-6} for row in shapes()])
     assert main(["calibrate", str(folder), "-s", H100, "-o", str(tmp_path / "mine.toml")]) == 2
     assert "are they in seconds?" in capsys.readouterr().err
+
+
+def test_only_the_usual_kernel_of_a_format_is_fitted_where_a_stage_says_so(tmp_path: Path) -> None:
+    rows = [
+        PROMPT | {"kernel_source": kernel, "kv_cache_dtype": kv, "isl": length}
+        for kernel, kv, count in (("usual", "bfloat16", 5), ("rare", "bfloat16", 2), ("rare", "fp8", 3))
+        for length in range(100, 100 + count)
+    ]
+    system = sf.System.load(H100)
+    found, _ = gather(write_table(tmp_path, "context_attention", rows), system, "TensorRT-LLM")
+    stage = Stage("prompts", {"prompt_latency": 1e-5}, {"context_attention": ()}, commonest=True)
+    taken = {
+        (part.kernel, part.sort.format, part.rows.size)
+        for test in (False, True)
+        for part in parts_of(found, stage, test=test)
+    }
+    assert taken == {("usual", "bfloat16/bfloat16", 5), ("rare", "bfloat16/fp8", 3)}
+    every = dataclasses.replace(stage, commonest=False)
+    assert sum(part.rows.size for test in (False, True) for part in parts_of(found, every, test=test)) == len(rows)

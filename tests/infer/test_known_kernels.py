@@ -93,10 +93,11 @@ def greedy(blocks: list[float], units: int) -> float:
 
 
 @part(0.5)
-@given(st.integers(1, 40), st.integers(1, 3000), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_no_order_of_the_blocks_takes_longer_than_its_formula(groups: int, tokens: int, units: int, seed: int) -> None:
+@given(st.integers(1, 40), st.integers(1, 50), st.integers(1, 200), st.integers(0, 2**32 - 1))
+def test_no_order_of_the_blocks_takes_longer_than_its_formula(groups: int, whole: int, units: int, seed: int) -> None:
     """Blocks of causal attention with their whole keys, dealt in any order, end before what is charged for them."""
     edge = blocked.BLOCK
+    tokens = edge * whole
     works = [edge * min(tokens, edge * (row + 1)) for row in range(-(-tokens // edge)) for _ in range(groups)]
     np.random.default_rng(seed).shuffle(works)
     sizes = {"groups": groups, "tokens": tokens, "mean": (tokens + 1) / 2, "longest": tokens}
@@ -129,7 +130,7 @@ def test_a_family_is_in_the_time_only_where_all_of_it_is_known() -> None:
     assert decoding.value("prefill") == plain.value("prefill")
     assert decoding.value("decode") != plain.value("decode")
     names = set(decoding.bindings) & {sympy.Symbol(name) for name in FAMILIES["prompts"]}
-    assert not {str(name) for name in names} - {"exponent_rate"}
+    assert not {str(name) for name in names} - {"exponent_rate", "query_block"}
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])

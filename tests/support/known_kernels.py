@@ -7,9 +7,9 @@ from typing import Any, Final
 from symperf.systems.kernel_constants import FAMILIES
 from symperf.systems.limits import Limits, Quantity
 from symperf.systems.system import System
-from symperf.systems.units import FRACTION, RATE, TIME
+from symperf.systems.units import COUNT, FRACTION, RATE, TIME
 
-PLAUSIBLE: Final = {TIME.name: 2e-6, FRACTION.name: 0.7, RATE.name: 4e12}
+PLAUSIBLE: Final = {TIME.name: 2e-6, FRACTION.name: 0.7, RATE.name: 4e12, COUNT.name: 64.0}
 """By the name of what a constant is; between its limits where it is something else."""
 
 

@@ -14,6 +14,12 @@ exponent_rate = add(
     POSITIVE,
     "compute",
 )
+query_block = add(
+    "device",
+    "query_block",
+    "B_{dev}",
+    "Rows of queries that a unit takes together in attention of prompts.",
+)
 score_rate = add(
     "device",
     "score_rate",
@@ -107,7 +113,7 @@ latent_efficiency = add(
     domain=POSITIVE,
 )
 
-block_rows = add("formal", "block_rows", "B_q", "Rows of queries that a unit takes together.")
+block_rows = add("formal", "block_rows", "B_q", "Rows of queries of a block of attention.")
 mean_keys = add("formal", "mean_keys", "l_m", "Keys that a query sees, the mean over the queries.", domain=POSITIVE)
 longest_keys = add(
     "formal", "longest_keys", "l_x", "Keys that the query which sees most of them sees.", domain=POSITIVE

@@ -152,7 +152,7 @@ STAGES: Final = (
     Stage(
         "latent",
         {"latent_latency": 8e-6, "latent_efficiency": 0.5},
-        {"generation_mla": ()},
+        {"generation_mla": ("bfloat16/bfloat16",)},
         without=("vllm",),
     ),
     Stage(
