@@ -53,8 +53,10 @@ CHAPTERS = (
         "Experts",
         {
             "moe": "Mixtures of experts",
+            "grouped_experts": "Kernels of experts",
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
+            "expert_exchange": "Exchanges of tokens",
         },
     ),
     Chapter(

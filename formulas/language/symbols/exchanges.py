@@ -69,5 +69,3 @@ exchange_unit_efficiency = add(
     "Part of the scale-up bandwidth that one multiprocessor of a bulk exchange carries.",
     domain=POSITIVE,
 )
-places = add("formal", "places", r"n_{pl}", "Devices or domains among which the experts of a token may lie.")
-chosen_domains = add("formal", "chosen_domains", "q_c", "Scale-up domains among which the experts of a token may lie.")

@@ -51,4 +51,3 @@ routing_skew = add(
     "How far the exponent of the power law of the loads of experts is above 1; they are even unless a run states it.",
     domain=POSITIVE,
 )
-choices = add("formal", "choices", r"n_{ch}", "Choices of an expert by a token that a device sorts.", domain=ZERO_UP)

@@ -153,3 +153,6 @@ flop = add(
     FLOP,
     POSITIVE,
 )
+choices = add("formal", "choices", r"n_{ch}", "Choices of an expert by a token that a device sorts.", domain=ZERO_UP)
+places = add("formal", "places", r"n_{pl}", "Devices or domains among which the experts of a token may lie.")
+chosen_domains = add("formal", "chosen_domains", "q_c", "Scale-up domains among which the experts of a token may lie.")

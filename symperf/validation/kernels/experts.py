@@ -32,7 +32,7 @@ CHOSEN: Final = (
     "modular",
     "sglang_flashinfer_cutlass",
     "sglang_flashinfer_mxfp4",
-    "mxfp4moe_marlin",
+    "w4a4mxfp4moe_marlin",
     "nvfp4moe_flashinfer_cutlass",
     "bf16moe_flashinfer_cutlass",
     "vllm_marlin_moe",
