@@ -12,7 +12,14 @@ import sympy
 
 from ..formulas import collectives
 from ..formulas.kernels import attention, elementwise, matmul, roofline
-from ..formulas.language.symbols import activation_bytes, gradient_bytes, launch_latency, node_limit, weight_bytes
+from ..formulas.language.symbols import (
+    activation_bytes,
+    domain_latency,
+    gradient_bytes,
+    launch_latency,
+    node_limit,
+    weight_bytes,
+)
 from ..formulas.parallel import expert_parallel
 from .collectives import collective_time, send_time
 from .groups import expert_group as expert_group
@@ -129,11 +136,11 @@ class Kernels:
         return self._transfer(path, message, group, send_time(self.structure, message, group))
 
     def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
-        """A collective of the vendor's library; the start of its kernel is in a domain's measured constants."""
+        """A collective of the vendor's library, whose start was measured with it where its domain was."""
         if self.structure.tiers == 0:
             return None
         time = collective_time(self.structure, name, message, group)
-        start = self.gap if "domain" in self.structure.families else self.start
+        start = domain_latency + self.gap if "domain" in self.structure.families else self.start
         return self._transfer(path, message, group, time, start)
 
     def _transfer(self, path: str, message: Any, group: Group, time: Any, start: Any = None) -> Op:
