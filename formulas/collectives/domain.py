@@ -16,7 +16,6 @@ from ..language.formula import formula
 from ..language.symbols import (
     domain_efficiency,
     domain_hop_latency,
-    domain_latency,
     domain_piece_latency,
     pair_crowding,
     scale_up_bandwidth,
@@ -99,33 +98,33 @@ def cut_message_time(transfer_time: Any) -> Any:
     glyph="T_{dom}",
     dimension=SECOND,
     source=HU,
-    increasing="domain_hop_latency domain_latency domain_piece_latency hops ranks rounds transfer_time",
+    increasing="domain_hop_latency domain_piece_latency hops ranks rounds transfer_time",
 )
 def domain_collective_time(transfer_time: Any, ranks: Any, hops: Any, rounds: Any) -> Any:
-    """Time of a library's collective over q ranks: [q > 1] (lambda + T_cut) + h hops + rounds (q - 1)/q T.
+    """Time of a library's collective over q ranks beside its start: [q > 1] T_cut + h hops + rounds (q - 1)/q T.
 
     T is the time that a link needs for the whole message. All-reduce goes round twice in 2 (q - 1) hops, all-gather and
     reduce-scatter once in q - 1, and an all-to-all once in two: every rank asks each peer, and each answers.
 
-    Assumes: the library cuts a message as is best.
+    Assumes: the library cuts a message as is best. The start is `domain_latency`, by `started_collective_time`.
 
-    Source: derivation: `cut_message_time`; steps of a ring and a base latency as NCCL's own tuning counts them (Hu et
-    al. 2025).
+    Source: derivation: `cut_message_time`; steps of a ring, and a base latency apart, as NCCL's own tuning counts them
+    (Hu et al. 2025).
 
     >>> from sympy import symbols
     >>> T, q = symbols("T q")
     >>> domain_collective_time(T, q, *symbols("n_h r")).subs(cut_message_time(T), symbols("T_cut"))
-    T*r*ring_share(q) + domain_hop_latency*n_h + (T_cut + domain_latency)*above_one(q)
+    T*r*ring_share(q) + T_cut*above_one(q) + domain_hop_latency*n_h
     """
     moved = rounds * ring_share(ranks) * transfer_time
-    return above_one(ranks) * (domain_latency + cut_message_time(transfer_time)) + hops * domain_hop_latency + moved
+    return above_one(ranks) * cut_message_time(transfer_time) + hops * domain_hop_latency + moved
 
 
 @formula(
     glyph="T_{dom}^{uo}",
     dimension=SECOND,
     source=HU,
-    increasing="domain_hop_latency domain_latency domain_piece_latency hops message_bytes outer_ranks rounds "
+    increasing="domain_hop_latency domain_piece_latency hops message_bytes outer_ranks rounds "
     "scale_out_half_bytes scale_out_latency transfer_time",
     decreasing="scale_out_bandwidth scale_out_efficiency",
 )
@@ -134,7 +133,7 @@ def group_collective_time(
 ) -> Any:
     """Time of a library's collective over q_o domains of q_u ranks in pieces, both tiers at work at once.
 
-    [q_u q_o > 1] lambda + [q_u > 1] T_cut + h hops + min(max(S(half), S(0) + H), S(n / q_u) + H), with
+    [q_u > 1] T_cut + h hops + min(max(S(half), S(0) + H), S(n / q_u) + H), with
     S(x) = rounds max((q_u - 1)/q_u T, (q_o - 1)/q_o (n / q_u + x) / BW_o) and H = rounds log2(q_o) alpha_o.
 
     Assumes: every device has its own share of the adapters; small pieces; between domains the better protocol. One tier
@@ -156,9 +155,8 @@ def group_collective_time(
         return rounds * Max(inside, ring_share(outer_ranks) * out_bytes / bandwidth)
 
     pieces = above_one(inner_ranks) * cut_message_time(transfer_time)
-    start = above_one(inner_ranks * outer_ranks) * domain_latency + pieces + hops * domain_hop_latency
     simple = Max(streamed(part + half), streamed(part) + wait)
-    return start + Min(simple, streamed(2 * part) + wait)
+    return pieces + hops * domain_hop_latency + Min(simple, streamed(2 * part) + wait)
 
 
 @formula(

@@ -16,6 +16,7 @@ from ..formulas.language.atoms import Min, above_one, complement
 from ..formulas.language.symbols import (
     activation_bytes,
     alignment_efficiency,
+    domain_latency,
     gradient_bytes,
     launch_latency,
     matrix_rate,
@@ -176,11 +177,11 @@ class Kernels:
         return self._transfer(path, message, group, send_time(self.structure, message, group))
 
     def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
-        """A collective of the vendor's library; the start of its kernel is in a domain's measured constants."""
+        """A collective of the vendor's library, whose start was measured with it where its domain was."""
         if self.structure.tiers == 0:
             return None
         time = collective_time(self.structure, name, message, group)
-        start = self.gap if "domain" in self.structure.families else self.start
+        start = domain_latency + self.gap if "domain" in self.structure.families else self.start
         return self._transfer(path, message, group, time, start)
 
     def _transfer(self, path: str, message: Any, group: Group, time: Any, start: Any = None) -> Op:
