@@ -119,9 +119,9 @@ CASES = [
     config("heads", {"num_attention_heads": 5}, "64", "5 attention heads"),
     config("key-value heads", {"num_key_value_heads": 3}, "4 attention heads", "3 key-value heads"),
     # systems
-    case("empty system", ["train", *M, "-s", "", *WORK], "system", "''", "known: a100"),
+    case("empty system", ["train", *M, "-s", "", *WORK], "system", "''", "known: a10"),
     case("near system", ["train", *M, "-s", "h100-smx", *WORK], "'h100-smx'", "did you mean h100-sxm"),
-    case("hostile system", ["train", *M, "-s", HOSTILE, *WORK], "no system", "known: a100"),
+    case("hostile system", ["train", *M, "-s", HOSTILE, *WORK], "no system", "known: a10"),
     case("missing system file", ["train", *M, "-s", "none.toml", *WORK], "none.toml: no such file"),
     toml("malformed", "memory_bandwidth 5", "s.toml", "not valid TOML", "line 1"),
     toml("not UTF-8", b'title = "\xe9"', "s.toml", "byte 9", "UTF-8"),
@@ -139,10 +139,10 @@ CASES = [
     toml("own base", 'base = "s.toml"', "s.toml: base", "cycle"),
     toml("no capacity", TOML.replace("memory_capacity", "#"), "s.toml: missing memory_capacity"),
     toml("no network", TOML, "system mine", "no network", "scale_up_bandwidth", "2 devices", flags="--tp 2"),
-    toml("no such precision", TOML, "system mine", "'fp16'", "it has bf16", flags="--precision fp16"),
+    toml("no such precision", TOML, "system mine", "'fp8'", "it has bf16", flags="--precision fp8"),
     toml("name of two lines", TOML.replace("mine", "a\\nb"), r"system a\nb", "no network", flags="--tp 2"),
     case("one tier", ["train", *M, "-s", "l40s", *WORK, "--set", "batch=1024", "--dp", "1024"], "scale-out", "8"),
-    case("no bf16", ["train", *M, "-s", "v100-32gb-sxm", *WORK, "--precision", "bf16"], "'bf16'", "it has fp32, fp16"),
+    case("no fp8", ["train", *M, "-s", "v100-32gb-sxm", *WORK, "--precision", "fp8"], "'fp8'", "it has fp32, fp16"),
     # values of flags
     *(
         train(f"{flag} {value or 'nothing'}"[:40], [f"--{flag}={value}"], flag.replace("-", "_"), found, RANGE)
