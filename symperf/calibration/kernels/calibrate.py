@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .rows import KernelFamily, Rows
     from .stages import Stage
 
+MANY: Final = 200
+"""Rows from which on a stage counts more than half of one with any number of them."""
 FEWEST: Final = 8
 """Rows below which a stage is left out."""
 WIDTH: Final = 2.0
@@ -196,7 +198,7 @@ def _reduce(found: KernelCalibration, rows: Rows, most: int, progress: Callable[
             for name, quantity in fitted.constants.items()
             if name in anywhere and anywhere[name].value > 0 and quantity.value > 0
         }
-        candidates.append(Candidates(list(fitted.constants), moves, *fitted.slopes))
+        candidates.append(Candidates(list(fitted.constants), moves, *fitted.slopes, part=fitted.rows / (fitted.rows + MANY)))
     kept = choose(candidates, most)
     stages = [
         dataclasses.replace(fitted.stage, constants={name: fitted.stage.constants[name] for name in names})

@@ -32,12 +32,14 @@ class Candidates:
         moves: ln(value on any device / own value) by name; what has no value on any device stays.
         slopes: d ln(seconds) / d ln(constant) of each row, a column for each name.
         weights: what the loss leaves of each row.
+        part: how much the stage counts beside others.
     """
 
     names: list[str]
     moves: Mapping[str, float]
     slopes: Any
     weights: Any
+    part: float = 1.0
 
     def __post_init__(self) -> None:
         scaled = self.slopes * np.sqrt(self.weights)[:, None]
@@ -55,7 +57,7 @@ class Candidates:
         found = np.full(len(self.names), np.inf)
         places = np.flatnonzero(self._own)
         inverse = self._inverse(places)
-        found[places] = self._moves[places] ** 2 / np.diag(inverse)
+        found[places] = self.part * self._moves[places] ** 2 / np.diag(inverse)
         return [float(rise) for rise in found]
 
     def give_up(self, place: int) -> None:
