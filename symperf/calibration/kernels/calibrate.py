@@ -198,7 +198,8 @@ def _reduce(found: KernelCalibration, rows: Rows, most: int, progress: Callable[
             for name, quantity in fitted.constants.items()
             if name in anywhere and anywhere[name].value > 0 and quantity.value > 0
         }
-        candidates.append(Candidates(list(fitted.constants), moves, *fitted.slopes, part=fitted.rows / (fitted.rows + MANY)))
+        part = fitted.rows / (fitted.rows + MANY)
+        candidates.append(Candidates(list(fitted.constants), moves, *fitted.slopes, part))
     kept = choose(candidates, most)
     stages = [
         dataclasses.replace(fitted.stage, constants={name: fitted.stage.constants[name] for name in names})
