@@ -60,7 +60,7 @@ def aligned_time(structure: Structure, time: Any, sides: tuple[Any, Any, Any]) -
 
     A vocabulary is padded wherever it is split (Megatron-LM, `make_vocab_size_divisible_by`).
     """
-    sizes = {symbol.name for side in sides for symbol in sympy.sympify(side).free_symbols}
+    sizes = {symbol.name for side in sides for symbol in sympy.sympify(side, strict=True).free_symbols}
     slow = sizes & {*structure.misaligned}
     if not slow:
         return time
