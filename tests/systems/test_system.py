@@ -22,7 +22,8 @@ memory_capacity = "96 GB"
 """
 WANTED = (
     "v100-32gb-sxm a100-40gb-sxm a100-80gb-sxm a100-80gb-pcie h100-sxm h100-pcie h100-nvl h200-sxm b200-sxm "
-    "gb200-nvl72 h800-sxm mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e l40s rtx-4090 gaudi2 gaudi3"
+    "gb200-nvl72 h800-sxm mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e l40s rtx-4090 gaudi2 gaudi3 "
+    "l40s-shared-root"
 )
 
 

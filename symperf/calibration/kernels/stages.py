@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ...validation.kernels.formats import LeftOutError, system_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -43,7 +45,7 @@ class Stage:
         system = part.sort.setting.system
         if (part.group.software, part.kernel) in self.replaced:
             return False
-        if self.hosted is not None and self.hosted != _is_hosted(system):
+        if self.hosted is not None and (self.hosted != _is_hosted(system) or _is_of_another_server(part)):
             return False
         formats = self.rows[table]
         named = (part.kernel, part.group.operation)
@@ -57,6 +59,14 @@ def _is_hosted(system: System) -> bool:
     known = system.quantities
     host = known["host_bandwidth"].value if "host_bandwidth" in known else 0.0
     return "scale_up_bandwidth" in known and known["scale_up_bandwidth"].value <= host
+
+
+def _is_of_another_server(part: Part) -> bool:
+    """Whether the rows' links are those of a system that starts from this one, and is what their device stands for."""
+    try:
+        return part.sort.setting.system.name in system_of(part.group.device).lineage[1:]
+    except LeftOutError:
+        return False
 
 
 DOMAIN: Final = {
