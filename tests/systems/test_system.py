@@ -24,7 +24,8 @@ WANTED = (
     "v100-32gb-sxm a100-40gb-sxm a100-80gb-sxm a100-80gb-pcie h100-sxm h100-pcie h100-nvl h200-sxm b200-sxm "
     "gb200-nvl72 h800-sxm mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e l40s rtx-4090 gaudi2 gaudi3 "
     "b300-sxm gb300-nvl72 rtx-pro-6000 rtx-5090 dgx-spark gh200 h20 a800-sxm l4 t4 a30 a10 arc-pro-b60 mi350x tpu7x "
-    "trainium3"
+    "trainium3 "
+    "l40s-shared-root"
 )
 
 

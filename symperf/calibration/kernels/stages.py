@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ...systems.kernel_constants import is_hosted
 from ...systems.limits import Quantity
 from ...validation.kernels.experts import OTHER
+from ...validation.kernels.formats import LeftOutError, system_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,13 +58,21 @@ class Stage:
             return False
         if self.software and part.group.software not in self.software:
             return False
-        if self.hosted is not None and self.hosted != is_hosted(system.quantities):
+        if self.hosted is not None and (self.hosted != is_hosted(system.quantities) or _is_of_another_server(part)):
             return False
         formats = self.rows[table]
         named = (part.kernel, part.group.operation)
         return (not formats or part.sort.format in formats) and not any(
             text in name for text in self.without for name in named
         )
+
+
+def _is_of_another_server(part: Part) -> bool:
+    """Whether the rows' links are those of a system that starts from this one, and is what their device stands for."""
+    try:
+        return part.sort.setting.system.name in system_of(part.group.device).lineage[1:]
+    except LeftOutError:
+        return False
 
 
 DOMAIN: Final = {
