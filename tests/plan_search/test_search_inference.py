@@ -273,7 +273,7 @@ COMMAND = ["search", "llama-2-7b", "-s", SYSTEM, "--devices", "2", "--prompt", "
         (["--tpot", "0.05", "--require", "tp=3"], 2, "contradict each other"),
         (["--tpot", "0.05", "--require", "tp=2", "--max-tp", "1"], 2, "tp = 2, and max_tp = 1"),
         (["--tpot", "0.05", "--require", "micro_batch=2"], 2, "micro_batch means something with a batch"),
-        (["--tpot", "0.05", "--require", "precision=fp4"], 2, "fp4"),
+        (["--tpot", "0.05", "--require", "precision=fp5"], 2, "precision: found 'fp5'"),
         (["--tpot", "0.05", "--require", "kv_precision=fp5"], 2, "kv_precision: found 'fp5'"),
         (["--batch", "4", "--max-chunk", "512"], 2, "chunk means something for the largest load"),
         (["--batch", "4", "--disaggregate"], 2, "disaggregate: is of requests that arrive at random"),
