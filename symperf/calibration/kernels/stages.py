@@ -176,6 +176,14 @@ STAGES: Final = (
         without=APART,
         given=_WEIGHTS,
     ),
+    Stage(
+        "experts in fp8",
+        {"grouped_efficiency": 0.4, "expert_latency": 3e-5, "expert_memory_efficiency": 0.5},
+        {"moe": ("fp8",)},
+        "fp8",
+        without=APART,
+        software=("vLLM",),
+    ),
     *(
         Stage(f"experts in {table}", dict(starts), {"moe": (table,)}, precision, without=APART)
         for table, precision, starts in (
