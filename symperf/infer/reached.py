@@ -33,9 +33,9 @@ class Reached:
     formats: Mapping[str, Mapping[str, Quantity]]
 
     def under(self, precision: str = "") -> dict[str, Quantity]:
-        """The constants that hold under a precision; what it has none for, of the format that it is like."""
-        like = FORMATS[precision].like if precision else ""
-        return {**self.constants, **self.formats.get(like, {}), **self.formats.get(precision, {})}
+        """The constants that hold under a precision; of a format without any those of the format that it is like."""
+        known = precision if precision in self.formats or not precision else FORMATS[precision].like
+        return {**self.constants, **self.formats.get(known, {})}
 
     def over(self, other: Reached) -> Reached:
         """These constants, and those of another where these say nothing."""
