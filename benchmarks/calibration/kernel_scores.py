@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symperf.book.measured import CATALOGUE, EXAMPLES, SCORES
+from symperf.calibration.kernels.stages import STAGES
 from symperf.infer.reached import ANY
 from symperf.infer.stack import Stack
+from symperf.plans.plan import Plan
 from symperf.systems.system_symbols import SYMBOLS
 from symperf.systems.units import spell
 from symperf.validation.kernels.formats import STACKS, system_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from symperf.infer.reached import Reached
     from symperf.systems.system_symbols import Quantity
+    from symperf.validation.kernels.rows import Group
     from symperf.validation.kernels.score import Scores
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -75,11 +78,83 @@ def main() -> None:
         print(constants())
         return
     found = score(KERNELS, shapes=True)
-    print(board(found, lambda group: (group.operation, group.format), lambda group: group.device, DEVICES))
-    print(board(found, lambda group: (group.operation.partition("/")[0], group.software), lambda g: g.device, DEVICES))
+    print(page(found))
     if options.write:
+        _write_page(page(found))
         _write("scores.csv", SCORES, scores(found))
         _write("examples.csv", EXAMPLES, examples(found))
+
+
+def page(found: Scores) -> str:
+    """The scoreboard of docs/kernels.md: usual kernels by format and by software, other kernels, and counts."""
+    usual = {group: rows for group, rows in found.items() if not _is_apart(group)}
+    apart = {group: rows for group, rows in found.items() if _is_apart(group)}
+    errors = np.concatenate([rows.errors[rows.test] for rows in usual.values()])
+    scored = sum(len(rows.measured) for rows in found.values())
+    left = sum(sum(rows.left_out.values()) for rows in found.values())
+    summary = (
+        f"{scored:,} times are scored, {left:,} left out. On the {len(errors):,} rows of usual kernels whose shapes were "
+        f"kept back: median {np.median(np.abs(errors)):.1%}, mean {np.abs(errors).mean():.1%}, bias {errors.mean():+.1%}."
+    )
+    return "\n".join(
+        (
+            summary,
+            "",
+            board(usual, _by_format, _device, DEVICES),
+            "By software:",
+            "",
+            board(usual, lambda group: (_table(group), group.software), _device, DEVICES),
+            "Kernels that a software takes on request only, or that were scored apart:",
+            "",
+            board(apart, _by_format, _device, DEVICES),
+            "Constants of its own for each pair, and of the device:",
+            "",
+            counts(),
+        )
+    )
+
+
+def _is_apart(group: Group) -> bool:
+    return group.operation.endswith(("other kernel", "eager"))
+
+
+def _table(group: Group) -> str:
+    return group.operation.partition("/")[0]
+
+
+def _by_format(group: Group) -> tuple[str, str]:
+    table = _table(group)
+    if table in ("nccl", "mla_bmm", "gdn", "kda", "mamba2"):
+        return group.operation, group.format
+    return table, group.format
+
+
+def _device(group: Group) -> str:
+    return group.device
+
+
+def counts() -> str:
+    """A Markdown table of the number of constants of each pair, and of each device's own."""
+    systems = [system_of(device) for device in DEVICES]
+    stacks = [Stack.load(profile) for profile in STACKS.values()]
+    own = {name for stage in STAGES if stage.of_device for name in stage.constants}
+    lines = [f"| | {' | '.join(DEVICES)} |", "|---|" + "---:|" * len(DEVICES)]
+    for stack in stacks:
+        found = [next((stack.reached[n] for n in system.lineage if n in stack.reached), None) for system in systems]
+        told = ["" if each is None else str(each.count - len(own & set(each.constants))) for each in found]
+        lines.append(f"| {stack.name} | {' | '.join(told)} |")
+    device = [str(len(own & {*system.quantities, *stacks[0].on(system, Plan()).quantities})) for system in systems]
+    lines.append(f"| the device | {' | '.join(device)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _write_page(text: str) -> None:
+    path = Path(__file__).parent.parent.parent / "docs" / "kernels.md"
+    before, start, rest = path.read_text(encoding="utf-8").partition("<!-- scores -->\n")
+    _, end, after = rest.partition("<!-- end of scores -->\n")
+    if not start or not end:
+        raise SystemExit(f"{path}: no place for the scores")
+    path.write_text(f"{before}{start}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def constants() -> str:
@@ -91,7 +166,7 @@ def constants() -> str:
         if not systems:
             continue
         told = {name: _constants_of(stack.reached[name]) for name in systems}
-        names = dict.fromkeys(name for name in (name for values in told.values() for name in values))
+        names = dict.fromkeys(name for values in told.values() for name in values)
         counts = [str(stack.reached[name].count) for name in systems]
         lines += [f"| {profile} | {' | '.join(systems)} |", "|---|" + "---:|" * len(systems)]
         lines += [f"| {name} | {' | '.join(told[each].get(name, '') for each in systems)} |" for name in names]
