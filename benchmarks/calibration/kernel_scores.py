@@ -92,9 +92,10 @@ def page(found: Scores) -> str:
     errors = np.concatenate([rows.errors[rows.test] for rows in usual.values()])
     scored = sum(len(rows.measured) for rows in found.values())
     left = sum(sum(rows.left_out.values()) for rows in found.values())
+    away = np.abs(errors)
     summary = (
-        f"{scored:,} times are scored, {left:,} left out. On the {len(errors):,} rows of usual kernels whose shapes were "
-        f"kept back: median {np.median(np.abs(errors)):.1%}, mean {np.abs(errors).mean():.1%}, bias {errors.mean():+.1%}."
+        f"{scored:,} times are scored, {left:,} left out. On the {len(errors):,} rows of usual kernels whose shapes "
+        f"were kept back: median {np.median(away):.1%}, mean {away.mean():.1%}, bias {errors.mean():+.1%}."
     )
     return "\n".join(
         (
