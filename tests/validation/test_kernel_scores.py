@@ -67,7 +67,7 @@ DATA_CENTRE = {"a100-80gb-sxm", "h100-sxm", "h200-sxm", "b200-sxm", "b300-sxm", 
 
 @pytest.mark.parametrize(("kernels", "most"), [("NCCL", 12.0), ("products", 10.0)])
 def test_medians_of_data_centre_parts_are_within_their_targets(kernels: str, most: float) -> None:
-    """Shapes kept back, all formats and software together; products of A100 are mostly weight-only, without a target."""
+    """Shapes kept back, all formats and software; products of A100 are mostly of weights alone, without a target."""
     with (CATALOGUE / "scores.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["kernels"] == kernels]
     found = {row["device"]: float(row["median"].rstrip("%")) for row in rows if row["device"] in DATA_CENTRE}
