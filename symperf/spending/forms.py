@@ -135,9 +135,11 @@ def devices_of(structure: Structure | InferenceStructure) -> Any:
 def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
     """FLOPs and bytes of a run by resource, all devices together.
 
-    As if a switch joined each domain: links of a mesh that lie idle make a transfer longer, and move no bytes.
+    Collectives are those of the literature behind a switch: idle links of a mesh, pieces of a message and a crowded root
+    complex make a transfer longer, and move no bytes.
     """
-    structure = replace(structure, links="switch")
+    families = tuple(family for family in structure.families if family not in ("domain", "crowding"))
+    structure = replace(structure, links="switch", families=families)
     if isinstance(structure, InferenceStructure):
         node: Node = inference_tree(structure)
     else:
