@@ -67,6 +67,7 @@ from .in_network import (
     multimem_all_reduce_time,
     scale_up_multimem_all_reduce_time,
 )
+from .mesh import mesh_share, mesh_time
 from .one_shot_two_shot import (
     one_shot_all_reduce_time,
     own_all_reduce_time,
@@ -114,6 +115,8 @@ __all__ = [
     "low_latency_all_gather_time",
     "low_latency_all_reduce_time",
     "low_latency_all_to_all_time",
+    "mesh_share",
+    "mesh_time",
     "multimem_all_reduce_time",
     "one_shot_all_reduce_time",
     "outer_ranks_of",

@@ -374,3 +374,11 @@ NCCL_TESTS = _add(
     2024,
     howpublished="https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md",
 )
+XGMI = _add(
+    "kolla2025",
+    "misc",
+    "Understanding {RCCL} Bandwidth and {xGMI} Performance on {AMD} {Instinct} {MI300X}",
+    "Kolla, Jayacharan and Alizadeh, Pedram and Lee, Gilbert",
+    2025,
+    howpublished=r"\url{https://rocm.blogs.amd.com/software-tools-optimization/mi300x-rccl-xgmi/README.html}",
+)

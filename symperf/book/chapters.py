@@ -75,6 +75,7 @@ CHAPTERS = (
         "Collectives",
         {
             "tiers": "Tiers of the network",
+            "mesh": "Meshes of links",
             "send": "Send and receive",
             "broadcast": "Broadcast",
             "gather": "All-gather and reduce-scatter",

@@ -257,6 +257,7 @@ def _time(form: RowFormula, system: System) -> Any:
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,
+        links=system.links,
         power_limited=form.lasting and system.power_limited,
     )
     training, inference = Kernels(structure), InferenceKernels(structure)

@@ -134,19 +134,18 @@ class InferenceKernels(Kernels):
             time += looped.cast_time(rows, inner, left)
         return time
 
-    def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
-        """A sum over a group, by the library or by the software's own kernel."""
-        op = super().all_reduce(path, message, group)
-        if op is None or not self.own_all_reduce:
-            return op
-        inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
-        return replace(op, time=collectives.own_all_reduce_time(op.time, message, inner, outer))
-
     def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
+        """A collective by the library, or an all-reduce by the software's own kernel where that is faster."""
         op = super()._collective(path, name, message, group)
-        if op is None or not self.called_collectives:
+        if op is None:
             return op
-        return replace(op, time=collectives.called_collective_time(op.time, group.ranks))
+        time = op.time
+        if self.called_collectives:
+            time = collectives.called_collective_time(time, group.ranks)
+        if self.own_all_reduce and name.endswith("all_reduce"):
+            inner, outer = (group.ranks, 1) if self.structure.tiers == 1 else (group.inner, group.outer)
+            time = collectives.own_all_reduce_time(time, message, inner, outer)
+        return replace(op, time=time)
 
     def stream(self, path: str, traffic: Any, elements: Any, flops_per_element: Any) -> Op:
         """An element-wise or reducing kernel."""

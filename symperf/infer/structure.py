@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..plans.structure import RankOrder
-    from ..systems.system import System
+    from ..systems.system import Links, System
     from .stack import Stack
 
 
@@ -55,6 +55,7 @@ class InferenceStructure:
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
         in_switch: the switch of a scale-up domain can add.
+        links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
@@ -79,6 +80,7 @@ class InferenceStructure:
     called_collectives: bool = False
     own_all_reduce: bool = False
     in_switch: bool = False
+    links: Links = "switch"
     power_limited: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
@@ -130,6 +132,7 @@ def structure_of(
         called_collectives=stack.called_collectives,
         own_all_reduce=stack.own_all_reduce and plan.tp in OWN_RANKS and "peer_latency" in system.quantities,
         in_switch=system.in_switch,
+        links=system.links,
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),

@@ -6,6 +6,7 @@ how many network tiers there are.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -127,28 +128,27 @@ class Kernels:
 
     def all_reduce(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group, known to all its ranks; nothing on a system without a network."""
-        return self._collective(
-            path, "switched_all_reduce" if self.structure.in_switch else "all_reduce", message, group
-        )
+        name = "switched_all_reduce" if self.structure.in_switch else "all_reduce"
+        return self._over_links(self._collective(path, name, message, group), group)
 
     def all_gather(self, path: str, message: Any, group: Group) -> Op | None:
         """The shards of a message of `message` bytes, gathered by every rank."""
-        return self._collective(path, "all_gather", message, group)
+        return self._over_links(self._collective(path, "all_gather", message, group), group)
 
     def reduce_scatter(self, path: str, message: Any, group: Group) -> Op | None:
         """A sum over a group of `message` bytes, of which every rank keeps its shard."""
-        return self._collective(path, "reduce_scatter", message, group)
+        return self._over_links(self._collective(path, "reduce_scatter", message, group), group)
 
     def all_to_all(self, path: str, message: Any, group: Group) -> Op | None:
         """A message of `message` bytes on each rank, of which every rank gets its part."""
-        return self._collective(path, "all_to_all", message, group)
+        return self._over_links(self._collective(path, "all_to_all", message, group), group)
 
     def node_limited(self, path: str, message: Any, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
         """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
         if self.structure.tiers < 2:
             return self.all_to_all(path, message, group)
         time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
-        return self._transfer(path, message, group, time)
+        return self._over_links(self._transfer(path, message, group, time), group)
 
     def exchange(self, path: str, kind: str, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
         """Tokens to the devices of their experts by kernels made for it, "direct" or "bulk", whose start is measured.
@@ -168,13 +168,24 @@ class Kernels:
             limited = self.structure.node_limited and self.structure.tiers > 1
             domains = Min(node_limit, outer) if limited else outer
             time = expert_exchange.bulk_exchange_time(*count, group.ranks, outer, domains)
-        return Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
+        op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
+        return self._over_links(op, group)
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""
         if self.structure.tiers == 0:
             return None
-        return self._transfer(path, message, group, send_time(self.structure, message, group))
+        op = self._transfer(path, message, group, send_time(self.structure, message, group))
+        return self._over_links(op)
+
+    def _over_links(self, op: Op | None, group: Group | None = None) -> Op | None:
+        """An operation over the links that a group has in each domain; or without a group, over that of a pair."""
+        if op is None or self.structure.links == "switch":
+            return op
+        ranks = sympy.Integer(2)
+        if group is not None:
+            ranks = group.ranks if self.structure.tiers == 1 else group.inner
+        return replace(op, time=collectives.mesh_time(op.time, ranks))
 
     def _collective(self, path: str, name: str, message: Any, group: Group) -> Op | None:
         """A collective of the vendor's library, whose start was measured with it where its domain was."""

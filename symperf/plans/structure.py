@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from ..models.configs import Architecture
-    from ..systems.system import System
+    from ..systems.system import Links, System
     from .plan import Plan
 
 Attention = Literal["eager", "flash"]
@@ -66,6 +66,7 @@ class Structure:
         l2: the L2 cache is a level of the roofline.
         tiers: network tiers that the system describes: 0, 1 (scale-up) or 2 (and scale-out).
         in_switch: the switch of a scale-up domain can add.
+        links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
@@ -104,6 +105,7 @@ class Structure:
     overheads: bool = False
     rank_order: RankOrder = "tp-cp-dp-pp"
     in_switch: bool = False
+    links: Links = "switch"
     power_limited: bool = False
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()

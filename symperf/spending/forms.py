@@ -9,6 +9,7 @@ devices of their stage.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -132,7 +133,13 @@ def devices_of(structure: Structure | InferenceStructure) -> Any:
 
 
 def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
-    """FLOPs and bytes of a run by resource, all devices together."""
+    """FLOPs and bytes of a run by resource, all devices together.
+
+    Collectives are those of the literature behind a switch: idle links of a mesh, pieces of a message and a crowded
+    root complex make a transfer longer, and move no bytes.
+    """
+    families = tuple(family for family in structure.families if family not in ("domain", "crowding"))
+    structure = replace(structure, links="switch", families=families)
     if isinstance(structure, InferenceStructure):
         node: Node = inference_tree(structure)
     else:

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from ..common.errors import InputError, nearest, quote
 from ..common.files import read_toml
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "systems"
 _REQUIRED: Final = ("memory_bandwidth", "memory_capacity")
-_TEXTS: Final = ("name", "title", "aliases", "base")
+_TEXTS: Final = ("name", "title", "aliases", "base", "scale_up_links")
+Links = Literal["switch", "mesh"]
+"""What joins the devices of a scale-up domain: a switch, or a link between every two of them."""
 
 
 class ChipMaker(Protocol):
@@ -42,9 +44,10 @@ class ChipMaker(Protocol):
 class System:
     """A device, its memory levels, its network and the attainable share of each; immutable, SI units.
 
-    `levels`, `quantised`, `tiers`, `in_switch` and `power_limited` decide which terms the formulas have. `levels`
-    ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that matrix
-    products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" first.
+    `levels`, `quantised`, `tiers`, `links`, `in_switch` and `power_limited` decide which terms the formulas have.
+    `levels` ends in "l2" only when `l2_bandwidth` is given; `quantised` says that `compute_units` is given, so that
+    matrix products pay for whole waves of tiles; `tiers` holds the network tiers that are given, "scale_up" first;
+    `links` is the key `scale_up_links` of the file, "switch" unless it is given.
     """
 
     name: str
@@ -59,6 +62,7 @@ class System:
     """Its name, and those of the systems whose values it started from, nearest first."""
     stated: frozenset[str] = frozenset()
     """Values that a user gave, which no software replaces."""
+    links: Links = "switch"
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ class System:
             InputError: a value that a system file could not have either, or an unknown name.
         """
         raw = _Raw(where, self.name, self.title, dict(self.matrix_rates), dict(self.quantities), list(self.lineage))
-        raw.stated = {*self.stated, *values}
+        raw.stated, raw.links = {*self.stated, *values}, self.links
         for key, entry in values.items():
             if key == "matrix_rate":
                 raw.rates[precision] = quantity_of(entry, MATRIX_RATE, where, key)
@@ -174,6 +178,7 @@ class System:
         network = "".join(
             f", {tier} {spell(self.value(tier + '_bandwidth'), BANDWIDTH)}"
             + (f" x {self.value('scale_up_size'):.0f}" if tier == "scale_up" else "")
+            + (" in a mesh" if tier == "scale_up" and self.links == "mesh" else "")
             for tier in self.tiers
         )
         return f"System({self.name}: {rates}; {memory}{network}; {len(self.warnings)} warnings)"
@@ -195,6 +200,7 @@ class _Raw:
     values: dict[str, Quantity] = field(default_factory=dict)
     lineage: list[str] = field(default_factory=list)
     stated: set[str] = field(default_factory=set)
+    links: Links = "switch"
 
 
 @cache
@@ -262,6 +268,8 @@ def _read_table(table: dict[str, Any], label: str, path: Path, seen: tuple[Path,
         if not raw.name:
             raise InputError(f'{label}: no name, expected name = "..." (or base = "..." to start from a system)')
     raw.label = label
+    if "scale_up_links" in table:
+        raw.links = _links_of(table["scale_up_links"], label)
     raw.lineage = [raw.name, *raw.lineage]
     if path.parent != CATALOGUE:
         raw.stated |= SYMBOLS.keys() & table.keys()
@@ -288,6 +296,28 @@ def _check_aliases(aliases: object, label: str) -> None:
         raise InputError(f"{label}: aliases: found {quote(aliases)}, expected a list of names")
 
 
+def _links_of(found: object, label: str) -> Links:
+    known: tuple[Links, ...] = get_args(Links)
+    for each in known:
+        if found == each:
+            return each
+    near = nearest(found, known) if isinstance(found, str) else ""
+    raise InputError(f"{label}: scale_up_links: found {quote(found)}, expected one of {', '.join(known)}{near}")
+
+
+def _check_links(raw: _Raw) -> None:
+    """A mesh has devices to join, and no switch that could add."""
+    if raw.links == "switch":
+        return
+    if "scale_up_bandwidth" not in raw.values:
+        raise InputError(f"{raw.label}: scale_up_links: given without scale_up_bandwidth, expected both")
+    if "switch_efficiency" in raw.values:
+        raise InputError(
+            f"{raw.label}: switch_efficiency: found with scale_up_links = {quote(raw.links)}, "
+            'expected scale_up_links = "switch", as there is no switch in a mesh'
+        )
+
+
 def _build(raw: _Raw) -> System:
     """Build the system of checked values: what must be there is, and default rules fill in the rest."""
     missing = [*([] if raw.rates else ["matrix_rate"]), *(k for k in _REQUIRED if k not in raw.values)]
@@ -299,6 +329,7 @@ def _build(raw: _Raw) -> System:
     for key in SYMBOLS:
         if key in given and not SYMBOLS[key].meant(given):
             raise InputError(f"{raw.label}: {key}: given without {SYMBOLS[key].needs}, expected both")
+    _check_links(raw)
     values: dict[str, Quantity] = {}
     for key, symbol in SYMBOLS.items():
         if key in given:
@@ -320,6 +351,7 @@ def _build(raw: _Raw) -> System:
         warnings=tuple(_warnings(values, given, tiers)),
         lineage=tuple(raw.lineage),
         stated=frozenset(raw.stated),
+        links=raw.links,
     )
 
 

@@ -74,6 +74,7 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         some_layers=plan.recompute_layers is not None,
         offload=plan.offloads,
         in_switch=system.in_switch,
+        links=system.links,
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),

@@ -118,6 +118,7 @@ def reached() -> set[str]:
         for system in ("h100-sxm", "tpu-v5e"):
             for name in ("product", "thin", "sustained", "cached", "forward", "backward", "decode", "send"):
                 calibration._time(calibration.RowFormula("row", name), sf.System.load(system))
+        calibration._time(calibration.RowFormula("row", "send"), sf.System.load("mi300x"))
         for name in _served():
             function(name)(*(sympy.Symbol(each, positive=True) for each in REGISTRY[name].parameters))
     return set(names)

@@ -251,6 +251,14 @@ BAD = {
     "tier without size": (SHORT + 'scale_up_bandwidth = "300 GB/s"', "scale_up_bandwidth", "without scale_up_size"),
     "size without tier": (SHORT + "scale_up_size = 8", "scale_up_size", "without scale_up_bandwidth"),
     "latency without tier": (SHORT + 'scale_up_latency = "3 us"', "scale_up_latency", "without scale_up_bandwidth"),
+    "links of another kind": (
+        SHORT + 'scale_up_links = "mash"',
+        "scale_up_links",
+        "one of switch, mesh",
+        "did you mean mesh",
+    ),
+    "links of a wrong type": (SHORT + "scale_up_links = [1]", "scale_up_links", "one of switch, mesh"),
+    "links without tier": (SHORT + 'scale_up_links = "mesh"', "scale_up_links", "without scale_up_bandwidth"),
     "outer tier alone": (
         SHORT + 'scale_out_bandwidth = "25 GB/s"',
         "scale_out_bandwidth",
