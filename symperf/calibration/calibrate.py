@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import numbers
@@ -75,6 +76,8 @@ def calibrate(
     loaded = system if isinstance(system, System) else System.load(system)
     base = loaded.name if isinstance(system, System) or loaded.name in catalogue_names() else os.fspath(system)
     names = choose_symbols(fit, loaded)
+    # As the new file will state them: they choose the forms as there, and no software replaces them.
+    loaded = dataclasses.replace(loaded, stated=loaded.stated | {*names})
     believed = priors(names, loaded, parse_priors(prior))
     tables = [read(path) for path in _paths(measured)]
     values = {name: quantity.value for name, quantity in loaded.quantities.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, nearest, quote
+from ..systems.kernel_constants import FAMILIES, INSTEAD, TRAINED
 from ..systems.system_symbols import SYMBOLS
 from ..systems.units import COUNT, FRACTION, POWER, PRICE
 
@@ -33,8 +34,9 @@ CHOSEN = (
     "scale_out_efficiency",
     "scale_out_half_bytes",
     "scale_out_latency",
+    *(name for family in TRAINED for name in FAMILIES[family]),
 )
-"""Fitted unless others are asked for, as far as the rows depend on them."""
+"""Fitted unless others are asked for, as far as the system's forms have them and the rows depend on them."""
 FITTED = tuple(
     name
     for name, limits in SYMBOLS.items()
@@ -69,7 +71,11 @@ def choose_symbols(asked: Iterable[str], system: System) -> list[str]:
     """
     names = [name.replace("-", "_") for name in dict.fromkeys(asked)]
     if not names:
-        return [name for name in CHOSEN if name in system.quantities]
+        known = system.families
+        unread = {
+            name for family in TRAINED for name in (INSTEAD.get(family, ()) if family in known else FAMILIES[family])
+        }
+        return [name for name in CHOSEN if name in system.quantities and name not in unread]
     for name in names:
         if name not in FITTED:
             if name in SYMBOLS or name == "matrix_rate":

@@ -17,15 +17,19 @@ class InputError(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error line that names the valid names nearest to `name`, or nothing.
+    """The end of an error line with the valid names nearest to `name`, those that go on from it first; or nothing.
 
     >>> nearest("micro_bach", ["micro_batch", "sequence"])
     '; did you mean micro_batch?'
+    >>> nearest("h200", ["gh200", "h20", "h200-sxm"])
+    '; did you mean h200-sxm or gh200 or h20?'
     >>> nearest("zzz", ["micro_batch"])
     ''
     """
-    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    name, names = str(name), list(dict.fromkeys(known))
+    longer = difflib.get_close_matches(name, [each for each in names if each.startswith(f"{name}-")], cutoff=0.0)
+    close = difflib.get_close_matches(name, [each for each in names if each not in longer])
+    return f"; did you mean {' or '.join([*longer, *close][:3])}?" if longer or close else ""
 
 
 def quote(value: object) -> str:

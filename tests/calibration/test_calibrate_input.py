@@ -142,14 +142,22 @@ def test_a_symbol_that_the_system_lacks(calibrated) -> None:
 def test_files(call, tmp_path: Path) -> None:
     """What is read must be there and stays as it is; what is written is a TOML file."""
     rows = write(tmp_path / "rows.csv", COPIES)
-    base = tmp_path / "base.toml"
+    base, empty = tmp_path / "base.toml", tmp_path / "empty"
+    empty.mkdir()
     base.write_text('base = "h200-sxm"\n', encoding="utf-8")
     for arguments, told in (
         (
             [str(tmp_path / "none.csv"), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")],
             "none.csv: no such file, expected",
         ),
-        ([str(tmp_path), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")], "is a folder, expected a CSV file"),
+        (
+            [str(tmp_path), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")],
+            "found no table of kernels among rows.csv, expected a CSV file of measurements, or a folder",
+        ),
+        (
+            [str(empty), "-s", "h200-sxm", "-o", str(tmp_path / "new.toml")],
+            "holds no table, expected files such as gemm.parquet",
+        ),
         ([str(rows), "-s", "h200", "-o", str(tmp_path / "new.toml")], "did you mean h200-sxm"),
         ([str(rows), "-s", str(base), "-o", str(base)], "is what is read; expected another file"),
         ([str(rows), "-s", "h200-sxm", "-o", str(tmp_path / "new.json")], "expected a .toml file"),

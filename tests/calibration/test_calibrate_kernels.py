@@ -196,7 +196,7 @@ def test_times_in_another_unit_are_one_line(tmp_path: Path, capsys: pytest.Captu
 
 def test_only_the_usual_kernel_of_a_format_is_fitted_where_a_stage_says_so(tmp_path: Path) -> None:
     rows = [
-        PROMPT | {"kernel_source": kernel, "kv_cache_dtype": kv, "isl": length}
+        PROMPT | {"system": "h100_nvl", "kernel_source": kernel, "kv_cache_dtype": kv, "isl": length}
         for kernel, kv, count in (("usual", "bfloat16", 5), ("rare", "bfloat16", 2), ("rare", "fp8", 3))
         for length in range(100, 100 + count)
     ]

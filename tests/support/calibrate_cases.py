@@ -24,9 +24,10 @@ TRUE = {
     "launch_latency": 3.5e-6,
     "attention_efficiency": 0.5,
     "attention_backward_efficiency": 0.4,
-    "scale_up_efficiency": 0.9,
-    "scale_up_half_bytes": 5e6,
-    "scale_up_latency": 3e-6,
+    "domain_efficiency": 0.9,
+    "domain_latency": 6e-6,
+    "domain_hop_latency": 1.5e-6,
+    "domain_piece_latency": 15e-6,
 }
 """Other than the values of h200-sxm by up to a factor of two."""
 
@@ -66,11 +67,16 @@ def shapes() -> list[Row]:
 
 
 def timed(
-    folder: Path, rows: Sequence[Row], true: Mapping[str, float], *, noise: float = 0.0, system: str = "h200-sxm"
+    folder: Path,
+    rows: Sequence[Row],
+    true: Mapping[str, float],
+    *,
+    noise: float = 0.0,
+    system: str | sf.System = "h200-sxm",
 ) -> list[Row]:
     """The rows with the times that a system of these constants has, each off by a normal part of its logarithm."""
     random = np.random.default_rng(7)
-    loaded = sf.System.load(system)
+    loaded = system if isinstance(system, sf.System) else sf.System.load(system)
     table = read(write(folder / "untimed.csv", [row | {"seconds": 1.0} for row in rows]))
     values = {name: quantity.value for name, quantity in loaded.quantities.items()} | dict(true)
     seconds = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from symperf.systems.kernel_constants import FAMILIES
@@ -10,12 +11,13 @@ from symperf.systems.system import System
 from symperf.systems.units import COUNT, FRACTION, RATE, TIME
 
 PLAUSIBLE: Final = {TIME.name: 2e-6, FRACTION.name: 0.7, RATE.name: 4e12, COUNT.name: 64.0}
-"""By the name of what a constant is; between its limits where it is something else."""
+"""By the name of what a constant is; between its limits where it is something else, or never so large."""
 
 
 def plausible(limits: Limits) -> float:
     """A value of a constant."""
-    return PLAUSIBLE.get(limits.dimension.name, (limits.low * limits.high) ** 0.5)
+    usual = PLAUSIBLE.get(limits.dimension.name, math.inf)
+    return usual if limits.low <= usual <= limits.high else math.sqrt(limits.low * limits.high)
 
 
 def known(name: str, *families: str, **values: float) -> System:

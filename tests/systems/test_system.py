@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -308,6 +309,21 @@ def test_bad_paths(tmp_path: Path) -> None:
             System.load(source)  # type: ignore[arg-type]
         assert says in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_part_of_a_name_leads_to_the_systems_that_go_on_from_it() -> None:
+    """However many other names are near it: "h200" is nearer to "gh200" than to "h200-sxm"."""
+    names = catalogue_names()
+    files = [tomllib.loads((CATALOGUE / f"{name}.toml").read_text(encoding="utf-8")) for name in names]
+    aliases = {alias.casefold() for file in files for alias in file.get("aliases", [])}
+    parts = {name.rpartition("-")[0] for name in names if "-" in name} - {*names} - aliases
+    assert {"h200", "b200", "a100"} <= {part.partition("-")[0] for part in parts}
+    for part in parts:
+        with pytest.raises(InputError) as caught:
+            System.load(part)
+        found = str(caught.value).partition("did you mean ")[2].rstrip("?").split(" or ")
+        assert found[0].startswith(f"{part}-"), part
+        assert len(found) == len({*found})
 
 
 def test_a_cycle_of_two(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ WHOLE, SPLIT = ((128, 256), (256, 128), (128, 128)), ((128, 256), (64, 128))
 USUAL, INSIDE = "tp-cp-dp-pp", "tp-cp-pp-dp"
 
 
-def run(model: str, system: str, batch: int, sequence: int, **plan: Any) -> Run:
-    return sf.training(sf.Model.load(model), sf.System.load(system), sf.Plan(**plan), batch=batch, sequence=sequence)
+def run(model: str, system: str, batch: int, sequence: int, *, stated: Any = (), **plan: Any) -> Run:
+    """A run, on the system with values that a user states."""
+    loaded = sf.System.load(system).with_values(dict(stated), "bf16")
+    return sf.training(sf.Model.load(model), loaded, sf.Plan(**plan), batch=batch, sequence=sequence)
 
 
 def rows(made: Run) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def test_the_ends_of_the_corner() -> None:
         assert found == pytest.approx(seconds + A100["launch"], rel=1e-12)
 
 
-# --- collectives: the faster of end points and switch
+# --- collectives: the faster of end points and switch, where a user states their latency; or as their calls measure
 
 
 def ends(n: float, q: int, up: dict[str, float]) -> float:
@@ -102,10 +104,23 @@ H200 = {"rate": 450e9 * 0.811, "latency": 1.95e-6, "half": 24.7e6, "launch": 2.3
 @pytest.mark.parametrize("micro", [1, 4])
 def test_an_all_reduce_of_eight_h200(micro: int) -> None:
     """A link carries n (1 + 1/q) bytes at 0.833 of what a ring sustains, and one latency up and one down."""
-    made = rows(run("gpt-22b", "h200-sxm", micro, 2048, tp=8, micro_batch=micro))
+    stated = {"scale_up_latency": H200["latency"]}
+    made = rows(run("gpt-22b", "h200-sxm", micro, 2048, tp=8, micro_batch=micro, stated=stated))
     message = 2 * micro * 2048 * 6144
     switch = (message * 9 / 8 + H200["half"]) / (0.833 * H200["rate"]) + 2 * H200["latency"]
     wanted = min(switch, ends(message, 8, H200)) + H200["launch"]
+    assert made["layer/mlp/reduce/forward"].each_s == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize(("micro", "pieces"), [(1, 5e-6), (4, 5e-6), (1, 2e-4), (1, 1e-2)])
+def test_a_measured_all_reduce_of_eight_h200(micro: int, pieces: float) -> None:
+    """A start, two hops to each other rank, 2 (q - 1)/q of the transfer, and the best of three cuts into pieces."""
+    stated = {"domain_latency": 4e-6, "domain_hop_latency": 9e-7, "domain_piece_latency": pieces}
+    stated["domain_efficiency"] = 0.8
+    made = rows(run("gpt-22b", "h200-sxm", micro, 2048, tp=8, micro_batch=micro, stated=stated))
+    link = 2 * micro * 2048 * 6144 / (450e9 * 0.8)
+    cut = min(2 * link + pieces / 8, link / 2 + pieces / 2, link / 8 + 2 * pieces)
+    wanted = 4e-6 + 14 * 9e-7 + 14 / 8 * link + cut
     assert made["layer/mlp/reduce/forward"].each_s == pytest.approx(wanted, rel=1e-12)
 
 
@@ -160,7 +175,8 @@ def test_gradients_of_sixteen_ranks(order: str, inner: int, outer: int, pairs: s
     assert domains(order, degrees, "dp", 8) == {(inner, outer)}
     assert domains(order, degrees, "pp", 8) == pairs
     assert domains(order, degrees, "tp", 8) == {(2, 1)}
-    made = rows(run("gpt-6.7b", "h100-sxm", 16, 1024, attention="flash", rank_order=order, **degrees))
+    stated = {"scale_up_latency": H100["latency"]}
+    made = rows(run("gpt-6.7b", "h100-sxm", 16, 1024, attention="flash", rank_order=order, stated=stated, **degrees))
     gradients = made["gradients/reduce"]
     wanted = summed(gradients.bytes, inner, outer) + H100["launch"]
     assert gradients.each_s == pytest.approx(wanted, rel=1e-9)

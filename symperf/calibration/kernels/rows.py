@@ -33,6 +33,8 @@ MOST: Final = 4000
 """Rows of one form that a fit reads; of more, as many that are spread evenly."""
 MOVED: Final = 1.25
 """Factor by which a constant is moved to see which inputs of a program take their value from it."""
+SHOWN: Final = 4
+"""Tables of others that are named where a folder has none of kernels."""
 Rows = dict[str, list["Part"]]
 
 
@@ -79,6 +81,12 @@ def gather(
                 left += reasons
         if progress is not None:
             progress(number + 1, len(found))
+    if not any(path.stem.removesuffix("_perf") in OPERATIONS for path in found):
+        others = ", ".join(path.name for path in found[:SHOWN])
+        raise InputError(
+            f"calibrate: {quote(str(folder))}: found no table of kernels among {others}, "
+            "expected a CSV file of measurements, or a folder with tables such as gemm.parquet or gemm.csv"
+        )
     if not softwares:
         raise InputError(
             f"calibrate: {quote(str(folder))}: no row of {system.name} ({wanted}), expected one of "
