@@ -69,6 +69,8 @@ HEADS: Final = ("num_heads", "num_key_value_heads", "head_dim", "window_size")
 def _latent(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
         kv = texts["kv_cache_dtype"]
+        if software == "vLLM" and "gemm_type" not in texts:
+            raise LeftOutError("times of the host, which launches each kernel by itself: none is under 100 us")
         products = texts.get("gemm_type", texts["mla_dtype"])
         narrow = "gemm_type" not in texts and "fp8" in kv and "fp8" in system.matrix_rates
         # A kernel over a cache in 8 bits multiplies in 8 bits; the products of a module have the format it says.
@@ -102,7 +104,9 @@ def _absorbed(texts: dict[str, str], software: str, system: System) -> Sort:
     name, dtype = texts["op_name"], texts["bmm_dtype"]
     if name not in ABSORBED:
         raise LeftOutError(f"{name}: not a product of absorbed attention")
-    return Sort(name, dtype, ABSORBED[name], Setting(system, software, precision_of(dtype, system)))
+    blocks = dtype == "fp8" and "block" in texts["kernel_source"]
+    precision = precision_of("fp8_block" if blocks else dtype, system)
+    return Sort(name, dtype, ABSORBED[name], Setting(system, software, precision))
 
 
 def _absorbed_sizes(rows: Arrays) -> Arrays:
