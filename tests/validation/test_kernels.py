@@ -248,6 +248,11 @@ REASONS: list[tuple[str, Row, str]] = [
         GEMM | {"kernel_source": "CutlassFp8BlockScaledMMKernel"},
         "times of the host, which launches each kernel by itself: none is under 55 us",
     ),
+    (
+        "generation_mla",
+        MLA | {"framework": "VLLM", "step": 300},
+        "times of the host, which launches each kernel by itself: none is under 100 us",
+    ),
     ("gemm", GEMM | {"gemm_dtype": "int3"}, "format int3: no format of a plan"),
     ("moe", MOE | {"moe_dtype": "w3afp8"}, "format w3afp8: no format of a plan"),
     ("context_attention", PROMPT | {"kv_cache_dtype": "fp2"}, "cache in fp2: no format of a cache"),
