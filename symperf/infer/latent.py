@@ -120,6 +120,21 @@ class LatentAttention(CachedAttention):
             ),
         ]
 
+    def absorbed_prefill(self, length: Any) -> Op:
+        """Causal attention among a prompt's latents, which some software takes for prompts after a short prefix."""
+        pair = mla.absorbed_attention_flops(1, 1, 1, 1, kv_lora_rank, qk_rope_head_dim)
+        groups, mean = micro_batch * self.heads, (length + 1) / 2
+        read = self.demand(micro_batch, length)
+        latents = micro_batch * length * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim)
+        written = blocked.cache_write_bytes(latents, activation_bytes, kv_bytes)
+        if "widened_cache" in self.layer.structure.latent:
+            written *= 1 + cache_casts
+        blocks = PromptBlocks(groups, length, mean, length, pair, written=written)
+        traffic = read.own + latents * kv_bytes
+        op = self.layer.kernels.flash(self.path("flash"), groups * length * mean * pair, traffic, blocks)
+        widened = "widened_cache" in self.layer.structure.latent
+        return replace(op, time=op.time.xreplace({score_rate: attention_rate})) if widened else op
+
     def new_blocks(
         self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any = None
     ) -> PromptBlocks | None:

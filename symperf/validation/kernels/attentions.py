@@ -75,6 +75,8 @@ def _latent(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
         narrow = "gemm_type" not in texts and "fp8" in kv and "fp8" in system.matrix_rates
         # A kernel over a cache in 8 bits multiplies in 8 bits; the products of a module have the format it says.
         setting = Setting(system, software, "fp8" if narrow else precision_of(products, system), cache_of(kv))
+        if form is EXPANDED and software == "SGLang" and texts["kernel_source"] in ABSORBING:
+            return Sort("absorbed", f"{products}/{kv}", ABSORBED_PROMPT, setting)
         return Sort("", f"{products}/{kv}", form, setting)
 
     return sort
@@ -94,6 +96,11 @@ def _latent_cached(rows: Arrays) -> Arrays:
     return sizes | {"row/context": rows["isl"] + rows["step"]}
 
 
+EXPANDED: Final = _latent_form("prompt", "prefill", "flash")
+ABSORBED_PROMPT: Final = _latent_form("absorbed_prompt", "prefill")
+ABSORBING: Final = ("flash_attention", "triton")
+"""SGLang's kernels that its collector calls with latents: the server does so after a short prefix, and expands others
+(python/sglang/srt/models/deepseek_common/attention_backend_handler.py)."""
 ABSORBED: Final = {
     "mla_gen_pre": _latent_form("absorbed", "decode", "absorb_key"),
     "mla_gen_post": _latent_form("absorbed", "decode", "absorb_value"),
@@ -144,7 +151,7 @@ OPERATIONS: Final = {
         LATENT,
         ("num_heads", "batch_size", "isl"),
         ("num_heads",),
-        _latent(_latent_form("prompt", "prefill", "flash")),
+        _latent(EXPANDED),
         _latent_prompt,
     ),
     "generation_mla": Operation(
