@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ..kernels.thin_matmul import gap_time
 from ..kernels.windows import chunk_sums
-from ..language.atoms import Max, Min
-from ..language.dimension import SECOND
+from ..language.atoms import Max, Min, ceil_div
+from ..language.dimension import ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     block_latency,
@@ -76,6 +76,25 @@ def latent_start_time(cache_blocks: Any) -> Any:
     block_latency*Max(1, N/compute_units) + gap_latency*complement(graph_removal) + latent_latency
     """
     return gap_time() + latent_latency + Max(1, cache_blocks / compute_units) * block_latency
+
+
+@formula(
+    glyph=r"\chi_{u}",
+    dimension=ONE,
+    source=FLASH_DECODING,
+)
+def unit_share(cache_blocks: Any) -> Any:
+    """How many times as long products over whole contexts take as over split ones: u ceil(N_b / u) / N_b.
+
+    Assumes: contexts are of one length, and a unit takes one block after the other; a few draw the whole
+    bandwidth.
+
+    Source: derivation: N_b blocks on u units take ceil(N_b / u) turns, and N_b / u if they are split.
+
+    >>> unit_share(27).subs(compute_units, 108), unit_share(162).subs(compute_units, 108)
+    (4, 4/3)
+    """
+    return compute_units * ceil_div(cache_blocks, compute_units) / cache_blocks
 
 
 @formula(

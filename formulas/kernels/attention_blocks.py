@@ -34,8 +34,6 @@ from .thin_matmul import gap_time
 
 BLOCK: Final = 64
 """Heads of a token that a unit takes at a time in absorbed latent attention."""
-LATENT_BLOCK: Final = 128
-"""Rows of queries that a unit takes at a time in expanded latent attention."""
 
 
 @formula(

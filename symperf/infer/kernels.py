@@ -80,6 +80,12 @@ class InferenceKernels(Kernels):
         """Seconds that software leaves before a kernel."""
         return thin.gap_time()
 
+    @property
+    def casts(self) -> bool:
+        """Whether products in a narrow format cast their left factor."""
+        families = self.structure.families
+        return self.mixed_rates and "casts" in families and "late_starts" not in families
+
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
@@ -119,7 +125,7 @@ class InferenceKernels(Kernels):
         structure, quantised = self.structure, left != activation_bytes
         rows, _, inner, groups = shape
         late = quantised and "late_starts" in structure.families
-        casts = quantised and self.mixed_rates and not late and "casts" in structure.families
+        casts = quantised and self.casts
         if "loops" in structure.families:
             time = (looped.narrow_matmul_time if casts else looped.looped_thin_matmul_time)(*shape, traffic)
         elif structure.quantised and structure.l2:

@@ -7,16 +7,20 @@ decode step the projections up to the heads move to the queries and to the resul
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import block_decode as block
 from ..formulas.kernels import attention_blocks as blocked
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels import looped_matmul as looped
 from ..formulas.kernels.roofline import traffic_time, work_time
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import (
+    absorb_latency,
     activation_bytes,
+    attention_rate,
     cache_casts,
     hidden_size,
     kv_bytes,
@@ -26,6 +30,7 @@ from ..formulas.language.symbols import (
     memory_efficiency,
     micro_batch,
     num_attention_heads,
+    operand_bytes,
     q_lora_rank,
     qk_nope_head_dim,
     qk_rope_head_dim,
@@ -115,6 +120,21 @@ class LatentAttention(CachedAttention):
             ),
         ]
 
+    def absorbed_prefill(self, length: Any) -> Op:
+        """Causal attention among a prompt's latents, which some software takes for prompts after a short prefix."""
+        pair = mla.absorbed_attention_flops(1, 1, 1, 1, kv_lora_rank, qk_rope_head_dim)
+        groups, mean = micro_batch * self.heads, (length + 1) / 2
+        read = self.demand(micro_batch, length)
+        latents = micro_batch * length * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim)
+        written = blocked.cache_write_bytes(latents, activation_bytes, kv_bytes)
+        if "widened_cache" in self.layer.structure.latent:
+            written *= 1 + cache_casts
+        blocks = PromptBlocks(groups, length, mean, length, pair, written=written)
+        traffic = read.own + latents * kv_bytes
+        op = self.layer.kernels.flash(self.path("flash"), groups * length * mean * pair, traffic, blocks)
+        widened = "widened_cache" in self.layer.structure.latent
+        return replace(op, time=op.time.xreplace({score_rate: attention_rate})) if widened else op
+
     def new_blocks(
         self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any = None
     ) -> PromptBlocks | None:
@@ -129,9 +149,7 @@ class LatentAttention(CachedAttention):
         moved += cache_casts * blocked.cache_write_bytes(tokens * cast, activation_bytes, kv_bytes)
         pair = mla.expanded_attention_flops(1, 1, 1, 1, *widths)
         longest = new_tokens if longest_keys is None else longest_keys
-        return PromptBlocks(
-            sequences * self.heads, new_tokens, mean_keys, longest, pair, rows=blocked.LATENT_BLOCK, written=moved
-        )
+        return PromptBlocks(sequences * self.heads, new_tokens, mean_keys, longest, pair, written=moved)
 
     def decode(self, contexts: tuple[Any, Any]) -> list[Op | None]:
         """The steps of a generation: their number, and the keys that the first one reads."""
@@ -139,12 +157,24 @@ class LatentAttention(CachedAttention):
 
     def absorbed(self, rows: Any, core: Op) -> list[Op | None]:
         """Queries carried into the latent's width, attention over the cache, results carried out of it."""
-        product = self.layer.kernels.matmul
         return [
-            product(self.path("absorb_key"), rows, kv_lora_rank, qk_nope_head_dim, self.heads),
+            self.absorb("absorb_key", rows, kv_lora_rank, qk_nope_head_dim),
             core,
-            product(self.path("absorb_value"), rows, v_head_dim, kv_lora_rank, self.heads),
+            self.absorb("absorb_value", rows, v_head_dim, kv_lora_rank),
         ]
+
+    def absorb(self, name: str, rows: Any, columns: Any, inner: Any) -> Op:
+        """A product for each head, in 16 bits where the software has them so; else its left factor may be cast."""
+        kernels, structure = self.layer.kernels, self.layer.structure
+        wide = kernels.mixed_rates and "wide_absorption" in structure.latent
+        kinds = {"left": activation_bytes, "right": activation_bytes} if wide else {}
+        op = kernels.matmul(self.path(name), rows, columns, inner, self.heads, **kinds)
+        if "absorbed" not in structure.families:
+            return op
+        late = op.time + absorb_latency
+        if not wide and kernels.casts:
+            late += looped.cast_time(rows * self.heads, inner, operand_bytes)
+        return replace(op, time=late)
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; latents and rotary keys once for all heads."""
@@ -154,9 +184,19 @@ class LatentAttention(CachedAttention):
 
     def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:
         """A block for each sequence and 64 of its heads, whose rows are multiplied whether they are heads or not."""
-        rows = ceil_div(self.heads, blocked.BLOCK)
+        rows, known = ceil_div(self.heads, blocked.BLOCK), self.layer.structure.latent
         work = found.work * rows * blocked.BLOCK / self.heads
         bandwidth = memory_bandwidth * memory_efficiency
-        own, each = traffic_time(found.own, bandwidth), traffic_time(found.each, bandwidth)
-        start = block.latent_start_time(sequences * new_tokens * rows)
-        return BlockRead(work, found.own, found.each, work_time(work, score_rate * latent_efficiency), own, each, start)
+        blocks = sequences * new_tokens * rows
+        own, each, start = traffic_time(found.own, bandwidth), found.each, block.latent_start_time(blocks)
+        rate, before = score_rate, 0
+        if "widened_cache" in known:
+            # A kernel of its own reads the narrow latents and writes wide ones, which attention then reads.
+            rate, wide = attention_rate, cache_casts * found.each / kv_bytes * activation_bytes
+            before = traffic_time(cache_casts * found.each + wide, bandwidth)
+            each = (1 - cache_casts) * found.each + wide
+            start += blocked.cache_cast_time() if "cache_casts" in self.layer.structure.families else 0
+        products, key = work_time(work, rate * latent_efficiency), traffic_time(each, bandwidth)
+        if "whole_contexts" in known:
+            products *= block.unit_share(blocks)
+        return BlockRead(work, found.own, each, before + products, own, before + key, start)

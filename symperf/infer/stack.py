@@ -16,6 +16,8 @@ from ..train.binding import LIMITS as BINDING
 from .formats import FORMATS, format_of, rate_asked
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
+from .latent_kernels import LatentKernels
+from .latent_kernels import read as read_latent
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
@@ -38,7 +40,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
-KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "collectives", "experts", "on", *LIMITS)
+KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "latent", "collectives", "experts", "on", *LIMITS)
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
@@ -55,6 +57,7 @@ class Stack:
         fusion: which kernels are joined.
         quantities: value and source of each symbol of `LIMITS`.
         group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
+        latent: what its kernels of latent attention do on which systems.
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
         own_all_reduce: it has a kernel of its own for all-reduces of small messages.
         experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
@@ -67,6 +70,7 @@ class Stack:
     fusion: Fusion
     quantities: Mapping[str, Quantity]
     group_reads: GroupReads
+    latent: LatentKernels
     called_collectives: bool
     own_all_reduce: bool
     experts: Mapping[str, Mapping[str, Quantity]]
@@ -122,12 +126,13 @@ def _read(path: Path) -> Stack:
     name = text_of(table, "name", label)
     title = text_of(table, "title", label) or name
     reads = read_groups(table.get("group_reads", {}), label)
+    latent = read_latent(table.get("latent", {}), label)
     called, own = _collectives(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
     reached = read_reached(table.get("on", {}), label)
     source = text_of(table, "source", label)
-    return Stack(name, title, source, fusion, quantities, reads, called, own, experts, reached)
+    return Stack(name, title, source, fusion, quantities, reads, latent, called, own, experts, reached)
 
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:

@@ -65,6 +65,7 @@ class InferenceStructure:
         rank_order: how ranks are numbered, innermost first; where there is one tier only, the first.
         sent: formats of transfers of experts that the run or its software states, some of `structure.SENT`.
         families: of kernels whose constants are known on the system under the software.
+        latent: what is particular to the software's kernels of latent attention, in a model that has it.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
         skewed: the run states how uneven the loads of experts are.
     """
@@ -85,6 +86,7 @@ class InferenceStructure:
     rank_order: RankOrder = "tp-cp-dp-pp"
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
 
@@ -137,6 +139,11 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
         families=system.families,
+        latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
     )
+
+
+def _has_latents(model: Model) -> bool:
+    return any(kind.mixer == "latent_attention" for kind in model.architecture.kinds)

@@ -58,6 +58,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "decoding": {"decode_latency": LATENCY, "decode_block_latency": LATENCY, "cache_efficiency": _ATTAINED},
     "cache_casts": {"cache_cast_latency": LATENCY},
     "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
+    "absorbed": {"absorb_latency": LATENCY},
     "experts": _EXPERTS,
     "direct_exchanges": {
         "exchange_latency": LINK_LATENCY,
@@ -81,6 +82,7 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "inner_latency": INNER_LATENCY,
     "format_latency": LATENCY,
     **CAST,
+    "absorb_latency": LATENCY,
     **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""

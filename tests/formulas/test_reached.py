@@ -38,6 +38,7 @@ TIED = {
     "spending/test_tokens.py": {
         "test_what_a_token_takes_is_that_of_its_formulas": "token_cost token_energy training_run_cost",
     },
+    "infer/test_latent_kernels.py": {"test_whole_contexts_take_turns": "unit_share"},
     "train/test_formulas_of_papers.py": {
         "test_the_state_is_that_of_the_zero_paper": "replicated_state_memory zero_1_memory zero_2_memory zero_3_memory",
         "test_the_traffic_is_that_of_the_zero_paper": "zero_2_traffic_bytes zero_3_traffic_bytes",

@@ -161,6 +161,19 @@ def test_kernels_on_request_are_scored_apart(
     assert group.operation == "moe/balanced" + ("/other kernel" if apart else "")
 
 
+@pytest.mark.parametrize(
+    ("framework", "kernel", "apart"),
+    [("SGLang", "flash_attention", True), ("SGLang", "trtllm_mla", False), ("TRTLLM", "default", False)],
+)
+def test_prompts_among_latents_are_scored_apart(tmp_path: Path, framework: str, kernel: str, apart: bool) -> None:
+    """Long ones take (2 x 512 + 64) / (128 + 64 + 128) = 3.4 times the FLOPs of expanded keys and values."""
+    row = MLA | {"framework": framework, "kernel_source": kernel, "isl": 16384, "latency": 100.0}
+    group, rows = _only(write_table(tmp_path, "context_mla", [row]))
+    assert group.operation == "context_mla" + ("/absorbed" if apart else "")
+    expanded = _only(write_table(tmp_path / "other", "context_mla", [row | {"kernel_source": "default"}]))[1]
+    assert rows.predicted[0] / expanded.predicted[0] == pytest.approx(3.4 if apart else 1.0, rel=0.25)
+
+
 def test_a_bulk_exchange_has_the_multiprocessors_of_its_row(tmp_path: Path) -> None:
     """Half as many take up to twice as long; across nodes what adapters carry does not change."""
     row = HEAD | {
@@ -247,6 +260,11 @@ REASONS: list[tuple[str, Row, str]] = [
         "gemm",
         GEMM | {"kernel_source": "CutlassFp8BlockScaledMMKernel"},
         "times of the host, which launches each kernel by itself: none is under 55 us",
+    ),
+    (
+        "generation_mla",
+        MLA | {"framework": "VLLM", "step": 300},
+        "times of the host, which launches each kernel by itself: none is under 100 us",
     ),
     ("gemm", GEMM | {"gemm_dtype": "int3"}, "format int3: no format of a plan"),
     ("moe", MOE | {"moe_dtype": "w3afp8"}, "format w3afp8: no format of a plan"),

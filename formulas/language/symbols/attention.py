@@ -112,6 +112,15 @@ latent_efficiency = add(
     "Part of the matrix peak at which absorbed attention over latents multiplies.",
     domain=POSITIVE,
 )
+absorb_latency = add(
+    "efficiency",
+    "absorb_latency",
+    r"\lambda_{abs}",
+    "Time that batched products which absorb projections need more to start than the library's other products.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 
 block_rows = add("formal", "block_rows", "B_q", "Rows of queries of a block of attention.")
 mean_keys = add("formal", "mean_keys", "l_m", "Keys that a query sees, the mean over the queries.", domain=POSITIVE)

@@ -162,8 +162,8 @@ STAGES: Final = (
         "latent",
         {"latent_latency": 8e-6, "latent_efficiency": 0.5},
         {"generation_mla": ("bfloat16/bfloat16",)},
-        without=("vllm",),
     ),
+    Stage("absorbed", {"absorb_latency": 2e-6}, {"mla_bmm": ("bfloat16",)}),
     Stage(
         "experts",
         {

@@ -69,10 +69,14 @@ HEADS: Final = ("num_heads", "num_key_value_heads", "head_dim", "window_size")
 def _latent(form: Form) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
         kv = texts["kv_cache_dtype"]
+        if software == "vLLM" and "gemm_type" not in texts:
+            raise LeftOutError("times of the host, which launches each kernel by itself: none is under 100 us")
         products = texts.get("gemm_type", texts["mla_dtype"])
         narrow = "gemm_type" not in texts and "fp8" in kv and "fp8" in system.matrix_rates
         # A kernel over a cache in 8 bits multiplies in 8 bits; the products of a module have the format it says.
         setting = Setting(system, software, "fp8" if narrow else precision_of(products, system), cache_of(kv))
+        if form is EXPANDED and software == "SGLang" and texts["kernel_source"] in ABSORBING:
+            return Sort("absorbed", f"{products}/{kv}", ABSORBED_PROMPT, setting)
         return Sort("", f"{products}/{kv}", form, setting)
 
     return sort
@@ -92,6 +96,11 @@ def _latent_cached(rows: Arrays) -> Arrays:
     return sizes | {"row/context": rows["isl"] + rows["step"]}
 
 
+EXPANDED: Final = _latent_form("prompt", "prefill", "flash")
+ABSORBED_PROMPT: Final = _latent_form("absorbed_prompt", "prefill")
+ABSORBING: Final = ("flash_attention", "triton")
+"""SGLang's kernels that its collector calls with latents: the server does so after a short prefix, and expands others
+(python/sglang/srt/models/deepseek_common/attention_backend_handler.py)."""
 ABSORBED: Final = {
     "mla_gen_pre": _latent_form("absorbed", "decode", "absorb_key"),
     "mla_gen_post": _latent_form("absorbed", "decode", "absorb_value"),
@@ -102,7 +111,9 @@ def _absorbed(texts: dict[str, str], software: str, system: System) -> Sort:
     name, dtype = texts["op_name"], texts["bmm_dtype"]
     if name not in ABSORBED:
         raise LeftOutError(f"{name}: not a product of absorbed attention")
-    return Sort(name, dtype, ABSORBED[name], Setting(system, software, precision_of(dtype, system)))
+    blocks = dtype == "fp8" and "block" in texts["kernel_source"]
+    precision = precision_of("fp8_block" if blocks else dtype, system)
+    return Sort(name, dtype, ABSORBED[name], Setting(system, software, precision))
 
 
 def _absorbed_sizes(rows: Arrays) -> Arrays:
@@ -140,7 +151,7 @@ OPERATIONS: Final = {
         LATENT,
         ("num_heads", "batch_size", "isl"),
         ("num_heads",),
-        _latent(_latent_form("prompt", "prefill", "flash")),
+        _latent(EXPANDED),
         _latent_prompt,
     ),
     "generation_mla": Operation(

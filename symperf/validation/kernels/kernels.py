@@ -63,6 +63,10 @@ def _absorbed(layer: Layer) -> list[Op | None]:
     return mixer.absorbed(layer.tokens, mixer.over(_context))  # type: ignore[no-any-return]
 
 
+def _absorbed_prompt(layer: Layer) -> list[Op]:
+    return [_mixer(layer).absorbed_prefill(prompt)]
+
+
 def _prompt_module(layer: Layer) -> list[Op | None]:
     mixer = _mixer(layer)
     return [*mixer.projections(), *mixer.prefill(prompt), *mixer.output()]
@@ -121,6 +125,7 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
     "over_cache": _over_cache,
     "over_cache_in_passes": _over_cache_in_passes,
     "absorbed": _absorbed,
+    "absorbed_prompt": _absorbed_prompt,
     "prompt_module": _prompt_module,
     "cache_module": _cache_module,
     "scan": _scan,

@@ -1,0 +1,71 @@
+"""What kernels of latent attention a serving software has on which systems, where they differ from the usual ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ..common.errors import InputError, nearest, quote
+from .group_reads import ANY
+
+if TYPE_CHECKING:
+    from ..systems.system import System
+
+
+@dataclass(frozen=True)
+class LatentKernels:
+    """Systems on which each of these holds; None stands for any.
+
+    Attributes:
+        wide_absorption: the products that absorb projections are in 16 bits, whatever the others are in.
+        whole_contexts: attention over latents leaves each context to one unit.
+        widened_cache: latents of a narrower format are cast to that of activations before attention reads them.
+        source: where it is read.
+    """
+
+    wide_absorption: tuple[str, ...] | None = ()
+    whole_contexts: tuple[str, ...] | None = ()
+    widened_cache: tuple[str, ...] | None = ()
+    source: str = ""
+
+    def on(self, system: System) -> tuple[str, ...]:
+        """The names of what holds on a system, or on one that it starts from.
+
+        >>> from symperf import System
+        >>> LatentKernels(None, ("h100-sxm",)).on(System.load("a100-80gb-sxm"))
+        ('wide_absorption',)
+        """
+        places = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "source"}
+        return tuple(name for name, on in places.items() if on is None or any(each in on for each in system.lineage))
+
+
+def read(table: object, label: str) -> LatentKernels:
+    """The table `[latent]` of a stack's file.
+
+    Raises:
+        InputError: one line with the file, the key, what was found and what was expected.
+    """
+    from ..systems.quantities import text_of
+
+    keys = [field.name for field in fields(LatentKernels)]
+    if not isinstance(table, dict):
+        raise InputError(f"{label}: latent: found {quote(table)}, expected a table of {', '.join(keys)}")
+    for key in table:
+        if key not in keys:
+            raise InputError(f"{label}: latent: unknown key {quote(key)}{nearest(key, keys)}")
+    found = {key: _systems(table[key], f"{label}: latent.{key}") for key in keys if key != "source" and key in table}
+    return LatentKernels(**found, source=text_of(table, "source", f"{label}: latent"))
+
+
+def _systems(entry: Any, where: str) -> tuple[str, ...] | None:
+    from ..systems.system import catalogue_names
+
+    if entry == ANY:
+        return None
+    if not isinstance(entry, list) or not all(isinstance(name, str) for name in entry):
+        raise InputError(f'{where}: found {quote(entry)}, expected a list of names of systems, or "{ANY}"')
+    known = catalogue_names()
+    for name in entry:
+        if name not in known:
+            raise InputError(f"{where}: unknown system {quote(name)}{nearest(name, known)}")
+    return tuple(entry)
