@@ -125,7 +125,7 @@ def test_shares_add_up_and_the_cache_is_written_once(model: str) -> None:
 
 def test_a_family_is_in_the_time_only_where_all_of_it_is_known() -> None:
     system = known("h100-sxm", "decoding")
-    assert system.families == ("decoding",)
+    assert set(system.families) - set(sf.System.load("h100-sxm").families) == {"decoding"}
     plain, decoding = inference("h100-sxm"), inference(system)
     assert decoding.value("prefill") == plain.value("prefill")
     assert decoding.value("decode") != plain.value("decode")

@@ -10,12 +10,13 @@ from symperf.systems.system import System
 from symperf.systems.units import COUNT, FRACTION, RATE, TIME
 
 PLAUSIBLE: Final = {TIME.name: 2e-6, FRACTION.name: 0.7, RATE.name: 4e12, COUNT.name: 64.0}
-"""By the name of what a constant is; between its limits where it is something else."""
+"""By the name of what a constant is; between its limits where it is something else or they are others."""
 
 
 def plausible(limits: Limits) -> float:
     """A value of a constant."""
-    return PLAUSIBLE.get(limits.dimension.name, (limits.low * limits.high) ** 0.5)
+    usual = PLAUSIBLE.get(limits.dimension.name, 0.0)
+    return usual if limits.low <= usual <= limits.high else (limits.low * limits.high) ** 0.5
 
 
 def known(name: str, *families: str, **values: float) -> System:
