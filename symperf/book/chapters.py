@@ -35,6 +35,7 @@ CHAPTERS = (
             "matmul": "Matrix products",
             "tiles": "Tiles of matrix products",
             "thin_matmul": "Thin matrix products",
+            "looped_matmul": "Products of measured devices",
             "low_precision": "Low precision",
         },
     ),
@@ -46,7 +47,12 @@ CHAPTERS = (
     Chapter(
         "attention",
         "Attention",
-        {"attention": "Attention core", "windows": "Windows of attention", "latent_attention": "Latent attention"},
+        {
+            "attention": "Attention core",
+            "attention_blocks": "Attention in blocks of queries",
+            "windows": "Windows of attention",
+            "latent_attention": "Latent attention",
+        },
     ),
     Chapter(
         "experts",
@@ -75,6 +81,7 @@ CHAPTERS = (
         "Collectives",
         {
             "tiers": "Tiers of the network",
+            "domain": "Measured collectives of a domain",
             "mesh": "Meshes of links",
             "send": "Send and receive",
             "broadcast": "Broadcast",
@@ -121,6 +128,7 @@ CHAPTERS = (
             "decode_bounds": "Bounds of decoding",
             "cache_reads": "Reads of the cache",
             "split_decode": "Decoding with split contexts",
+            "block_decode": "Decoding in blocks of keys",
             "speculative": "Speculative decoding",
         },
     ),

@@ -87,6 +87,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
+    ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
+    ("llama-2-7b", "a40", "vllm", {}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""
