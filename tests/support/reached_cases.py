@@ -87,6 +87,7 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
+    ("llama-2-7b", "rtx-4090", "vllm", {}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""
@@ -104,6 +105,7 @@ def reached() -> set[str]:
             _inference(model, system, stack, plan)
         for model in KNOWN_KERNELS:
             _inference(model, known("h100-sxm"), "vllm", {})
+        _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
