@@ -106,6 +106,7 @@ def reached() -> set[str]:
             _inference(model, system, stack, plan)
         for model in KNOWN_KERNELS:
             _inference(model, known("h100-sxm"), "vllm", {})
+        _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
