@@ -15,7 +15,6 @@ import numpy as np
 
 from symperf.book.measured import CATALOGUE, EXAMPLES, SCORES
 from symperf.calibration.kernels.stages import STAGES
-from symperf.infer.reached import ANY
 from symperf.infer.stack import Stack
 from symperf.plans.plan import Plan
 from symperf.systems.system_symbols import SYMBOLS
@@ -163,9 +162,7 @@ def constants() -> str:
     lines = []
     for profile in STACKS.values():
         stack = Stack.load(profile)
-        systems = [name for name in stack.reached if name != ANY]
-        if not systems:
-            continue
+        systems = list(stack.reached)
         told = {name: _constants_of(stack.reached[name]) for name in systems}
         names = dict.fromkeys(name for values in told.values() for name in values)
         counts = [str(stack.reached[name].count) for name in systems]
