@@ -44,20 +44,20 @@ DEVICES = (
     "b60",
 )
 PAGES = {
-    "gemm": ("matmul", "products"),
-    "context_attention": ("attention", "attention of prompts"),
-    "encoder_attention": ("attention", "attention without a mask"),
-    "generation_attention": ("decode", "attention over a cache"),
+    "gemm": ("looped_matmul", "products"),
+    "context_attention": ("attention_blocks", "attention of prompts"),
+    "encoder_attention": ("attention_blocks", "attention without a mask"),
+    "generation_attention": ("block_decode", "attention over a cache"),
     "context_mla": ("latent_attention", "latent attention, prompts"),
     "generation_mla": ("latent_attention", "latent attention, decoding"),
     "mla_bmm": ("latent_attention", "products that absorb"),
-    "moe": ("moe", "experts"),
-    "nccl": ("all_reduce", "NCCL"),
+    "moe": ("grouped_experts", "experts"),
+    "nccl": ("domain", "NCCL"),
     "custom_allreduce": ("one_shot_two_shot", "all-reduces of the software"),
-    "wideep_deepep_ll": ("expert_parallel", "DeepEP, low latency"),
-    "wideep_deepep_normal": ("expert_parallel", "DeepEP, normal"),
-    "trtllm_alltoall": ("expert_parallel", "all-to-all of TensorRT-LLM"),
-    "gdn": ("linear_attention", "delta rule"),
+    "wideep_deepep_ll": ("expert_exchange", "DeepEP, low latency"),
+    "wideep_deepep_normal": ("expert_exchange", "DeepEP, normal"),
+    "trtllm_alltoall": ("expert_exchange", "all-to-all of TensorRT-LLM"),
+    "gdn": ("scan", "delta rule"),
     "mamba2": ("ssm", "Mamba-2"),
 }
 """Page of the book and name of each table."""
@@ -80,8 +80,9 @@ def main() -> None:
     print(page(found))
     if options.write:
         _write_page(page(found))
-        _write("scores.csv", SCORES, scores(found))
-        _write("examples.csv", EXAMPLES, examples(found))
+        usual = {group: rows for group, rows in found.items() if not _is_apart(group)}
+        _write("scores.csv", SCORES, scores(usual))
+        _write("examples.csv", EXAMPLES, examples(usual))
 
 
 def page(found: Scores) -> str:
