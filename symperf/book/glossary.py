@@ -99,7 +99,12 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Entry], bool]], ...] = (
         "Keys of a system's TOML file or of a stack's, with their sources and spreads; `symperf calibrate` fits them.",
         lambda entry: entry.group == "efficiency",
     ),
-    ("formal", "Parameters of kernels, collectives and pipelines", _REPLACED, _formal("formal", "model", "state")),
+    (
+        "formal",
+        "Parameters of kernels, collectives and pipelines",
+        _REPLACED,
+        _formal("formal", "model", "state", "attention", "collectives", "products", "experts", "scans"),
+    ),
     ("formal-inference", "Parameters of generation and serving", _REPLACED, _formal("inference", "serving")),
     ("formal-chip", "Parameters of chips, energy and cost", _REPLACED, _formal("chip", "energy", "cost")),
 )

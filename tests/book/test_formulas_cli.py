@@ -205,7 +205,8 @@ def test_what_a_run_cites_depends_on_its_structure(call: Any) -> None:
 
     assert "flash_time" not in names("--attention", "eager")
     assert "flash_time" in names("--attention", "flash")
-    assert "group_reduce_scatter_time" in names("--zero", "1") - names()
+    other = ("-s", "h800-sxm")  # whose collectives were not measured
+    assert "group_reduce_scatter_time" in names(*other, "--zero", "1") - names(*other)
 
 
 def test_an_inference_is_cited(call: Any) -> None:
