@@ -320,7 +320,7 @@ def _is_reciprocal(expr: Any) -> bool:
 
 def _is_negative(expr: Any) -> bool:
     coefficient = expr.as_coeff_Mul()[0]
-    return bool(coefficient.is_Rational and coefficient < 0)
+    return bool(coefficient.is_Number and coefficient < 0)
 
 
 def split_fraction(expr: Any) -> tuple[list[Any], list[Any]]:

@@ -31,7 +31,7 @@ class Source(Notation):
         self.names: dict[str, str] = {}
 
     def glyph(self, latex: str) -> Box:
-        if latex[:1].isdigit():
+        if latex.removeprefix("-")[:1].isdigit():
             return _box(latex)
         name = self.names.setdefault(latex, f"glyph_{len(self.names)}")
         return _box(name)
