@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..book.notation import SUM, WHOLE, Box
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 PAGE, SMALL_PAGE, COLUMN = 46.0, 52.0, 32.0
 """Em that fit a line: of the document written here, the same in small print, and of the class article as it is."""
-TABLE_ROWS = 24
-"""Symbols in one table; a `tabular` cannot break across pages."""
+TABLE_LINES = 40
+"""Lines in one table of symbols; a `tabular` cannot break across pages."""
+MEANING = 36
+"""Characters of a symbol's sentence that fit one of them, at least."""
 SHOWN_CONDITIONS = 12
 UNDER = 0.4
 """Em of a letter below a brace."""
@@ -272,17 +275,17 @@ def symbol_tables(run: BaseRun, used: Iterable[str]) -> list[str]:
     notation = latex_notation()
     rows = [_cells(run, name, notation, {}) for name in SYMBOLS if name in set(used)]
     lines = [rf"{glyph} & \raggedright {meaning} & {value} \\" for glyph, _, meaning, value in rows]
-    return [
-        "\n".join(
-            [
-                r"\noindent\begin{tabular}{lp{58mm}r}",
-                r"symbol & meaning & value \\ \hline",
-                *lines[k : k + TABLE_ROWS],
-                r"\end{tabular}",
-            ]
-        )
-        for k in range(0, len(lines), TABLE_ROWS)
-    ]
+    parts: list[list[str]] = []
+    held = TABLE_LINES
+    for line, (_, name, _, _) in zip(lines, rows, strict=True):
+        tall = math.ceil(len(SYMBOLS[name].sentence) / MEANING)
+        if held + tall > TABLE_LINES:
+            parts.append([])
+            held = 0
+        parts[-1].append(line)
+        held += tall
+    head, end = [r"\noindent\begin{tabular}{lp{58mm}r}", r"symbol & meaning & value \\ \hline"], [r"\end{tabular}"]
+    return ["\n".join([*head, *part, *end]) for part in parts]
 
 
 def _cells(run: BaseRun, name: str, notation: Latex, own: Mapping[str, float]) -> tuple[str, str, str, str]:
