@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..systems.kernel_constants import FORMAT_CONSTANTS, LINKED, is_hosted
+from ..systems.system import catalogue_names
 from ..systems.system_symbols import SYMBOLS
 from .formats import FORMATS
 
@@ -55,6 +57,18 @@ def reached_on(system: System, reached: Mapping[str, Reached]) -> Reached:
     known = reached.get(ANY, Reached({}, {}))
     anywhere = {name: quantity for name, quantity in known.constants.items() if _applies(name, system)}
     return own.over(Reached(anywhere, known.formats))
+
+
+def strange(system: System, reached: Mapping[str, Reached]) -> tuple[str, ...]:
+    """Warnings of tables [on.SYSTEM] whose name is not that of a system, only nearly: nothing reads them."""
+    others = [name for name in reached if name != ANY and name not in system.lineage and name not in _catalogue()]
+    near = {name: nearest(name, (*_catalogue(), *system.lineage)) for name in others}
+    return tuple(f"on.{name}: no system of this name{told}" for name, told in near.items() if told)
+
+
+@cache
+def _catalogue() -> tuple[str, ...]:
+    return tuple(catalogue_names())
 
 
 def _applies(name: str, system: System) -> bool:
