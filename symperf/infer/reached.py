@@ -54,6 +54,7 @@ class Reached:
 def reached_on(system: System, reached: Mapping[str, Reached]) -> Reached:
     """What holds on a system: of the nearest of its lineage that was measured, and where that says nothing, of any."""
     own = next((reached[name] for name in system.lineage if name in reached), Reached({}, {}))
+    own = Reached({n: q for n, q in own.constants.items() if SYMBOLS[n].meant(system.quantities)}, own.formats)
     known = reached.get(ANY, Reached({}, {}))
     anywhere = {name: quantity for name, quantity in known.constants.items() if _applies(name, system)}
     return own.over(Reached(anywhere, known.formats))
@@ -72,9 +73,9 @@ def _catalogue() -> tuple[str, ...]:
 
 
 def _applies(name: str, system: System) -> bool:
-    """Whether a constant of any device means something on a system: it has the links that the constant is about."""
-    needs = SYMBOLS[name].needs
-    return not needs or (needs in system.quantities and not (name in LINKED and is_hosted(system.quantities)))
+    """Whether a constant of any device means something on a system: it has the links or units that it is about."""
+    known = system.quantities
+    return SYMBOLS[name].meant(known) and not (name in LINKED and is_hosted(known))
 
 
 def read(table: object, label: str) -> dict[str, Reached]:
