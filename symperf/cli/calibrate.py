@@ -27,24 +27,27 @@ def run(options: argparse.Namespace) -> int:
     if _there(out) and any(_same(out, other) for other in (options.system, *options.measured)):
         raise InputError(f"calibrate: --output: {out} is what is read; expected another file")
     check_file(out, TOLD)
+    if "" in options.measured:
+        raise InputError("calibrate: found '', expected a .csv file of measurements or a folder of kernel tables")
     if any(_is_folder(measured) for measured in options.measured):
         from .calibrate_kernels import run as run_kernels
 
         return run_kernels(options, out, _folder(out), TOLD)
     for flag in ("software", "stack"):
-        if getattr(options, flag):
+        if getattr(options, flag) is not None:
             raise InputError(
                 f"calibrate: --{flag}: is for a folder of kernel tables, not for .csv files of measurements"
             )
     from ..calibration.calibrate import calibrate
+    from ..calibration.fit import NOISE
 
     found = calibrate(
         options.measured,
         options.system,
         fit=[part for text in options.fit for part in text.split(",")],
         prior=options.prior,
-        loss=options.loss,
-        noise=options.noise,
+        loss="soft-l1" if options.loss is None else options.loss,
+        noise=NOISE if options.noise is None else options.noise,
     )
     write_file(out, found.toml(_folder(out)), TOLD)
     if options.json:
@@ -71,7 +74,7 @@ def _folder(out: Path) -> Path:
 def _is_folder(path: str) -> bool:
     """Whether a path is a folder; false of a path that no file can have."""
     try:
-        return Path(path).is_dir()
+        return bool(path) and Path(path).is_dir()
     except (OSError, ValueError):
         return False
 

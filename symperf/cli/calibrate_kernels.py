@@ -22,8 +22,8 @@ def run(options: argparse.Namespace, out: Path, folder: Path, told: str) -> int:
     from ..calibration.kernels.calibrate import calibrate_kernels
     from ..calibration.kernels.files import toml
 
-    for flag in ("fit", "prior"):
-        if getattr(options, flag):
+    for flag in ("fit", "prior", "loss", "noise"):
+        if getattr(options, flag) not in (None, []):
             raise InputError(
                 f"calibrate: --{flag}: is for .csv files of measurements, not for a folder of kernel tables"
             )
@@ -31,7 +31,12 @@ def run(options: argparse.Namespace, out: Path, folder: Path, told: str) -> int:
         raise InputError(
             f"calibrate: found {quote(options.measured[1])} beside a folder of kernel tables, expected it alone"
         )
-    found = calibrate_kernels(options.measured[0], options.system, software=options.software, stack=options.stack)
+    if options.software is None and options.stack is not None:
+        raise InputError("calibrate: --stack: is the base of a software's profile, expected --software beside it")
+    if options.software == "":
+        raise InputError("calibrate: --software: found '', expected a name of the framework column")
+    software = options.software or ""
+    found = calibrate_kernels(options.measured[0], options.system, software=software, stack=options.stack)
     write_file(out, toml(found, folder), told)
     if options.json:
         write_json(as_json(found) | {"output": str(out)})

@@ -60,11 +60,14 @@ def _kernels(options: argparse.Namespace) -> int:
     for flag in ("data", "source"):
         if getattr(options, flag):
             raise InputError(f"{flag}: cannot be given with --kernels, whose tables are of single kernels")
+    if not options.kernels:
+        raise InputError("kernels: found '', expected a folder of tables")
     folder = Path(options.kernels)
     _check_outputs(options, rows.tables_in(folder))
     with _bar(options.json) as progress:
         found = score.score(folder, shapes=options.csv is not None, progress=progress)
-    if options.plot is not None:
+    scored = any(len(rows.measured) for rows in found.values())
+    if options.plot is not None and scored:
         suffix = Path(options.plot).suffix.lower().removeprefix(".")
         write_file(options.plot, plot.draw(found, suffix), TOLD["plot"])
     if options.markdown is not None:
@@ -76,7 +79,7 @@ def _kernels(options: argparse.Namespace) -> int:
     else:
         with console() as printed:
             report.show(printed, found)
-    return 0 if any(len(rows.measured) for rows in found.values()) else 1
+    return 0 if scored else 1
 
 
 def _check_outputs(options: argparse.Namespace, taken: list[Path]) -> None:

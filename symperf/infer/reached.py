@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..systems.kernel_constants import FORMAT_CONSTANTS, LINKED, is_hosted
+from ..systems.system import catalogue_names
 from ..systems.system_symbols import SYMBOLS
 from .formats import FORMATS
 
@@ -52,15 +54,28 @@ class Reached:
 def reached_on(system: System, reached: Mapping[str, Reached]) -> Reached:
     """What holds on a system: of the nearest of its lineage that was measured, and where that says nothing, of any."""
     own = next((reached[name] for name in system.lineage if name in reached), Reached({}, {}))
+    own = Reached({n: q for n, q in own.constants.items() if SYMBOLS[n].meant(system.quantities)}, own.formats)
     known = reached.get(ANY, Reached({}, {}))
     anywhere = {name: quantity for name, quantity in known.constants.items() if _applies(name, system)}
     return own.over(Reached(anywhere, known.formats))
 
 
+def strange(system: System, reached: Mapping[str, Reached]) -> tuple[str, ...]:
+    """Warnings of tables [on.SYSTEM] whose name is not that of a system, only nearly: nothing reads them."""
+    others = [name for name in reached if name != ANY and name not in system.lineage and name not in _catalogue()]
+    near = {name: nearest(name, (*_catalogue(), *system.lineage)) for name in others}
+    return tuple(f"on.{name}: no system of this name{told}" for name, told in near.items() if told)
+
+
+@cache
+def _catalogue() -> tuple[str, ...]:
+    return tuple(catalogue_names())
+
+
 def _applies(name: str, system: System) -> bool:
-    """Whether a constant of any device means something on a system: it has the links that the constant is about."""
-    needs = SYMBOLS[name].needs
-    return not needs or (needs in system.quantities and not (name in LINKED and is_hosted(system.quantities)))
+    """Whether a constant of any device means something on a system: it has the links or units that it is about."""
+    known = system.quantities
+    return SYMBOLS[name].meant(known) and not (name in LINKED and is_hosted(known))
 
 
 def read(table: object, label: str) -> dict[str, Reached]:

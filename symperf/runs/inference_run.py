@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..infer.binding import INFERENCE_LIMITS, Work, bind
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
+from ..infer.reached import strange
 from ..infer.rules import check
 from ..infer.stack import DEFAULT, Stack
 from ..infer.structure import structure_of
@@ -102,6 +103,7 @@ class InferenceRun(FullRun):
         super().__init__(model, system, plan, values=values, free=free, **asked)
         self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work)
+        self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)

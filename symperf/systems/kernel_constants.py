@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _UP: Final = "scale_up_bandwidth"
 LATENCY: Final = Limits(TIME, 1e-10, 1e-1, zero=True)
+BLOCK_LATENCY: Final = Limits(TIME, 1e-10, 1e-1, "compute_units", zero=True)
+"""Of blocks that the units of a device share: where their number is not known there are no such terms."""
 LINK_LATENCY: Final = Limits(TIME, 1e-10, 1e-1, _UP, zero=True)
 INNER_LATENCY: Final = Limits(TIME, 1e-13, 1e-6, zero=True)
 ENDS: Final = Limits(FACTOR, 1e-2, 1e5, zero=True)
@@ -31,7 +33,7 @@ _PROMPTS: Final = {
     "query_block": Limits(COUNT, 8, 1024),
     "prompt_latency": LATENCY,
     "prompt_efficiency": _ATTAINED,
-    "block_latency": LATENCY,
+    "block_latency": BLOCK_LATENCY,
 }
 _PART: Final = Limits(FRACTION, 1e-4, 1.0)
 _UP_PART: Final = Limits(FRACTION, 1e-4, 1.0, _UP)
@@ -55,7 +57,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
     "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
     "prompts": _PROMPTS,
-    "decoding": {"decode_latency": LATENCY, "decode_block_latency": LATENCY, "cache_efficiency": _ATTAINED},
+    "decoding": {"decode_latency": LATENCY, "decode_block_latency": BLOCK_LATENCY, "cache_efficiency": _ATTAINED},
     "cache_casts": {"cache_cast_latency": LATENCY},
     "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
     "absorbed": {"absorb_latency": LATENCY},

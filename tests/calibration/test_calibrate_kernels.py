@@ -140,10 +140,14 @@ def test_a_system_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 BAD = [
-    (("-s", "a100-80gb-sxm"), "no row of a100-80gb-sxm (a100_sxm), expected one of h100_nvl"),
+    (("-s", "a100-80gb-sxm"), "no row of a100-80gb-sxm (a100_sxm) that can be fitted; the tables have 'h100_nvl'"),
     (("-s", H100, "--software", "vLLM"), "--software: found 'vLLM', expected one of TensorRT-LLM"),
     (("-s", H100, "--software", "TRT"), "--software: found 'TRT'"),
+    (("-s", H100, "--software", ""), "--software: found ''"),
+    (("-s", H100, "--stack", "vllm-0.24"), "--stack: is the base of a software's profile, expected --software"),
     (("-s", H100, "--fit", "launch_latency"), "--fit: is for .csv files of measurements"),
+    (("-s", H100, "--loss", "huber"), "--loss: is for .csv files of measurements"),
+    (("-s", H100, "--noise", "0"), "--noise: is for .csv files of measurements"),
     (("-s", H100, "--software", "TRTLLM", "--stack", "vlm"), "found 'vlm'"),
 ]
 
@@ -159,6 +163,20 @@ def test_what_cannot_be_fitted_is_one_line(
     assert says in error
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+def test_tables_without_a_row_to_fit_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "mine.toml")
+    rows = [GEMM | {"system": "h100_nvl", "latency": 0.0}] * 3
+    assert main(["calibrate", str(write_table(tmp_path / "zero", "gemm", rows)), "-s", H100, "-o", out]) == 2
+    assert "the tables have 'h100_nvl'; left out: 3 the time is zero" in capsys.readouterr().err
+    empty = tmp_path / "empty" / "gemm.csv"
+    empty.parent.mkdir()
+    empty.write_text(",".join(GEMM) + "\n", encoding="utf-8")
+    assert main(["calibrate", str(empty.parent), "-s", H100, "-o", out]) == 2
+    assert "the tables have no row at all" in capsys.readouterr().err
+    assert main(["calibrate", "", "-s", H100, "-o", out]) == 2
+    assert "calibrate: found '', expected" in capsys.readouterr().err
 
 
 def test_flags_of_a_folder_are_refused_for_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.effort import some
 
 import symperf as sf
 from symperf.common.errors import InputError
 from symperf.infer.stack import Stack
+from symperf.infer.stack import names as profiles
 from symperf.systems.kernel_constants import FAMILIES, families_of
+from symperf.systems.system import catalogue_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,3 +132,33 @@ def test_a_family_is_there_with_all_its_constants() -> None:
         assert family in families_of(names)
         for missing in names:
             assert family not in families_of(set(names) - {missing})
+
+
+def test_a_name_that_is_nearly_one_of_a_system_is_told(tmp_path: Path) -> None:
+    def told(name: str) -> list[str]:
+        stack = profile(tmp_path, f'[on.{name}]\nlaunch_latency = "9 us"\n')
+        run = sf.inference("llama-2-7b", H100, batch=1, prompt=8, generate=2, stack=stack)
+        return [each for each in run.warnings if each.startswith("on.")]
+
+    (warning,) = told("h101-sxm")
+    assert warning.startswith("on.h101-sxm: no system of this name; did you mean h100-sxm")
+    assert not told(H200)
+    assert not told("abacus")
+
+
+WITHOUT_UNITS = [name for name in catalogue_names() if "compute_units" not in sf.System.load(name).quantities]
+"""Systems of which nobody says how many units share the blocks of a kernel."""
+
+
+@pytest.mark.parametrize("stack", [name for name in profiles() if Stack.load(name).reached])
+def test_every_profile_answers_on_systems_without_units(stack: str, tmp_path: Path) -> None:
+    child = tmp_path / "mine.toml"
+    text = f'base = "{stack}"\n' + "".join(f"[on.{name}]\ndecode_block_latency = 1e-6\n" for name in WITHOUT_UNITS)
+    child.write_text(text, encoding="utf-8")
+    assert WITHOUT_UNITS
+    for system in some(WITHOUT_UNITS, 0.25):
+        for model in ("llama-2-7b", "deepseek-v3"):
+            for profiled in (stack, str(child)):
+                run = sf.inference(model, system, batch=1, prompt=64, generate=2, stack=profiled)
+                assert run.value("time") > 0
+                assert not {"block_latency", "decode_block_latency"} & set(run.bound)

@@ -49,8 +49,15 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_nothing_to_score_is_exit_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_table(tmp_path, "gemm", [GEMM | {"system": "abacus"}])
-    assert main(["validate", "--kernels", str(folder)]) == 1
+    plot = tmp_path / "plot.svg"
+    assert main(["validate", "--kernels", str(folder), "--plot", str(plot)]) == 1
     assert "the catalogue has no system of this device" in capsys.readouterr().out
+    assert not plot.exists()
+
+
+def test_a_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--kernels", ""]) == 2
+    assert "kernels: found '', expected a folder of tables" in capsys.readouterr().err
 
 
 def _without(column: str) -> Callable[[Path], None]:
@@ -67,6 +74,7 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
     (_without("k"), "gemm.csv: no column 'k', expected system, framework"),
     (lambda folder: _write(folder, "gemm", [_renamed(GEMM, "latency", "latancy")]), "did you mean latancy?"),
     (lambda folder: _write(folder, "gemm", [GEMM, GEMM | {"m": "many"}]), "gemm.csv: line 3: m: found 'many'"),
+    (lambda folder: _write(folder, "gemm", [GEMM, GEMM | {"m": "1_000"}]), "gemm.csv: line 3: m: found '1_000'"),
     (
         lambda folder: _write(folder, "context_attention", [_renamed(PROMPT, "window_size", "windows_size")]),
         "unknown column 'windows_size'; did you mean window_size?",

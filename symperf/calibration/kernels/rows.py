@@ -88,9 +88,11 @@ def gather(
             "expected a CSV file of measurements, or a folder with tables such as gemm.parquet or gemm.csv"
         )
     if not softwares:
+        others = ", ".join(quote(device) for device in sorted(devices)[:SHOWN]) or "no row at all"
+        why = ", ".join(f"{count} {reason}" for reason, count in left.items())
         raise InputError(
-            f"calibrate: {quote(str(folder))}: no row of {system.name} ({wanted}), expected one of "
-            f"{', '.join(sorted(devices))}"
+            f"calibrate: {quote(str(folder))}: no row of {system.name} ({wanted}) that can be fitted; the tables have "
+            f"{others}{f'; left out: {why}' if why else ''}"
         )
     if not taken:
         raise InputError(

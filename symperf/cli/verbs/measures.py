@@ -43,7 +43,6 @@ def add(verb: Verb) -> None:
     )
     calibrate.add_argument(
         "--software",
-        default="",
         metavar="NAME",
         help="of a folder: whose rows are fitted, as the tables name it; its profile is written (default: the device's "
         "own constants, to rows of all software)",
@@ -62,9 +61,5 @@ def add(verb: Verb) -> None:
         help="standard deviation of ln(value) around the system's value; WIDTH alone is for all "
         "(default 0.3, of latencies and sizes 1)",
     )
-    calibrate.add_argument(
-        "--loss", default="soft-l1", metavar="NAME", help="linear, soft-l1 (default), huber or cauchy"
-    )
-    calibrate.add_argument(
-        "--noise", type=number, default=0.05, metavar="F", help="scatter of a measured time (default 0.05)"
-    )
+    calibrate.add_argument("--loss", metavar="NAME", help="linear, soft-l1 (default), huber or cauchy")
+    calibrate.add_argument("--noise", type=number, metavar="F", help="scatter of a measured time (default 0.05)")

@@ -167,7 +167,7 @@ def _batch(
     numbers = {}
     for name in present:
         try:
-            numbers[name] = np.array([cell.strip() or "nan" for cell in by_name[name]], dtype=object).astype(float)
+            numbers[name] = np.array([_plain(cell) for cell in by_name[name]], dtype=object).astype(float)
         except ValueError:
             line, cell = next((line, c) for (line, _), c in zip(lines, by_name[name], strict=True) if not _is_number(c))
             raise InputError(f"{label}: line {line}: {name}: found {quote(cell)}, expected a number") from None
@@ -175,9 +175,14 @@ def _batch(
     return _with_missing(texts, numbers, columns, len(lines))
 
 
+def _plain(cell: str) -> str:
+    """A cell as a number is written in a table: 1_000 is one in Python only."""
+    return cell.strip().replace("_", "?") or "nan"
+
+
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.strip() or "nan")
+        float(_plain(cell))
     except ValueError:
         return False
     return True
