@@ -139,6 +139,14 @@ def test_a_system_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert sf.System.load(str(out)).value("launch_latency") == pytest.approx(TRUTH["launch_latency"], rel=0.3)
 
 
+def test_a_system_that_starts_from_another_takes_its_rows(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'base = "{H100}"\n', encoding="utf-8")
+    folder = measured(tmp_path / "tables", moved(**TRUTH))
+    found = calibrate_kernels(folder, str(mine), stages=(STAGE,))
+    assert found.constants["matrix_efficiency"].value == pytest.approx(TRUTH["matrix_efficiency"], rel=0.01)
+
+
 BAD = [
     (("-s", "a100-80gb-sxm"), "no row of a100-80gb-sxm (a100_sxm) that can be fitted; the tables have 'h100_nvl'"),
     (("-s", H100, "--software", "vLLM"), "--software: found 'vLLM', expected one of TensorRT-LLM"),

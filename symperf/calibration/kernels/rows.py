@@ -12,6 +12,7 @@ import numpy as np
 from ...codegen.adjoint import PREFIX, gradient
 from ...codegen.evaluate import outputs_at
 from ...common.errors import InputError, quote
+from ...systems.system import catalogue_names
 from ...systems.system_symbols import Quantity
 from ...validation.kernels import faults
 from ...validation.kernels.formats import DEVICES, LeftOutError, software_of
@@ -39,8 +40,9 @@ Rows = dict[str, list["Part"]]
 
 
 def device_name(system: System) -> str:
-    """What tables call a system: the name that stands for it, or its own with underscores."""
-    names = {known: name for name, known in DEVICES.items()}
+    """What tables call a system, or the one of the catalogue that it starts from: what stands for it, or its own name."""
+    names = {known: known.replace("-", "_") for known in catalogue_names()}
+    names |= {known: name for name, known in DEVICES.items()}
     return next((names[each] for each in system.lineage if each in names), system.name.replace("-", "_"))
 
 
@@ -70,7 +72,7 @@ def gather(
             seen, impossible = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
             for part in table.parts():
                 softwares.add(part.group.software)
-                if not software or part.group.software == software_of(software):
+                if not software or part.group.software.casefold() == software_of(software).casefold():
                     before = left[faults.IMPOSSIBLE]
                     taken.setdefault(name, []).append(_checked(part, table, left))
                     seen[part.measure.columns] += part.rows.size
