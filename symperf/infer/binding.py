@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
+from ..systems.kernel_constants import INNER_LATENCY
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
@@ -57,6 +58,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
+    "half_inner_latency": INNER_LATENCY,
     **STACK_LIMITS,
 }
 """What values the symbols may take that neither model, system nor plan binds."""
@@ -99,6 +101,8 @@ def bind(
     precision, found, rate = format_of(plan, system)
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
     bound["half_efficiency"] = bound["matrix_efficiency"]
+    if "inner_latency" in bound:
+        bound.setdefault("half_inner_latency", bound["inner_latency"])
     chosen = bound["matrix_efficiency"][1].startswith("set by the user")
     narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
     if narrow and "fp8_efficiency" in system.quantities and not chosen:
