@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..operations.compiled import Bound
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
     from .stack import Stack
 
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
@@ -129,3 +130,11 @@ def bind(
     sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(precision).items()}
     bound.update({name: entry for name, entry in sent.items() if name not in own})
     return bound
+
+
+def bound_from(quantities: dict[str, Quantity], bound: Bound) -> dict[str, Quantity]:
+    """Quantities by the symbol that they are bound to: products in a format with an efficiency of its own have that."""
+    narrow = quantities.get("narrow_efficiency")
+    if narrow is None or bound["matrix_efficiency"] != bound["narrow_efficiency"]:
+        return quantities
+    return {**quantities, "matrix_efficiency": narrow}

@@ -71,6 +71,17 @@ def test_constants_of_a_format_hold_under_it_only(tmp_path: Path) -> None:
     assert value(stack, "matrix_efficiency") == value("vllm", "matrix_efficiency")
 
 
+def test_the_spread_of_a_format_is_its_own(tmp_path: Path) -> None:
+    low_high = "{value = 0.4, low = 0.1, high = 0.5}"
+    stack = profile(tmp_path, f"[on.any.formats.fp8]\nnarrow_efficiency = {low_high}\n")
+    asked = {"batch": 64, "prompt": 512, "generate": 2, "stack": stack}
+    ends = {
+        effect.name: (effect.low, effect.high)
+        for effect in sf.inference("llama-2-7b", H100, sf.Plan(precision="fp8"), **asked).interval("prefill").effects
+    }
+    assert ends["matrix_efficiency"] == (0.1, 0.5)
+
+
 def test_products_in_16_bits_keep_their_constants_beside_narrow_ones(tmp_path: Path) -> None:
     """Logits beside products in 8 bits take as long as in a plan of 16 bits, whatever a format states."""
     stack = profile(
