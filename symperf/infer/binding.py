@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
+from ..systems.kernel_constants import INNER_LATENCY
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..operations.compiled import Bound
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
     from .stack import Stack
 
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
@@ -57,6 +59,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
+    "half_inner_latency": INNER_LATENCY,
     **STACK_LIMITS,
 }
 """What values the symbols may take that neither model, system nor plan binds."""
@@ -99,6 +102,8 @@ def bind(
     precision, found, rate = format_of(plan, system)
     bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
     bound["half_efficiency"] = bound["matrix_efficiency"]
+    if "inner_latency" in bound:
+        bound.setdefault("half_inner_latency", bound["inner_latency"])
     chosen = bound["matrix_efficiency"][1].startswith("set by the user")
     narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
     if narrow and "fp8_efficiency" in system.quantities and not chosen:
@@ -125,3 +130,11 @@ def bind(
     sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(precision).items()}
     bound.update({name: entry for name, entry in sent.items() if name not in own})
     return bound
+
+
+def bound_from(quantities: dict[str, Quantity], bound: Bound) -> dict[str, Quantity]:
+    """Quantities by the symbol that they are bound to: products in a format with an efficiency of its own have that."""
+    narrow = quantities.get("narrow_efficiency")
+    if narrow is None or bound["matrix_efficiency"] != bound["narrow_efficiency"]:
+        return quantities
+    return {**quantities, "matrix_efficiency": narrow}

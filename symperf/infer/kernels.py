@@ -21,8 +21,11 @@ from ..formulas.kernels.scan import measured_scan_time
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
+    cast_passes,
     format_latency,
     half_efficiency,
+    half_inner_latency,
+    inner_latency,
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
@@ -38,8 +41,12 @@ if TYPE_CHECKING:
     from .cache_read import BlockRead, CacheRead
     from .structure import InferenceStructure
 
-IN_SIXTEEN_BITS = {matrix_rate: attention_rate, matrix_efficiency: half_efficiency}
-"""What stands for the rate of products and for its attainable part where the other products have a narrower format."""
+IN_SIXTEEN_BITS = {
+    matrix_rate: attention_rate,
+    matrix_efficiency: half_efficiency,
+    inner_latency: half_inner_latency,
+}
+"""What stands for the constants of products in 16 bits where the other products have a narrower format."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,11 @@ class PromptBlocks:
     rows: Any = query_block
     written: Any = 0
     casts: bool = True
+
+
+def cast_bytes(rows: Any, inner: Any, element_bytes: Any) -> Any:
+    """Bytes of device memory of casting a left factor, which `cast_time` takes its time for."""
+    return rows * inner * (cast_passes * activation_bytes + element_bytes)
 
 
 class InferenceKernels(Kernels):
@@ -113,6 +125,8 @@ class InferenceKernels(Kernels):
         time = aligned_time(self.structure, time, (rows, columns, inner))
         if self.mixed_rates and left == activation_bytes:
             time = time.xreplace(IN_SIXTEEN_BITS)
+        if left != activation_bytes and self.casts and groups == 1:
+            traffic += cast_bytes(rows, inner, left)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return Op(path, time, demand, (rows, columns, inner, groups))
 

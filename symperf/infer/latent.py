@@ -41,7 +41,7 @@ from ..formulas.language.symbols import (
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .attention import CachedAttention
 from .cache_read import BlockRead, CacheRead
-from .kernels import PromptBlocks
+from .kernels import PromptBlocks, cast_bytes
 
 if TYPE_CHECKING:
     from ..operations.schedule import Op
@@ -174,6 +174,8 @@ class LatentAttention(CachedAttention):
         late = op.time + absorb_latency
         if not wide and kernels.casts:
             late += looped.cast_time(rows * self.heads, inner, operand_bytes)
+            moved = op.demand.memory_bytes + cast_bytes(rows * self.heads, inner, operand_bytes)
+            op = replace(op, demand=replace(op.demand, memory_bytes=moved))
         return replace(op, time=late)
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:

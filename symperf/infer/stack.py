@@ -83,7 +83,13 @@ class Stack:
         """
         precision, _, rate = format_of(plan, system)
         widened = rate != rate_asked(plan, system)
-        return system.with_constants(reached_on(system, self.reached).under("" if widened else precision))
+        reached = reached_on(system, self.reached)
+        usual = system.with_constants(reached.under())
+        if widened:
+            return usual
+        found = usual.with_constants(reached.under(precision))
+        kept, narrow = (each.quantities.get("inner_latency") for each in (usual, found))
+        return found if kept is None or kept is narrow else found.with_constants({"half_inner_latency": kept})
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import attention_rate, matrix_rate, vector_rate
+from ..formulas.language.symbols import attention_rate, matrix_rate, score_rate, vector_rate
 from ..formulas.memory.parameters import flops_utilization
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from .schedule import Op
 
-PEAKS = (matrix_rate, attention_rate)
-"""Of the matrix units: in the format of the products of linear layers, and in that of the others."""
+PEAKS = (matrix_rate, attention_rate, score_rate)
+"""Of the matrix units: in the format of linear layers, in 16 bits, and in that of attention whose kernels are known."""
 
 
 def rate_of(op: Op) -> Any:

@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..infer.binding import INFERENCE_LIMITS, Work, bind
+from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
 from ..infer.reached import strange
@@ -135,7 +135,7 @@ class InferenceRun(FullRun):
     def quantities(self) -> dict[str, Quantity]:
         """The quantities of the system and of the serving software, by name."""
         formats = self.stack.sent_in(format_of(self.plan, self.system)[0])
-        return {**super().quantities(), **self.stack.quantities, **formats}
+        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound)
 
     def _memory_program(self) -> Program:
         return inference_memory_program(self.structure)

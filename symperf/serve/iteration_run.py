@@ -11,7 +11,7 @@ from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
-from ..infer.binding import INFERENCE_LIMITS, Work, bind
+from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.formats import format_of
 from ..infer.rules import check, require_decoder
 from ..infer.stack import DEFAULT, Stack
@@ -176,7 +176,7 @@ class IterationRun(FullRun):
     def quantities(self) -> dict[str, Quantity]:
         """The quantities of the system and of the serving software, by name."""
         formats = self.stack.sent_in(format_of(self.plan, self.system)[0])
-        return {**super().quantities(), **self.stack.quantities, **formats}
+        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound)
 
     def _memory_program(self) -> Program:
         def make() -> Program:

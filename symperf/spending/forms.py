@@ -46,6 +46,7 @@ from ..formulas.language.symbols import (
     scale_out_energy,
     scale_up_bandwidth,
     scale_up_energy,
+    score_rate,
     static_power,
     strip_units,
     tp,
@@ -65,7 +66,8 @@ from ..train.build import step_tree
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
 LINKS = {"l2": l2_bandwidth, "scale_up": scale_up_bandwidth, "scale_out": scale_out_bandwidth}
-PRODUCTS = {matrix_rate: "matrix", attention_rate: "attention", vector_rate: "vector"}
+PRODUCTS = {matrix_rate: "matrix", attention_rate: "attention", score_rate: "attention", vector_rate: "vector"}
+"""What a FLOP at each rate counts as; attention in 8 bits is charged as in 16."""
 ENERGIES = {
     "matrix": matrix_energy,
     "attention": attention_energy,

@@ -74,6 +74,36 @@ def test_constants_of_a_format_hold_under_it_only(tmp_path: Path) -> None:
     assert value(stack, "matrix_efficiency") == value("vllm", "matrix_efficiency")
 
 
+def test_the_spread_of_a_format_is_its_own(tmp_path: Path) -> None:
+    low_high = "{value = 0.4, low = 0.1, high = 0.5}"
+    stack = profile(tmp_path, f"[on.any.formats.fp8]\nnarrow_efficiency = {low_high}\n")
+    asked = {"batch": 64, "prompt": 512, "generate": 2, "stack": stack}
+    ends = {
+        effect.name: (effect.low, effect.high)
+        for effect in sf.inference("llama-2-7b", H100, sf.Plan(precision="fp8"), **asked).interval("prefill").effects
+    }
+    assert ends["matrix_efficiency"] == (0.1, 0.5)
+
+
+def test_products_in_16_bits_keep_their_constants_beside_narrow_ones(tmp_path: Path) -> None:
+    """Logits beside products in 8 bits take as long as in a plan of 16 bits, whatever a format states."""
+    stack = profile(
+        tmp_path,
+        '[on.any]\ninner_latency = "1 ns"\ninner_ends = 100\ncast_latency = "1 us"\ncast_passes = 2\n'
+        "cast_ends = 10\nnarrow_ends = 10\nsplit_latency = 1e-3\n"
+        '[on.any.formats.fp8]\ninner_latency = "40 ns"\nnarrow_efficiency = 0.4\n',
+    )
+
+    def times(precision: str) -> dict[str, float]:
+        plan = sf.Plan(precision=precision)
+        run = sf.inference("llama-2-7b", H100, plan, batch=1, prompt=8, generate=2, stack=stack)
+        return {row.name: row.time_s for row in run.operations() if row.phase == "decode"}
+
+    wide, narrow = times("bf16"), times("fp8")
+    assert narrow["head/logits"] == pytest.approx(wide["head/logits"], rel=1e-12)
+    assert narrow["layer/attention/output"] > 32 * 4096 * 20e-9 > wide["layer/attention/output"]
+
+
 def test_constants_may_lie_in_a_file_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "reached.toml").write_text('[on.any]\nlaunch_latency = "7 us"\n', encoding="utf-8")
     stack = profile(tmp_path, 'on = "reached.toml"\n')

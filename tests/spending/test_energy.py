@@ -259,3 +259,27 @@ def test_a_generated_system_tells_all_energies() -> None:
     assert not energy.missing
     assert set(energy.joules) == {"matrix", "vector", "memory", "l2", "scale_up", "scale_out", "static"}
     assert 0 < energy.mean_power < 700
+
+
+@pytest.mark.parametrize("cache", [None, "fp8"])
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_known_kernels_do_the_work_of_usual_ones(precision: str, cache: str | None) -> None:
+    """FLOPs of products do not depend on whose constants give their time; a cast moves what its time is charged for."""
+    asked: dict[str, Any] = {"batch": 2, "prompt": 900, "generate": 3, "kv_precision": cache}
+    plan = sf.Plan(precision=precision)
+    usual, known = (
+        sf.inference("llama-2-7b", "h100-sxm", plan, stack=stack, **asked) for stack in ("vllm", "vllm-0.24")
+    )
+    assert "score_rate" in known.compiled.program.inputs
+    assert "score_rate" not in usual.compiled.program.inputs
+    spent = [sum(run.resource_work().get(name, 0.0) for name in ("matrix", "attention")) for run in (usual, known)]
+    assert spent[1] == pytest.approx(spent[0], rel=1e-12)
+    if precision == "bf16":
+        assert known.value("prefill_mfu_executed") * known.value("prefill") == pytest.approx(
+            usual.value("prefill_mfu_executed") * usual.value("prefill"), rel=1e-12
+        )
+        return
+    passes = known.bound["cast_passes"][0]
+    more = known.bind(cast_passes=passes + 1.0).resource_work()["memory"] - known.resource_work()["memory"]
+    left = sum(row.count * row.m * row.k for row in known.operations() if row.m and not row.name.startswith("head/"))
+    assert more == pytest.approx(2 * left, rel=1e-9)

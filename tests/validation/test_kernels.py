@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +88,24 @@ def test_a_window_of_the_whole_prompt_is_none(tmp_path: Path) -> None:
     rows = [PROMPT | {"window_size": window} for window in (0, 300, 4096, "")]
     found = _only(write_table(tmp_path / "a", "context_attention", rows))[1].predicted
     assert found == pytest.approx([found[0]] * 4)
-    narrow = PROMPT | {"isl": 8192, "window_size": 128}
-    assert _predicted(write_table(tmp_path / "b", "context_attention", [narrow])) < 0.2 * _predicted(
-        write_table(tmp_path / "c", "context_attention", [narrow | {"window_size": 0}])
+
+
+def test_a_narrow_window_saves_the_pairs_outside_of_it(tmp_path: Path, llama: Any) -> None:
+    """Blocks, their starts and their bytes stay; the pairs that no longer count are those of docs/kernels.md's form."""
+    keys, window = 8192, 128
+    narrow = PROMPT | {"isl": keys, "window_size": window}
+    slow, fast = (
+        _predicted(write_table(tmp_path / name, "context_attention", [row]))
+        for name, row in (("b", narrow | {"window_size": 0}), ("c", narrow))
     )
+    at = {name: number for name, (number, _) in llama.bound.items()}
+    rows = at["query_block"]
+    blocks = narrow["batch_size"] * narrow["num_heads"] * math.ceil(keys / rows)
+    seen = [sum(min(n, most) for n in range(1, keys + 1)) / keys for most in (keys, window)]
+    pairs = rows * (blocks * (seen[0] - seen[1]) + at["compute_units"] * (keys - window))
+    each = 4 * narrow["head_dim"] / (at["score_rate"] * at["prompt_efficiency"]) + 1 / at["exponent_rate"]
+    assert slow - fast == pytest.approx(pairs * each, rel=1e-9)
+    assert fast < 0.5 * slow
 
 
 def test_latent_attention_is_that_of_an_inference(tmp_path: Path, deepseek: Any) -> None:

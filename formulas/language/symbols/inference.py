@@ -32,6 +32,15 @@ half_efficiency = add(
     "Attainable part of the 16-bit matrix peak, for products that stay in 16 bits beside narrower ones.",
     domain=POSITIVE,
 )
+half_inner_latency = add(
+    "efficiency",
+    "half_inner_latency",
+    r"\tau_{16}",
+    "Least time of an element of the contracted side, for products that stay in 16 bits beside narrower ones.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 tile_thin = add("efficiency", "tile_thin", "T_t", "Rows of the smallest matrix instruction, for thin products.")
 split_inner = add(
     "efficiency", "split_inner", "k_s", "Longest contracted side of a product that the library never splits along it."
