@@ -40,7 +40,7 @@ Rows = dict[str, list["Part"]]
 
 
 def device_name(system: System) -> str:
-    """What tables call a system, or the one of the catalogue that it starts from: what stands for it, or its own name."""
+    """What tables call a system, or the one of the catalogue that it starts from; else its own name."""
     names = {known: known.replace("-", "_") for known in catalogue_names()}
     names |= {known: name for name, known in DEVICES.items()}
     return next((names[each] for each in system.lineage if each in names), system.name.replace("-", "_"))
