@@ -188,24 +188,24 @@ def test_each_doubling_is_the_best_by_its_rule(name: str, rule: str) -> None:
         question = question.with_faster(2.0, row["resource"])
 
 
-def test_gpt_3_doubles_the_network_between_domains_once_at_most() -> None:
-    """By gains, and late in training."""
-    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES)
-    for (_, name, rule), path in _paths("walk_greedy"):
-        doubled = [row["step"] for row in path if row["resource"] == "scale_out"]
-        assert len(doubled) == int((name, rule) == ("training", "gain"))
-        assert all(step > 0.8 * len(path) for step in doubled)
+def test_gpt_3_never_doubles_the_network_between_domains() -> None:
+    """It doubles every other resource, and in training the network inside a domain as often as memory, or once more."""
+    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES) - {"scale_out"}
+    for (_, name, _), path in _paths("walk_greedy"):
+        if name == "training":
+            doubled = [row["resource"] for row in path]
+            assert doubled.count("scale_up") - doubled.count("memory") in (0, 1)
 
 
 def test_both_rules_end_alike() -> None:
-    """After as many doublings within 12 % of one another; looking at gains saves none and needs up to three more."""
+    """After as many doublings within 9 % of one another; looking at gains saves none and needs up to one more."""
     found = dict(_paths("walk_greedy"))
     for (system, name, rule), path in found.items():
         if rule == "share":
             other = found[system, name, "gain"]
-            assert 0 <= len(other) - len(path) <= 3
+            assert 0 <= len(other) - len(path) <= 1
             at = len(path) - 1
-            assert 1 / 1.12 < other[at]["speed_up"] / path[at]["speed_up"] < 1.12
+            assert 1 / 1.09 < other[at]["speed_up"] / path[at]["speed_up"] < 1.09
 
 
 # --- limits
@@ -218,7 +218,7 @@ def test_the_last_limit_is_what_latencies_cost(name: str) -> None:
     left = walking.limits(question)[-1]
     assert left["infinite"].split(" + ") == [*walking.RATES]
     assert math.fsum(row["seconds"] for row in counted) == pytest.approx(left["time_s"], rel=1e-9)
-    for row in counted:  # of a collective's pieces the fewest are left, an eighth of `domain_piece_latency` a call
+    for row in counted:  # with endless rates the fewest pieces are best, for an eighth of their latency a call
         whole = row["times"] * (8 if row["latency"] == "domain_piece_latency" else 1)
         assert whole == int(whole)
     assert question.with_faster(walking.ENDLESS, *walking.RATES).seconds == pytest.approx(left["time_s"], rel=1e-9)
