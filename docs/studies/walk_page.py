@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 COLOURS = RATE_COLOURS | {"latency": "0.6"}
 WORDS = {"l2": "L2", "scale_up": "scale-up", "scale_out": "scale-out"}
 LETTERS = {"compute": "C", "memory": "M", "l2": "L", "scale_up": "U", "scale_out": "O"}
+KINDS = {
+    "launch": "kernels",
+    "scale_up": "scale-up hops",
+    "scale_out": "scale-out hops",
+    "domain": "collectives",
+    "domain_hop": "scale-up hops",
+    "domain_piece": "pieces",
+}
+"""What each latency is paid for, where its name does not say it."""
 LEGS = ("compute", "memory", "network")
 DOUBLINGS = 6
 """Of each leg."""
@@ -118,9 +127,8 @@ def floors_table(rows: Sequence[Row]) -> str:
 
 def kind(row: Row) -> str:
     """A latency in words: what it is paid for."""
-    names = {"launch": "kernels", "scale_up": "scale-up hops", "scale_out": "scale-out hops"}
     what = row["latency"].removesuffix("_latency")
-    return names.get(what, what)
+    return KINDS.get(what, what)
 
 
 def forms_text(rows: Sequence[Row], question: str) -> str:

@@ -188,24 +188,24 @@ def test_each_doubling_is_the_best_by_its_rule(name: str, rule: str) -> None:
         question = question.with_faster(2.0, row["resource"])
 
 
-def test_gpt_3_doubles_the_network_between_domains_once_at_most() -> None:
-    """By gains, and late in training."""
-    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES)
-    for (_, name, rule), path in _paths("walk_greedy"):
-        doubled = [row["step"] for row in path if row["resource"] == "scale_out"]
-        assert len(doubled) == int((name, rule) == ("training", "gain"))
-        assert all(step > 0.8 * len(path) for step in doubled)
+def test_gpt_3_never_doubles_the_network_between_domains() -> None:
+    """It doubles every other resource, and in training the network inside a domain as often as memory, or once more."""
+    assert {row["resource"] for row in rows("walk_greedy")} == set(walking.RATES) - {"scale_out"}
+    for (_, name, _), path in _paths("walk_greedy"):
+        if name == "training":
+            doubled = [row["resource"] for row in path]
+            assert doubled.count("scale_up") - doubled.count("memory") in (0, 1)
 
 
 def test_both_rules_end_alike() -> None:
-    """After as many doublings within 12 % of one another; looking at gains saves none and needs up to three more."""
+    """After as many doublings within 9 % of one another; looking at gains saves none and needs up to one more."""
     found = dict(_paths("walk_greedy"))
     for (system, name, rule), path in found.items():
         if rule == "share":
             other = found[system, name, "gain"]
-            assert 0 <= len(other) - len(path) <= 3
+            assert 0 <= len(other) - len(path) <= 1
             at = len(path) - 1
-            assert 1 / 1.12 < other[at]["speed_up"] / path[at]["speed_up"] < 1.12
+            assert 1 / 1.09 < other[at]["speed_up"] / path[at]["speed_up"] < 1.09
 
 
 # --- limits
@@ -218,7 +218,9 @@ def test_the_last_limit_is_what_latencies_cost(name: str) -> None:
     left = walking.limits(question)[-1]
     assert left["infinite"].split(" + ") == [*walking.RATES]
     assert math.fsum(row["seconds"] for row in counted) == pytest.approx(left["time_s"], rel=1e-9)
-    assert all(row["times"] == int(row["times"]) for row in counted)
+    for row in counted:  # with endless rates the fewest pieces are best, for an eighth of their latency a call
+        whole = row["times"] * (8 if row["latency"] == "domain_piece_latency" else 1)
+        assert whole == int(whole)
     assert question.with_faster(walking.ENDLESS, *walking.RATES).seconds == pytest.approx(left["time_s"], rel=1e-9)
 
 
@@ -237,17 +239,20 @@ def test_limits_bound_every_faster_resource(name: str) -> None:
 
 
 def test_kernels_and_hops_of_inference_by_hand() -> None:
-    """96 layers of eight kernels, five around them; two all-reduces a layer and one, each twice log2(8) hops; a gather.
+    """96 layers of eight kernels, five around them; two all-reduces a layer and one, each twice 8 - 1 hops; a gather.
 
     A layer: norm, qkv, attention, output, norm, up, activation, down. Around them: embedding, norm, head, sampling of
-    two kernels. Each collective starts a kernel too, and qkv, up, down and head, with k above 2048, may take a second.
+    two kernels. Each collective has a start of its own, and qkv, up, down and head, with k above 2048, may take a
+    second kernel. Software's gap is before them all.
     """
     for name in ("prefill", "decode", "decode 16"):
         counts = {row["latency"]: row["times"] for row in walking.floors(ASKED[name])}
-        assert counts["launch_latency"] == 96 * (8 + 2) + 5 + 2
+        assert counts["launch_latency"] == 96 * 8 + 5
         assert counts["split_latency"] == 96 * 3 + 1
-        assert counts["gap_latency"] == counts["launch_latency"] + counts["split_latency"]
-        assert counts["scale_up_latency"] == (2 * 96 + 1) * 2 * 3 + 3
+        assert counts["domain_latency"] == 96 * 2 + 2
+        assert counts["gap_latency"] == sum(counts[f"{each}_latency"] for each in ("launch", "split", "domain"))
+        assert counts["domain_hop_latency"] == (2 * 96 + 1) * 2 * 7 + 7
+        assert counts["domain_piece_latency"] == counts["domain_latency"] / 8
         assert counts["scale_out_latency"] == 0
 
 
@@ -255,17 +260,20 @@ def test_kernels_of_training_by_hand() -> None:
     """The printed form, and its value for this plan and another one of the same structure.
 
     Kernels (but those behind a collective, which is longer) and collectives: 38 and 10 in a layer, 5 and 6 in the head,
-    which each micro-batch passes, 8 and 3 in a step; and each chunk of a stage sends results on and gradients back.
+    which each micro-batch passes, 8 and 3 in a step; and each chunk of a stage sends results on and gradients back, in
+    a kernel that starts as any other, where a collective has a start of its own.
     """
     question = ASKED["training"]
     other = walking.Question("x", question.run.bind(batch=96, pp=16, vpp=2))
     for asked, micro_batches, pp, vpp in ((question, 64, 8, 3), (other, 96, 16, 2)):
-        row = next(row for row in walking.floors(asked) if row["latency"] == "launch_latency")
-        layers = 96 / pp
-        passed = (38 + 10) * layers + 2 * vpp
-        expected = passed * (micro_batches + (pp - 1) / vpp) + (5 + 6) * micro_batches + 8 + 3
-        assert row["times"] == pytest.approx(expected, rel=1e-12)
-        assert row["closed_form"].startswith("11*batch/(dp*micro_batch) + 48*num_layers/pp + 2*vpp + (48*num_layers/pp")
+        by = {row["latency"]: row for row in walking.floors(asked)}
+        layers, passes = 96 / pp, micro_batches + (pp - 1) / vpp
+        kernels = (38 * layers + 2 * vpp) * passes + 5 * micro_batches + 8
+        calls = 10 * layers * passes + 6 * micro_batches + 3
+        assert by["launch_latency"]["times"] == pytest.approx(kernels, rel=1e-12)
+        assert by["domain_latency"]["times"] == pytest.approx(calls, rel=1e-12)
+        form = by["launch_latency"]["closed_form"]
+        assert form.startswith("5*batch/(dp*micro_batch) + 38*num_layers/pp + 2*vpp + (38*num_layers/pp")
 
 
 # --- technology
