@@ -16,6 +16,8 @@ import inference_page as page
 from study import Row, Study, Tables
 
 from symperf import Model, Plan, System, inference
+from symperf.formulas.collectives.call_overhead import started_collective_time
+from symperf.formulas.collectives.domain import domain_collective_time
 from symperf.formulas.generation import decode_bounds
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.systems.memories import Memory, names
@@ -44,8 +46,8 @@ SCALED_MODEL = "llama-2-13b"
 SCALED = [(system, tp) for system in ("a100-80gb-sxm", "h100-sxm") for tp in (1, 8)]
 RANGE = (3e11, 2e14)
 """Bandwidths between which changes of bound are sought, bytes per second."""
-ALONE = {"stack": "none", "launch_latency": 0.0, "split_latency": 0.0}
-"""The device without software, without the start of kernels and without second ones of split products."""
+ALONE = {"stack": "none", "launch_latency": 0.0, "domain_latency": 0.0, "split_latency": 0.0}
+"""The device without software, without starts of kernels and collectives, without second kernels of split products."""
 SETTINGS = {"alone": ALONE, "tensorrt-llm": {"stack": "tensorrt-llm"}}
 LIMIT_CONTEXTS = (100, 1000)
 
@@ -192,22 +194,25 @@ def limits(models: Mapping[str, Layout] = MODELS, systems: Sequence[str] = SYSTE
         row["l_limit"] = evaluated(decode_bounds.context_limit(parameters, *shape), run)
         row["g_limit"] = evaluated(decode_bounds.attention_ridge_group(), run)
         row["g"] = size["num_attention_heads"] / size["num_key_value_heads"]
-        target = evaluated(decode_bounds.reduce_bound_degree(layer, 4 * SYMBOLS["scale_up_latency"].symbol), run)
-        found.append(row | {"t_limit": degree(target)})
+        weights = evaluated(decode_bounds.reduce_bound_degree(layer, 1), run)
+        two, three = (2 * evaluated(empty_all_reduce(ranks), run) for ranks in (2, 3))
+        found.append(row | {"t_limit": degree(weights, 3 * two - 2 * three, three - two)})
     return found
 
 
-def degree(target: float) -> float:
-    """The solution t of t log2(t) = target, by bisection.
+def empty_all_reduce(ranks: int) -> Any:
+    """Closed form of an all-reduce of no bytes where a domain's collectives are measured, affine in the ranks."""
+    time = domain_collective_time(0, ranks, 2 * (ranks - 1), 2)
+    return started_collective_time(time, ranks, SYMBOLS["domain_latency"].symbol)
 
-    >>> degree(24.0)
+
+def degree(weights: float, start: float, rank: float) -> float:
+    """The degree t > 0 at which t (start + rank t) = weights: reading takes weights / t, all-reduces the rest.
+
+    >>> degree(80.0, 2.0, 1.0)
     8.0
     """
-    low, high = 1.0, 2.0 + target
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle * math.log2(middle) < target else (low, middle)
-    return round((low + high) / 2, 9)
+    return 2 * weights / (start + math.sqrt(start**2 + 4 * rank * weights))
 
 
 # --- the study
