@@ -117,7 +117,7 @@ def test_what_cannot_be_predicted_says_why(cells: dict[str, str], words: str) ->
     [
         ({"hw_key": "abacus"}, "abacus"),
         ({"hw_key": ""}, "names no hw_key"),
-        ({"precision": "fp8"}, "fp8"),
+        ({"precision": "int3"}, "int3"),
         ({"tp": "3"}, "3"),
     ],
 )
