@@ -14,6 +14,7 @@ from support.study_pages import STUDIES, module
 from support.study_pages import rows as rows_of
 
 from symperf import InputError, Model, Plan, System, training
+from symperf.systems.kernel_constants import TRAINED
 
 factors, speedup, page, common = (module(name) for name in ("speedup_factors", "speedup", "speedup_page", "study"))
 
@@ -108,7 +109,7 @@ def test_a_group_changes_its_own_quantities_alone() -> None:
         changed = {
             name
             for name in {*plain.quantities, *system.quantities}
-            if plain.quantities.get(name) != system.quantities.get(name)
+            if plain.quantities.get(name) != system.quantities.get(name) and not name.startswith(factors.LEFT_OUT)
         }
         assert changed <= set(names)
         assert changed
@@ -122,6 +123,7 @@ def test_a_held_plan_has_the_time_of_a_training_on_the_catalogue_system() -> Non
     """B200 has no rate of L2, so that nothing is left out of it that a step's time uses."""
     first, second = System.load(speedup.FIRST), System.load("b200-sxm")
     system = factors.mixed(first, second, frozenset(factors.GROUPS), "fp8")
+    assert {name for name in second.families if name in TRAINED} <= set(system.families)
     for precision in ("bf16", "fp8"):
         own = Plan(tp=2, pp=2, dp=2, attention="flash", sequence_parallel=True, precision=precision)
         run = training(Model.load(SMALL.model), second, own, batch=SMALL.batch, sequence=SMALL.sequence)
@@ -177,6 +179,15 @@ def test_a_mixture_of_experts_is_taken_apart_by_the_same_functions() -> None:
         times[frozenset()] / times[frozenset(names)], rel=1e-12
     )
     assert min(factors.shapley(times, names).values()) > 1
+
+
+@given(st.sets(st.sampled_from(factors.GROUPS)))
+def test_a_mixed_system_has_a_family_of_constants_as_one_of_the_two_has_it(taken: set[str]) -> None:
+    """No corner halves a family; what of it changes the form of the cost comes with one group alone."""
+    first, second = System.load(speedup.FIRST), System.load("b200-sxm")
+    families = set(factors.mixed(first, second, frozenset(taken)).families)
+    assert "domain" in families
+    assert ("loops" in families) is ("attained" in taken)
 
 
 # --- the files
