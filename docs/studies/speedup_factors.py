@@ -49,8 +49,8 @@ QUANTITIES = {
     ),
 }
 """What of a system belongs to which group. The matrix rate in 16 bits belongs to `compute`, its multiple in a lower
-precision to `precision`. The constants of a family (`domain_*`, `inner_*`) are that family's form of the cost: all
-systems compared have measured collectives, and those with measured loops bring that form with what they attain."""
+precision to `precision`. The constants of a family (`domain_*`, `inner_*`) are that family's form of the cost: a corner
+without all of them has the form that systems have where nobody measured."""
 ENERGIES = ("static_power", "matrix_energy", "memory_energy", "scale_up_energy", "scale_out_energy")
 LEFT_OUT = ("l2_", "split_", "reread_", "host_", "power", "peer_", "exponent_", "query_", *ENERGIES)
 """Beginnings of what no comparison uses: not all systems have it, or only prompts, which are no training, need it."""
