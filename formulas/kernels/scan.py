@@ -74,8 +74,8 @@ def measured_scan_time(work_flops: Any, traffic_bytes: Any, sequence: Any, ssm_c
 
     >>> from sympy import symbols
     >>> measured_scan_time(*symbols("W Q s c"))  # doctest: +NORMALIZE_WHITESPACE
-    scan_latency + Max(chunk_latency*ceil_div(s, c), Q*scan_passes/(memory_bandwidth*memory_efficiency),
-    W/(attention_efficiency*attention_rate))
+    scan_latency + Max(chunk_latency*ceil_div(s, c), W/(attention_efficiency*attention_rate),
+    Q*scan_passes/(memory_bandwidth*memory_efficiency))
     """
     work = work_flops / (attention_rate * attention_efficiency)
     moved = scan_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
