@@ -151,7 +151,7 @@ def _is_at_most_one(expr: Any) -> bool:
 
 
 def _domain(expr: Any) -> str:
-    entry = SYMBOLS.get(expr.name) if expr.is_Symbol else None
+    entry = SYMBOLS.find(expr.name) if expr.is_Symbol else None
     return entry.domain if entry is not None and entry.symbol == expr else ""
 
 

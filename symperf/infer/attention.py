@@ -27,16 +27,17 @@ from ..formulas.language.symbols import (
     attention_rate,
     cache_casts,
     cache_efficiency,
+    head_dim,
     hidden_size,
     kv_bytes,
     memory_bandwidth,
     micro_batch,
     num_attention_heads,
+    num_key_value_heads,
     sliding_window,
     statistic_bytes,
     tp,
 )
-from ..models.layer_counts import heads_of
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
@@ -132,8 +133,8 @@ class SoftmaxAttention(CachedAttention):
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
-        kv_heads, self.value_width = heads_of(layer.architecture, layer.kind)
-        self.heads, self.units = num_attention_heads / tp, ceil_div(kv_heads, tp)
+        self.value_width = head_dim
+        self.heads, self.units = num_attention_heads / tp, ceil_div(num_key_value_heads, tp)
         self.width = self.heads * self.value_width
 
     def projections(self) -> list[Op | None]:
@@ -212,7 +213,7 @@ class SoftmaxAttention(CachedAttention):
     @property
     def passes(self) -> Any:
         """Times that the query heads of a group read its keys; None where all of them share one pass."""
-        together = dict(self.layer.structure.read_apart).get(self.layer.kind.mixer)
+        together = dict(self.layer.structure.read_apart).get(self.layer.kind.count)
         return together and cache_reads.group_passes(self.heads, self.units, together)
 
     # --- whole prompts

@@ -17,6 +17,7 @@ from ..formulas.language.symbols import (
     expert_intermediate_size,
     expert_tp,
     generate,
+    head_dim,
     hidden_size,
     intermediate_size,
     kv_block,
@@ -25,6 +26,7 @@ from ..formulas.language.symbols import (
     micro_batch,
     num_attention_heads,
     num_experts_per_token,
+    num_key_value_heads,
     num_labels,
     pp,
     prompt,
@@ -43,7 +45,7 @@ from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import counts
 from ..models.architecture import RECURRENT
-from ..models.layer_counts import heads_of
+from ..models.own_sizes import in_own_sizes, of_kind
 from ..train.memory import device_counts as device
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
@@ -77,40 +79,47 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
     slots = dec.paged_tokens(tokens, kv_block)
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
-    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in cached)
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(kind, slots) for kind in cached)
 
 
-def _layer_cache(structure: InferenceStructure, kind: LayerKind, slots: Any) -> Any:
+@in_own_sizes
+def _layer_cache(kind: LayerKind, slots: Any) -> Any:
     if kind.mixer == "latent_attention":
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    kv_heads, width = heads_of(structure.architecture, kind)
-    return model_state.kv_cache_bytes(held, 1, ceil_div(kv_heads, tp), width, kv_bytes)
+    return model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
     crossed = [kind for kind in kinds if kind.cross]
-    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(structure, kind, slots) for kind in crossed)
+    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(kind, slots) for kind in crossed)
 
 
 def _states(structure: InferenceStructure) -> Any:
     layers = layers_of(structure, "decode")
-    return sum(n / pp * layer.mixer.sequence_bytes() for layer, n in layers if isinstance(layer.mixer, Recurrent))
+    return sum(
+        n / pp * of_kind(layer.mixer.sequence_bytes(), layer.kind)
+        for layer, n in layers
+        if isinstance(layer.mixer, Recurrent)
+    )
 
 
 def activations(structure: InferenceStructure) -> Any:
     """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
     architecture = structure.architecture
-    blocks = [_mixer_features(layer.mixer) for layer, _ in layers_of(structure, "prefill") if layer.mixer]
+    layers = [layer for layer, _ in layers_of(structure, "prefill")]
+    blocks = [of_kind(_mixer_features(layer.mixer), layer.kind) for layer in layers if layer.mixer]
     matrices = 3 if architecture.gated_mlp else 2
-    if any(kind.ffn in ("dense", "dense_experts") for kind in architecture.kinds):
-        blocks.append(matrices * intermediate_size / tp)
+    dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
+    blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
     if architecture.routed:
         rows = (1 + arrived_share(structure)) * hidden_size
         experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
-        blocks.append(experts / tp if structure.experts_dealt else experts)
+        experts = experts / tp if structure.experts_dealt else experts
+        routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
+        blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
@@ -128,8 +137,7 @@ def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
     if isinstance(mixer, Recurrent):
         return mixer.scratch
-    kv_heads, width = heads_of(mixer.layer.architecture, mixer.layer.kind)
-    return width * (2 * mixer.heads + 2 * ceil_div(kv_heads, tp))
+    return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
 def _chunk_states(structure: InferenceStructure) -> Any:
@@ -138,7 +146,8 @@ def _chunk_states(structure: InferenceStructure) -> Any:
     if not layers:
         return 0
     chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
-    return chunks * state_bytes * Max(*(layer.mixer.state for layer in layers))  # type: ignore[union-attr]
+    states = [of_kind(layer.mixer.state, layer.kind) for layer in layers]  # type: ignore[union-attr]
+    return chunks * state_bytes * Max(*states)
 
 
 def _outputs(structure: InferenceStructure) -> Any:

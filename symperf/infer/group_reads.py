@@ -46,11 +46,11 @@ class GroupReads:
         return max((size for size in self.groups if self.cut and group % size == 0), default=1)
 
     def apart(self, model: Model, tp: int) -> tuple[tuple[str, int], ...]:
-        """The mixers of a model whose groups take several passes on a device, each with the heads of a pass.
+        """The counts of the kinds of layers whose groups take several passes on a device, with the heads of a pass.
 
         >>> from symperf import Model
         >>> GroupReads((8,), (128,)).apart(Model.load("mistral-7b-v0.1"), 1)
-        (('local_attention', 1),)
+        (('num_layers', 1),)
         >>> GroupReads((8,), (128,)).apart(Model.load("llama-2-70b"), 2)
         ()
         """
@@ -58,12 +58,11 @@ class GroupReads:
         for kind in model.architecture.kinds:
             if kind.mixer not in ("attention", "local_attention"):
                 continue
-            wide = "global_" if model.architecture.global_heads and kind.mixer == "attention" else ""
-            units = -(-model.sizes[f"num_{wide}key_value_heads"] // tp)
-            group = -(-model.sizes["num_attention_heads"] // (tp * units))
-            together = self.together(group, model.sizes[f"{wide}head_dim"])
+            units = -(-model.sizes[kind.size("num_key_value_heads")] // tp)
+            group = -(-model.sizes[kind.size("num_attention_heads")] // (tp * units))
+            together = self.together(group, model.sizes[kind.size("head_dim")])
             if together < group:
-                found[kind.mixer] = together
+                found[kind.count] = together
         return tuple(sorted(found.items()))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.kernels import elementwise as ew
 from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
 from ..models.architecture import UNIFORM
+from ..models.own_sizes import of_kind
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -116,7 +117,7 @@ class Layer(Block):
 
     def layer(self, *core: Op | None, cross: list[Op | None] | tuple[()] = ()) -> Sequence:
         """One layer around the operations of its mixer's core, and with those of its attention to an encoder."""
-        return sequence(*self.mixing(*core), *cross, *self.feed_forward())
+        return of_kind(sequence(*self.mixing(*core), *cross, *self.feed_forward()), self.kind)
 
     @cached_property
     def cross(self) -> CrossAttention:

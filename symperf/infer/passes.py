@@ -117,11 +117,7 @@ def number_of(kind: LayerKind, kinds: int) -> Any:
 
 def root_of(kind: LayerKind, kinds: int) -> str:
     """The folder of the paths of a kind of layers; each has its own where there are several."""
-    if kinds == 1:
-        return "layer"
-    if kind.encoder or kind.cross:
-        return f"layer/{'encoder' if kind.encoder else 'decoder'}"
-    return f"layer/{'_'.join(part for part in (kind.mixer, kind.ffn) if part != 'none')}"
+    return "layer" if kinds == 1 else f"layer/{kind.label}"
 
 
 def _tokens(kind: LayerKind, phase: str) -> Any:

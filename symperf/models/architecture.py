@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +22,8 @@ _MIXER_WORDS = {
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
 }
+TRAIT_WORDS: dict[str, str] = {}
+"""Variations of a mixer -> how a kind of layers with it is told."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -34,6 +37,9 @@ class LayerKind:
         count: The symbol that holds how many such layers there are: `num_layers` where all are of this kind.
         encoder: The layer belongs to an encoder: it sees all tokens, and generation does not repeat it.
         cross: The layer also attends to the encoder's output.
+        own: Sizes of its own, as pairs: the size that formulas are written in, and the one that stands for it in
+            these layers. `(("head_dim", "global_head_dim"),)`
+        traits: Variations of the mixer that have no size.
 
     """
 
@@ -42,10 +48,28 @@ class LayerKind:
     count: str = "num_layers"
     encoder: bool = False
     cross: bool = False
+    own: tuple[tuple[str, str], ...] = ()
+    traits: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The kind in one word, as paths and counts name it: `attention_dense`.
+
+        >>> LayerKind("ssm", "none", "num_ssm_layers").label
+        'ssm'
+        """
+        return re.sub(r"^num_(.*)_layers", r"\1", self.count)
+
+    def size(self, name: str) -> str:
+        """The size that stands for one of the formulas' in these layers."""
+        return dict(self.own).get(name, name)
 
     def __str__(self) -> str:
         parts = [_MIXER_WORDS.get(self.mixer, ""), "cross-attention" if self.cross else ""]
         text = " + ".join(part for part in (*parts, _FEED_FORWARD_WORDS.get(self.ffn, "")) if part)
+        text += "".join(f", {TRAIT_WORDS[trait]}" for trait in self.traits)
+        numbers = sorted({match[1] for _, name in self.own if (match := re.search(r"_([0-9]+)$", name))}, key=int)
+        text += f", sizes {' '.join(numbers)}" if numbers else ""
         return f"encoder: {text}" if self.encoder else text
 
 
@@ -93,7 +117,6 @@ class Architecture:
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
         attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
-        global_heads: Layers that see all keys have heads of their own number and width (Gemma 4).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -133,7 +156,6 @@ class Architecture:
     kinds: tuple[LayerKind, ...] = (UNIFORM,)
     attention_sinks: bool = False
     attention_gate: bool = False
-    global_heads: bool = False
     shared_key_value: bool = False
     chunked_attention: bool = False
     attention_soft_capping: bool = False
@@ -160,7 +182,8 @@ class Architecture:
             kind.mixer in ("attention", "local_attention") and kind.ffn == "dense" and not (kind.encoder or kind.cross)
             for kind in self.kinds
         )
-        special = self.attention_sinks or self.attention_gate or self.global_heads or self.positions == "relative"
+        own = any(kind.own or kind.traits for kind in self.kinds)
+        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property

@@ -30,6 +30,7 @@ class Parsed:
     family: str
     architecture: Architecture
     sizes: Sizes
+    layers: tuple[tuple[int, int], ...]
     context: int | None
     sliding_window: int | None
     warnings: tuple[str, ...]
@@ -126,8 +127,11 @@ Rule = Callable[[Config, Sizes], int]
 Window = Callable[[Config], int | None]
 """The attention window in tokens that a config speaks of."""
 
-Kinds = Callable[[Config, Sizes, bool], dict[LayerKind, int]]
-"""The kinds of layers and how many there are of each, from config, sizes, and whether there is a window."""
+Runs = list[tuple[LayerKind, int]]
+"""Layers in order: of which kind, and how many of it follow one another."""
+
+Kinds = Callable[[Config, Sizes, bool], Runs]
+"""The layers in order, from config, sizes, and whether there is a window."""
 
 
 def heads(_: Config, sizes: Sizes) -> int:

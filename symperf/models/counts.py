@@ -229,7 +229,7 @@ def cache_bytes(architecture: Architecture, context: Any, *, windows: bool | Non
     for kind in architecture.kinds:
         local = kind.mixer == "local_attention"
         if windows is None or windows == local:
-            elements = layers.cached_elements(architecture, kind) * layers.cached_tokens(kind, context)
+            elements = layers.cached_elements(kind) * layers.cached_tokens(kind, context)
             total += count_of(kind) * elements * sym.element_bytes
     return total
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes
 from .layouts import all_or_windowed
+
+if TYPE_CHECKING:
+    from .configs import Runs
 
 EXPERTS = "mixture-of-experts layers"
 NOT_CARRIED = {
@@ -95,7 +100,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     lengths = [inner.integer(key) for key in CONTEXT if inner.holds(key)]
     context = lengths[0] if lengths else None
     window = family.window(inner)
-    kinds = count_kinds((family.kinds or all_or_windowed)(inner, sizes, window is not None), sizes)
+    kinds, order = count_kinds((family.kinds or all_or_windowed)(inner, sizes, window is not None), sizes)
     if not any(kind.mixer == "local_attention" for kind in kinds):
         window = None
     if window is not None:
@@ -115,7 +120,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     notes += _warnings(inner, caps)
     if inner is not config and config.holds("quantization_config"):
         notes.append(QUANTIZED)
-    return Parsed(model_type, architecture, sizes, context, window, tuple(notes))
+    return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
 
 
 BASE_SIZES = (
@@ -133,16 +138,26 @@ BASE_SIZES = (
 QUANTIZED = "the stored weights are quantized: the precision of the plan is used, not theirs"
 
 
-def count_kinds(found: dict[LayerKind, int], sizes: Sizes) -> tuple[LayerKind, ...]:
-    """The kinds with the names of their counts; the counts go to the sizes where there are several kinds."""
-    if len(found) == 1:
-        return tuple(found)
-    kinds = []
-    for kind, count in found.items():
-        name = count_name(kind.mixer, kind.ffn, encoder=kind.encoder, cross=kind.cross)
+def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[tuple[int, int], ...]]:
+    """The kinds with the names of their counts, and the layers in order as runs of an index and a number.
+
+    The counts go to the sizes where there are several kinds; of kinds that differ in sizes or traits alone all but the
+    first have a number in the name of their count.
+    """
+    places = {kind: place for place, kind in enumerate(dict.fromkeys(kind for kind, _ in runs))}
+    order = tuple((places[kind], count) for kind, count in runs)
+    if len(places) == 1:
+        return tuple(places), order
+    counts = [sum(count for place, count in order if place == each) for each in range(len(places))]
+    kinds, taken = [], set[str]()
+    for kind, count in zip(places, counts, strict=True):
+        base = count_name(kind.mixer, kind.ffn, encoder=kind.encoder, cross=kind.cross)
+        names = (base if number == 1 else f"{base}_{number}" for number in itertools.count(1))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
         sizes[name] = count
-        kinds.append(LayerKind(kind.mixer, kind.ffn, name, kind.encoder, kind.cross))
-    return tuple(kinds)
+        kinds.append(replace(kind, count=name))
+    return tuple(kinds), order
 
 
 def _refuse_other_architectures(config: Config, family: Family, model_type: str) -> None:

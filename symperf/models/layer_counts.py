@@ -14,6 +14,7 @@ from ..formulas.kernels import matmul, moe, ssm, windows
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
+from .own_sizes import in_own_sizes
 
 if TYPE_CHECKING:
     from .architecture import Architecture, LayerKind
@@ -25,13 +26,6 @@ SSM_CHANNELS = SSM_WIDTH + 2 * sym.ssm_groups * sym.ssm_state_size
 LINEAR_KEYS = sym.linear_num_key_heads * sym.linear_key_head_dim
 LINEAR_VALUES = sym.linear_num_value_heads * sym.linear_value_head_dim
 LINEAR_CHANNELS = 2 * LINEAR_KEYS + LINEAR_VALUES
-
-
-def heads_of(architecture: Architecture, kind: LayerKind) -> tuple[Any, Any]:
-    """Key-value heads of a layer with plain attention, and the width of its heads."""
-    if architecture.global_heads and kind.mixer == "attention":
-        return sym.num_global_key_value_heads, sym.global_head_dim
-    return sym.num_key_value_heads, sym.head_dim
 
 
 def convolution_channels(kind: LayerKind) -> Any:
@@ -47,11 +41,12 @@ def norm(architecture: Architecture, width: Any) -> Any:
 # Products: weights that every token meets once ---------------------------------------------------------------
 
 
+@in_own_sizes
 def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the mixer's linear layers."""
     a = sym.num_attention_heads
     if kind.mixer in ("attention", "local_attention"):
-        kv_heads, width = heads_of(architecture, kind)
+        kv_heads, width = sym.num_key_value_heads, sym.head_dim
         total = par.attention_parameters(h, a, kv_heads, width)
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
@@ -73,6 +68,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     return ZERO
 
 
+@in_own_sizes
 def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
     """Weights of cross-attention that decoder tokens meet, and those that encoder tokens meet."""
     if not kind.cross:
@@ -81,6 +77,7 @@ def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
     return 2 * query, 2 * h * sym.num_key_value_heads * sym.head_dim
 
 
+@in_own_sizes
 def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the dense MLP's matrices."""
     count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
@@ -110,6 +107,7 @@ def expert_parameters(architecture: Architecture) -> Any:
     return expert_weights(architecture, width) + biases
 
 
+@in_own_sizes
 def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer of a kind."""
     total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
@@ -122,6 +120,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     return total
 
 
+@in_own_sizes
 def inactive_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of the experts of a layer that a token does not pass."""
     if kind.ffn not in ("experts", "dense_experts"):
@@ -136,6 +135,7 @@ def router_parameters(architecture: Architecture) -> Any:
     return total + (h + sym.num_experts if architecture.router_scale else ZERO)
 
 
+@in_own_sizes
 def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
@@ -143,6 +143,7 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     return (count + (1 if kind.cross else 0)) * norm(architecture, h)
 
 
+@in_own_sizes
 def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     """Biases, inner norms and other vectors of a mixer."""
     if kind.mixer in ("attention", "local_attention"):
@@ -173,7 +174,7 @@ def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
 
 def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     a = sym.num_attention_heads
-    kv_heads, width = heads_of(architecture, kind)
+    kv_heads, width = sym.num_key_value_heads, sym.head_dim
     blocks = 2 if kind.cross else 1
     total = ZERO
     if architecture.qkv_bias:
@@ -190,6 +191,7 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
 # Forward FLOPs --------------------------------------------------------------------------------------------------
 
 
+@in_own_sizes
 def layer_flops(
     architecture: Architecture, kind: LayerKind, queries: Any, keys: Any, *, stepwise: bool = False
 ) -> dict[str, Any]:
@@ -212,8 +214,8 @@ def layer_flops(
     found = {"mlp": product(mlp_weights(architecture, kind))}
     projections = product(projection_weights(architecture, kind))
     if kind.mixer in ("attention", "local_attention"):
-        _, width = heads_of(architecture, kind)
-        found["attention_scores"] = att.attention_flops(batch, queries, keys, sym.num_attention_heads, width)
+        heads, width = sym.num_attention_heads, sym.head_dim
+        found["attention_scores"] = att.attention_flops(batch, queries, keys, heads, width)
         found["projections"] = projections
     elif kind.mixer == "latent_attention":
         widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
@@ -241,6 +243,7 @@ def layer_flops(
     return {name: flops for name, flops in found.items() if flops != 0}
 
 
+@in_own_sizes
 def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> Any:
     """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
     s, window = sym.sequence, sym.sliding_window
@@ -284,23 +287,26 @@ def _scan_flops(kind: LayerKind, queries: Any) -> Any:
 # Caches ---------------------------------------------------------------------------------------------------------
 
 
-def cached_elements(architecture: Architecture, kind: LayerKind) -> Any:
+@in_own_sizes
+def cached_elements(kind: LayerKind) -> Any:
     """Elements that a layer of a decoder caches for every token while no window is full."""
     if kind.encoder:
         return ZERO
     if kind.mixer == "latent_attention":
         return mla.latent_cache_elements(sym.kv_lora_rank, sym.qk_rope_head_dim)
     if kind.mixer in ("attention", "local_attention"):
-        kv_heads, width = heads_of(architecture, kind)
+        kv_heads, width = sym.num_key_value_heads, sym.head_dim
         return 2 * kv_heads * width
     return ZERO
 
 
+@in_own_sizes
 def cached_tokens(kind: LayerKind, context: Any) -> Any:
     """Tokens of a context that a layer's cache holds."""
     return Min(context, sym.sliding_window) if kind.mixer == "local_attention" else context
 
 
+@in_own_sizes
 def state_bytes(kind: LayerKind) -> Any:
     """Bytes that a recurrent layer keeps of a sequence, however long it is."""
     if kind.mixer == "ssm":

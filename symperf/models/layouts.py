@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
@@ -9,10 +11,10 @@ from .architecture import LayerKind
 from .configs import MOST_LAYERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from .architecture import FeedForward, Mixer
-    from .configs import Config, Kinds, Sizes
+    from .configs import Config, Kinds, Runs, Sizes
 
     MixerRule = Callable[[Config, Sizes, bool], list[Mixer] | Mixer]
     FeedForwardRule = Callable[[Config, Sizes], list[FeedForward] | FeedForward]
@@ -27,6 +29,8 @@ TYPES: dict[str, Mixer] = {
     "mamba": "ssm",
 }
 """The words of `layer_types`."""
+
+NO_OWN: Mapping[Mixer, tuple[tuple[str, str], ...]] = {}
 
 
 def layer_range(config: Config, sizes: Sizes) -> range:
@@ -101,20 +105,58 @@ def from_layer(key: str, absent: int) -> Chosen:
     return lambda index, config, _: index >= (config.integer(key, smallest=0) if config.holds(key) else absent)
 
 
-def layout(mixers: MixerRule = constant_mixer("attention"), ffns: FeedForwardRule = dense) -> Kinds:  # noqa: B008
-    """The kinds of layers from a rule for mixers and a rule for what follows them."""
+def layout(
+    mixers: MixerRule = constant_mixer("attention"),  # noqa: B008
+    ffns: FeedForwardRule = dense,
+    own: Mapping[Mixer, tuple[tuple[str, str], ...]] = NO_OWN,
+) -> Kinds:
+    """The layers from a rule for mixers and a rule for what follows them.
 
-    def rule(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+    Args:
+        mixers: of every layer, or of all.
+        ffns: what follows each, or all.
+        own: sizes that the layers of a mixer have for themselves, where the model has them.
+    """
+
+    def kind(mixer: Mixer, ffn: FeedForward, sizes: Sizes) -> LayerKind:
+        return LayerKind(mixer, ffn, own=tuple((size, name) for size, name in own.get(mixer, ()) if name in sizes))
+
+    def rule(config: Config, sizes: Sizes, windowed: bool) -> Runs:
         mixer, ffn = mixers(config, sizes, windowed), ffns(config, sizes)
         if isinstance(mixer, str) and isinstance(ffn, str):
-            return {LayerKind(mixer, ffn): sizes["num_layers"]}
-        found: dict[LayerKind, int] = {}
-        for i in layer_range(config, sizes):
-            kind = LayerKind(mixer if isinstance(mixer, str) else mixer[i], ffn if isinstance(ffn, str) else ffn[i])
-            found[kind] = found.get(kind, 0) + 1
-        return found
+            return [(kind(mixer, ffn, sizes), sizes["num_layers"])]
+        return in_runs(
+            kind(mixer if isinstance(mixer, str) else mixer[i], ffn if isinstance(ffn, str) else ffn[i], sizes)
+            for i in layer_range(config, sizes)
+        )
 
     return rule
+
+
+def in_runs(kinds: Iterable[LayerKind]) -> Runs:
+    """Layers one by one, as runs of equal ones."""
+    return [(kind, len(list(same))) for kind, same in itertools.groupby(kinds)]
+
+
+def with_sizes(kind: LayerKind, given: Mapping[str, int], sizes: Sizes) -> LayerKind:
+    """A kind whose layers have some sizes of their own, which are added to those of the model.
+
+    The first value of a size is the model's, each further one has a number: `intermediate_size_2`.
+
+    Args:
+        kind: of the layer.
+        given: its sizes, by the names that formulas use.
+        sizes: of the model, to which numbered ones are added.
+    """
+    own = dict(kind.own)
+    for name, value in given.items():
+        number, numbered = 1, name
+        while sizes.setdefault(numbered, value) != value:
+            number += 1
+            numbered = f"{name}_{number}"
+        if number > 1:
+            own[name] = numbered
+    return replace(kind, own=tuple(sorted(own.items())))
 
 
 def experts_where(chosen: Chosen) -> FeedForwardRule:
@@ -126,6 +168,6 @@ def experts_where(chosen: Chosen) -> FeedForwardRule:
     return rule
 
 
-def all_or_windowed(_: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+def all_or_windowed(_: Config, sizes: Sizes, windowed: bool) -> Runs:
     """One kind of layer: attention, windowed where there is a window."""
-    return {LayerKind("local_attention" if windowed else "attention", "dense"): sizes["num_layers"]}
+    return [(LayerKind("local_attention" if windowed else "attention", "dense"), sizes["num_layers"])]

@@ -37,6 +37,8 @@ class Model:
             `intermediate_size`, `vocab_size` and `position_rows` (rows of a learned position table), as 0 where there
             is no such thing; and those of other parts that it has, such as `num_experts` or `kv_lora_rank`. Where
             layers are of several kinds, the count of each (`LayerKind.count`), which add up to `num_layers`.
+        layers: The layers in order, as runs: the index of a kind in `architecture.kinds`, and how many of it follow one
+            another; an encoder comes before a decoder.
         context: The longest sequence in tokens that the config is made for, if it says.
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
         warnings: What the config says that the cost does not carry, one line each.
@@ -48,6 +50,7 @@ class Model:
     source: str
     architecture: Architecture
     sizes: Mapping[str, int]
+    layers: tuple[tuple[int, int], ...]
     context: int | None
     sliding_window: int | None
     warnings: tuple[str, ...]
@@ -153,6 +156,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str) -> M
         source,
         parsed.architecture,
         parsed.sizes,
+        parsed.layers,
         parsed.context,
         parsed.sliding_window,
         parsed.warnings,

@@ -7,12 +7,12 @@ first, the later and the last micro-batch run the same layers); it is one term, 
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..common.symbolic import replace_symbols
 from ..formulas.kernels.roofline import overlapped_time
 from ..formulas.parallel.pipeline import end_stages_time
 
@@ -277,19 +277,4 @@ def _part(node: Node, keep: Callable[[Op], bool]) -> Node | None:
 
 def substitute(node: Node, forms: Mapping[Any, Any]) -> Node:
     """The tree with symbols replaced by closed forms in every time, demand and count; operations stay one term each."""
-    known: dict[int, Any] = {}
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, sympy.Basic):
-            return value.xreplace(dict(forms))
-        if isinstance(value, tuple):
-            return tuple(changed(each) for each in value)
-        if not dataclasses.is_dataclass(value) or isinstance(value, type):
-            return value
-        if id(value) not in known:
-            fields = {each.name: changed(getattr(value, each.name)) for each in dataclasses.fields(value)}
-            known[id(value)] = dataclasses.replace(value, **fields)
-        return known[id(value)]
-
-    found: Node = changed(node)
-    return found
+    return replace_symbols(node, forms)

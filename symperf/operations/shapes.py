@@ -18,7 +18,6 @@ from ..formulas.language.symbols import (
     tp,
     vocab_size,
 )
-from ..models.layer_counts import heads_of
 from .groups import parts
 
 if TYPE_CHECKING:
@@ -75,16 +74,14 @@ class Shapes:
             kind: of the layer, for heads and the length of a sequence; by default those of the decoder at large.
         """
         length = length_of(structure.architecture, kind)
-        heads, width = (num_key_value_heads, head_dim) if kind is None else heads_of(structure.architecture, kind)
         tokens = micro_batch * length / parts(structure)
         return cls(
             tokens=tokens,
             stream_tokens=tokens / tp if structure.sequence_parallel else tokens,
             heads=num_attention_heads / tp,
-            key_value_heads=ceil_div(heads, tp),
+            key_value_heads=ceil_div(num_key_value_heads, tp),
             inner=intermediate_size / tp,
             vocabulary=ceil_div(vocab_size, tp),
-            head_dim=width,
             length=length,
         )
 

@@ -12,7 +12,7 @@ from ..plans.plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
     from ..codegen.program import Program
-    from ..models.architecture import Architecture
+    from ..models.architecture import Architecture, LayerKind
     from ..models.model import Model
 
 FLOP_CLASSES = ("attention_scores", "projections", "mlp", "lm_head")
@@ -121,9 +121,14 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         },
         "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
-        "architecture": {**asdict(architecture), "kinds": [asdict(kind) for kind in architecture.kinds]},
+        "architecture": {**asdict(architecture), "kinds": [_kind(k) for k in architecture.kinds]},
+        "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
         "warnings": list(model.warnings),
     }
+
+
+def _kind(kind: LayerKind) -> dict[str, Any]:
+    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits)}
 
 
 def _program(architecture: Architecture, form: str) -> Program:

@@ -68,11 +68,11 @@ def test_query_heads_of_a_pass(reads: GroupReads, group: int, head_size: int, to
     [
         ("llama-2-7b", MASKED, 1, ()),  # one query head for each key-value head
         ("llama-2-70b", XQA, 1, ()),
-        ("llama-2-70b", MASKED, 1, (("attention", 1),)),
-        ("llama-2-70b", "lmdeploy", 1, (("attention", 4),)),
-        ("llama-2-70b", XQA, 16, (("attention", 1),)),  # keys are copied: 4 query heads a device
-        ("falcon-180b", XQA, 4, (("attention", 1),)),  # groups of 29
-        ("mistral-7b-v0.1", XQA, 1, (("local_attention", 1),)),
+        ("llama-2-70b", MASKED, 1, (("num_layers", 1),)),
+        ("llama-2-70b", "lmdeploy", 1, (("num_layers", 4),)),
+        ("llama-2-70b", XQA, 16, (("num_layers", 1),)),  # keys are copied: 4 query heads a device
+        ("falcon-180b", XQA, 4, (("num_layers", 1),)),  # groups of 29
+        ("mistral-7b-v0.1", XQA, 1, (("num_layers", 1),)),
         ("llama-2-70b", "vllm", 1, ()),
         ("llama-2-70b", "none", 1, ()),
         ("deepseek-v2-lite", MASKED, 1, ()),  # latents have one pass
@@ -90,8 +90,8 @@ def test_kinds_of_layers_with_other_heads_are_judged_by_theirs() -> None:
     local = sizes["num_attention_heads"] // sizes["num_key_value_heads"]
     wide = sizes["num_attention_heads"] // sizes["num_global_key_value_heads"]
     assert local != wide
-    assert GroupReads((local,)).apart(model, 1) == (("attention", 1),)
-    assert GroupReads((wide,)).apart(model, 1) == (("local_attention", 1),)
+    assert GroupReads((local,)).apart(model, 1) == (("num_attention_dense_experts_layers", 1),)
+    assert GroupReads((wide,)).apart(model, 1) == (("num_local_attention_dense_experts_layers", 1),)
 
 
 # --- what it costs

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -28,7 +29,69 @@ class Entry:
         return str(self.symbol)
 
 
-SYMBOLS: dict[str, Entry] = {}
+class Vocabulary(dict[str, Entry]):
+    """The entries by name. Beside them every size of a model has numbered ones, which come into being when asked for.
+
+    `intermediate_size_2` is the second inner width of a model whose layers are not all alike. Numbered sizes are found
+    by name and are not listed.
+    """
+
+    numbered: dict[str, Entry]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbered = {}
+
+    def __missing__(self, name: str) -> Entry:
+        found = self.numbered.get(name) or _numbered(name, self)
+        if found is None:
+            raise KeyError(name)
+        return self.numbered.setdefault(name, found)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.numbered
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of a name, numbered or not; None where there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return None
+
+
+def _numbered(name: str, entries: dict[str, Entry]) -> Entry | None:
+    """The entry of a size with a number from 2 to 9999 behind it."""
+    parts = re.fullmatch(r"(.+)_([2-9]|[1-9][0-9]{1,3})", name)
+    base = entries.get(parts[1]) if parts else None
+    if parts is None or base is None or base.group != "model":
+        return None
+    symbol = sympy.Symbol(name, **base.symbol._assumptions_orig)
+    sentence = f"{base.sentence.removesuffix('.')}, in the layers that have the {number_word(int(parts[2]))} such size."
+    return replace(base, symbol=symbol, glyph=numbered_glyph(base.glyph, parts[2]), sentence=sentence)
+
+
+def number_word(number: int) -> str:
+    """A number as a place in an order.
+
+    >>> number_word(2), number_word(11), number_word(23)
+    ('2nd', '11th', '23rd')
+    """
+    teens = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def numbered_glyph(glyph: str, number: str) -> str:
+    """A glyph with a number in its subscript.
+
+    >>> numbered_glyph("f", "2"), numbered_glyph("a_{kv}", "3"), numbered_glyph("L_m", "2")
+    ('f_{2}', 'a_{kv,3}', 'L_{m,2}')
+    """
+    head, _, below = glyph.partition("_")
+    below = below.removeprefix("{").removesuffix("}")
+    return f"{head}_{{{below},{number}}}" if below else f"{head}_{{{number}}}"
+
+
+SYMBOLS = Vocabulary()
 
 COUNT = "integer >= 1"
 FRACTION = "0 to 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
@@ -66,8 +67,6 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
         raise InputError(f"{where}: {key}: model_type is {quote(inner['model_type'])}, expected a language model")
     if "tie_word_embeddings" in data:
         inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
-    found = parse(inner, f"{where}: {key}")
     note = f"only the language model in {key} is counted, no image or audio encoder"
-    return Parsed(
-        model_type, found.architecture, found.sizes, found.context, found.sliding_window, (note, *found.warnings)
-    )
+    found = parse(inner, f"{where}: {key}")
+    return replace(found, family=model_type, warnings=(note, *found.warnings))

@@ -10,7 +10,7 @@ from ..configs import Config, Family, Sizes, dropping, flag, heads, hidden_by_he
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
-    from ..configs import Kinds, Rule
+    from ..configs import Kinds, Rule, Runs
 
 BERT_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": heads,
@@ -35,9 +35,9 @@ def bert_head(config: Config) -> str:
     return "transformed" if masked else "none"
 
 
-def only_encoder(_: Config, sizes: Sizes, __: bool) -> dict[LayerKind, int]:
+def only_encoder(_: Config, sizes: Sizes, __: bool) -> Runs:
     """Layers that see all tokens."""
-    return {LayerKind("attention", "dense", encoder=True): sizes["num_layers"]}
+    return [(LayerKind("attention", "dense", encoder=True), sizes["num_layers"])]
 
 
 def two_stacks(encoder: str, decoder: str) -> tuple[Rule, Kinds]:
@@ -47,12 +47,12 @@ def two_stacks(encoder: str, decoder: str) -> tuple[Rule, Kinds]:
         first = require(encoder)(config, sizes)
         return first, optional(decoder, absent=first, null=first)(config, sizes)
 
-    def kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
+    def kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
         first, second = number(config, sizes)
-        return {
-            LayerKind("attention", "dense", encoder=True): first,
-            LayerKind("attention", "dense", cross=True): second,
-        }
+        return [
+            (LayerKind("attention", "dense", encoder=True), first),
+            (LayerKind("attention", "dense", cross=True), second),
+        ]
 
     return lambda config, sizes: sum(number(config, sizes)), kinds
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, require, tie, window
-from ..layouts import always, constant_mixer, experts, experts_where, layer_range, layout, windows
+from ..layouts import always, constant_mixer, experts, experts_where, in_runs, layer_range, layout, windows
 from .bases import LAYER_NORM, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
-    from ..architecture import FeedForward
-    from ..configs import Rule
+    from ..architecture import FeedForward, Mixer
+    from ..configs import Rule, Runs
     from ..layouts import FeedForwardRule
 
 
@@ -94,21 +94,20 @@ def dbrx_section(section: str, key: str, absent: int) -> Rule:
     return lambda config, sizes: optional(key, absent=absent)(config.section(section), sizes)
 
 
-def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> dict[LayerKind, int]:
+def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> Runs:
     """Chunks where there are rotary positions, three layers of four; experts in the last layer of every step."""
     step = config.integer("interleave_moe_layer_step") if config.holds("interleave_moe_layer_step") else 1
     rotary = config.numbers("no_rope_layers", largest=1) or [int((i + 1) % 4 > 0) for i in layer_range(config, sizes)]
     named = config.numbers("moe_layers", largest=sizes["num_layers"])
     if len(rotary) != sizes["num_layers"]:
         config.fail("no_rope_layers", f"an entry for each of {sizes['num_layers']} layers")
-    found: dict[LayerKind, int] = {}
-    for i in layer_range(config, sizes):
-        routed_here = i in named if named else (i + 1) % step == 0
-        kind = LayerKind(
-            "local_attention" if rotary[i] and windowed else "attention", "experts" if routed_here else "dense"
+    return in_runs(
+        LayerKind(
+            "local_attention" if rotary[i] and windowed else "attention",
+            "experts" if (i in named if named else (i + 1) % step == 0) else "dense",
         )
-        found[kind] = found.get(kind, 0) + 1
-    return found
+        for i in layer_range(config, sizes)
+    )
 
 
 LLAMA4 = Family(
@@ -124,6 +123,11 @@ LLAMA4 = Family(
     # Its norm of queries and keys has no parameters.
     harmless=("use_qk_norm",),
 )
+
+GLOBAL_HEADS: dict[Mixer, tuple[tuple[str, str], ...]] = {
+    "attention": (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
+}
+"""Sizes of the layers that see all keys."""
 
 GEMMA4 = Family(
     LLAMA_SIZES
@@ -142,12 +146,15 @@ GEMMA4 = Family(
         "tied_embeddings": tie(True),
         "block_norms": 7,
         "query_key_norm": "per_head",
-        "global_heads": True,
         "shared_key_value": flag("attention_k_eq_v", False),
         "router_scale": True,
     },
     window=window(512),
-    kinds=layout(windows(lambda i, _, s: (i + 1) % 6 != 0 and i + 1 < s["num_layers"]), lambda _c, _s: "dense_experts"),
+    kinds=layout(
+        windows(lambda i, _, s: (i + 1) % 6 != 0 and i + 1 < s["num_layers"]),
+        lambda _c, _s: "dense_experts",
+        GLOBAL_HEADS,
+    ),
     only={
         "enable_moe_block": True,
         "hidden_size_per_layer_input": 0,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from ...common.errors import InputError
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, flag, heads, optional, require, tie
-from ..layouts import all_but_every, constant_mixer, experts_where, layer_range, layout, nothing, windows
+from ..layouts import all_but_every, constant_mixer, experts_where, in_runs, layer_range, layout, nothing, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .experts import QWEN_MOE_SIZES, routed_sizes, sparse_step, whole_or_none
 
 if TYPE_CHECKING:
     from ..architecture import FeedForward, Mixer
-    from ..configs import Rule
+    from ..configs import Rule, Runs
     from ..layouts import Chosen
 
 NO_ATTENTION: dict[str, Rule | int] = {
@@ -76,7 +76,7 @@ def mamba2_sizes(
     }
 
 
-def mamba2_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
+def mamba2_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Only Mamba-2; its heads make up the expanded width."""
     if config.holds("expand"):
         expanded = config.integer("expand") * sizes["hidden_size"]
@@ -85,7 +85,7 @@ def mamba2_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
                 f"{config.where}: {sizes['ssm_num_heads']} heads of {sizes['ssm_head_dim']} are not the expanded "
                 f"width {expanded}"
             )
-    return {LayerKind("ssm", "none"): sizes["num_layers"]}
+    return [(LayerKind("ssm", "none"), sizes["num_layers"])]
 
 
 def every(period: str, offset: str, absent: tuple[int, int]) -> Chosen:
@@ -120,7 +120,7 @@ PATTERN: dict[str, tuple[Mixer, FeedForward]] = {
 """Letters of Nemotron-H's pattern: every layer is a mixer or an MLP alone."""
 
 
-def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int]:
+def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
     """By the letters of `hybrid_override_pattern`."""
     key = "hybrid_override_pattern"
     if not config.holds(key):
@@ -130,13 +130,9 @@ def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> dict[LayerKind, int
         config.fail(key, f"letters of {' '.join(PATTERN)}")
     if len(text) != sizes["num_layers"]:
         raise InputError(f"{config.where}: {key} has {len(text)} letters for {sizes['num_layers']} layers")
-    found: dict[LayerKind, int] = {}
-    for letter in text:
-        kind = LayerKind(*PATTERN[letter])
-        found[kind] = found.get(kind, 0) + 1
-    if LayerKind("none", "experts") in found and not sizes["num_experts"]:
+    if "E" in text and not sizes["num_experts"]:
         config.fail(key, "no layer of experts, as n_routed_experts is not given")
-    return found
+    return in_runs(LayerKind(*PATTERN[letter]) for letter in text)
 
 
 def nemotron_shared(config: Config, sizes: Sizes) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
+from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
 from .delta_rule import DeltaRule
 from .experts import Experts
@@ -53,18 +54,20 @@ class Decoder(Linears):
 
     def layer_forward(self, phase: str = "forward") -> Sequence:
         """One layer's forward pass; `phase` names its operations ("forward", or "recompute" in the backward pass)."""
-        return sequence(
+        steps = sequence(
             *(step for mixer in self.mixers for step in self.mixer_forward(mixer, phase)),
             *self.feed_forward(phase),
         )
+        return of_kind(steps, self.kind)
 
     def layer_backward(self) -> Sequence:
         """One layer's backward pass, with what it computes again."""
-        return sequence(
+        steps = sequence(
             self.layer_forward("recompute") if self.structure.recompute == "full" else None,
             *self.feed_backward(),
             *(step for mixer in reversed(self.mixers) for step in self.mixer_backward(mixer)),
         )
+        return of_kind(steps, self.kind)
 
     # --- mixers
 

@@ -20,6 +20,7 @@ from ...formulas.memory import parameters as par
 from ...models import counts
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT
+from ...models.own_sizes import in_own_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ DEALT = {
 more devices than groups, inference copies them)."""
 
 
+@in_own_sizes
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
@@ -56,6 +58,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     return total
 
 
+@in_own_sizes
 def expert_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of the routed experts of a layer on one device."""
     if kind.ffn not in ("experts", "dense_experts"):
@@ -72,8 +75,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
         whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
         return sympy.sympify(whole, strict=True).xreplace(DEALT)
     heads = num_attention_heads / tp
-    kv_heads, width = layers.heads_of(architecture, kind)
-    kv_heads = ceil_div(kv_heads, tp)
+    kv_heads, width = ceil_div(sym.num_key_value_heads, tp), sym.head_dim
     # Shared, keys are values too: queries, keys and the output are left.
     shared = architecture.shared_key_value and kind.mixer == "attention"
     total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)

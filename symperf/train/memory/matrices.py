@@ -14,7 +14,7 @@ from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
 from ...models import counts
-from ...models import layer_counts as layers
+from ...models.own_sizes import in_own_sizes
 from . import device_counts as device
 from .multi_token_counts import module_parameters
 
@@ -63,9 +63,10 @@ class Matrix:
         return self.count * factored_elements(*self.local)
 
 
+@in_own_sizes
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
-    found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(architecture, kind)
+    found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(kind)
     if kind.ffn in ("dense", "dense_experts"):
         found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
     if kind.ffn in ("experts", "dense_experts"):
@@ -88,10 +89,10 @@ def _by_columns(name: str, rows: Any, columns: Any) -> Matrix:
     return Matrix(name, rows, columns, (rows, columns / tp), ranks=tp)
 
 
-def _attention(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
+def _attention(kind: LayerKind) -> list[Matrix]:
     if kind.mixer == "none":
         return []
-    kv_heads, width = layers.heads_of(architecture, kind)
+    kv_heads, width = sym.num_key_value_heads, sym.head_dim
     heads = num_attention_heads * width
     each = Matrix(
         "attention/key_value", kv_heads * width, hidden_size, (ceil_div(kv_heads, tp) * width, hidden_size), 2, tp
@@ -171,7 +172,7 @@ def held_matrices(structure: Structure, layers_of: Callable[[Any], Any]) -> Held
             count = dual.dual_pipe_parameters(count)
         matrices = layer_matrices(architecture, kind)
         if len(kinds) > 1:
-            label = kind.count.removeprefix("num_").removesuffix("_layers")
+            label = kind.label
             matrices = [dataclasses.replace(matrix, name=f"{label}/{matrix.name}") for matrix in matrices]
         found += [(count, matrix) for matrix in matrices]
         dense, experts = device.dense_parameters(architecture, kind), device.expert_parameters(architecture, kind)

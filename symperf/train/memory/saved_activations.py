@@ -13,6 +13,7 @@ from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_ba
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models.architecture import RECURRENT, UNIFORM
+from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 ZERO = sympy.S.Zero
 
 
+@in_own_sizes
 def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     """Bytes that one layer of a kind keeps of one micro-batch for the backward pass."""
     shapes, architecture = Shapes.of(structure, kind), structure.architecture

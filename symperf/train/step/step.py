@@ -292,4 +292,4 @@ def root_of(kind: LayerKind) -> str:
     >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
     'layer/ssm'
     """
-    return f"layer/{kind.count.removeprefix('num_').removesuffix('_layers')}"
+    return f"layer/{kind.label}"
