@@ -356,7 +356,7 @@ def _formats(numbers: Mapping[Any, float], symbol: str) -> dict[Any, Any]:
     """Bytes of elements as numbers."""
     return {
         entry.symbol: _constant(numbers[entry.symbol])
-        for name, entry in SYMBOLS.items()
+        for name, entry in SYMBOLS.every().items()
         if entry.group == "format" and name != symbol and entry.symbol in numbers
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import MappingProxyType
 
-from ..common.vocabulary import unit, vocabulary
+from ..common.vocabulary import meaning_of, unit
 from ..systems import physical_units, units
 from ..systems.units import UnitKind
 from ..train.inputs import limits_of
@@ -49,7 +49,7 @@ def unit_of(name: str) -> str:
     """The SI unit of a symbol, an output, a term or a resource; "1" of a number."""
     if name in SPENT:
         return SPENT[name]
-    known = vocabulary().get(name)
+    known = meaning_of(name)
     if known is not None:
         return known.unit
     if name.endswith(("_mfu", "_mbu")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..common.vocabulary import unit, vocabulary
+from ..common.vocabulary import meaning_of, unit
 from .symbols import domain_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SPENT = {
 
 def unit_of(name: str) -> str:
     """The SI unit of a symbol or of a quantity; nothing of a number."""
-    known = vocabulary().get(name)
+    known = meaning_of(name)
     found = SPENT[name] if name in SPENT else unit(name) if known is None else known.unit
     return {"1": "", "J/s": "W", "FLOP": "FLOP"}.get(found, found)
 
@@ -38,7 +38,7 @@ def spell(name: str, value: float | None) -> str:
     """
     if value is None:
         return "-"
-    if name in vocabulary() and domain_of(name).whole and value % 1 == 0:
+    if meaning_of(name) is not None and domain_of(name).whole and value % 1 == 0:
         return f"{value:.0f}"
     measure = unit_of(name)
     if not measure or value == 0 or value != value:

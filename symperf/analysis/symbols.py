@@ -60,7 +60,10 @@ def domain_of(name: str) -> Domain:
 
 def kind_of(name: str) -> str:
     """The domain of a symbol in the vocabulary, or nothing for a name that is not in it."""
-    return COUNT if name in ARGUMENTS else _domains().get(name, "")
+    if name in ARGUMENTS:
+        return COUNT
+    base, _, number = name.rpartition("_")
+    return _domains().get(name) or (_domains().get(base, "") if number.isdecimal() else "")
 
 
 def value_now(run: BaseRun, subject: Subject, name: str) -> float:

@@ -131,7 +131,7 @@ def _left(form: Equation, notation: Notation) -> str:
 
 
 def _glyphs() -> dict[Any, str]:
-    return {entry.symbol: entry.glyph for entry in SYMBOLS.values()}
+    return {entry.symbol: entry.glyph for entry in SYMBOLS.every().values()}
 
 
 def _tabulars(table: AnswerTable) -> list[str]:
@@ -173,7 +173,7 @@ def _symbol_tables(used: set[str]) -> list[str]:
     notation = Latex(_glyphs(), [])
     rows = [
         rf"${notation.box(entry.symbol).text}$ & \texttt{{{latex_text(name)}}} & {latex_text(entry.sentence)} \\"
-        for name, entry in SYMBOLS.items()
+        for name, entry in SYMBOLS.every().items()
         if name in used
     ]
     return [

@@ -41,9 +41,21 @@ def vocabulary() -> dict[str, Meaning]:
     return load_or_make("vocabulary", "", _read, _to_json, _from_json)
 
 
+def meaning_of(name: str) -> Meaning | None:
+    """The meaning of a symbol; of a numbered size, such as `head_dim_2`, from that of the size."""
+    found = vocabulary().get(name)
+    base, _, number = name.rpartition("_")
+    if found is not None or not number.isdecimal() or base not in vocabulary():
+        return found
+    from ..formulas.language.symbols import SYMBOLS
+
+    entry = SYMBOLS.find(name)
+    return None if entry is None else Meaning(str(entry.dimension), entry.glyph, entry.sentence)
+
+
 def attributes(name: str) -> dict[str, str]:
     """The attributes of a coordinate or a variable: `units`, and of a symbol `glyph` and `long_name`."""
-    found = vocabulary().get(name)
+    found = meaning_of(name)
     if found is not None:
         return {"units": found.unit, "glyph": found.glyph, "long_name": found.sentence}
     return {"units": unit(name), "long_name": name.replace("_", " ")} if unit(name) else {}

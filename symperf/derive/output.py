@@ -101,6 +101,6 @@ def _symbols(derivation: Derivation) -> list[dict[str, Any]]:
             "sentence": entry.sentence,
             "free": name in derivation.free,
         }
-        for name, entry in SYMBOLS.items()
+        for name, entry in SYMBOLS.every().items()
         if name in inputs
     ]

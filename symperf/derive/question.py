@@ -169,7 +169,7 @@ def _regime(run: BaseRun, free: tuple[str, ...], fold: Iterable[str] | None, own
             )
         numbers |= {
             entry.symbol
-            for name, entry in SYMBOLS.items()
+            for name, entry in SYMBOLS.every().items()
             if (name in run.bound or name in own) and _folds(word, entry)
         }
     varying = {SYMBOLS[name].symbol for name in free}
@@ -299,4 +299,4 @@ def _relations(regime: RegimeRewriter) -> dict[Any, Any]:
 
 
 def _resources() -> dict[Any, str]:
-    return {entry.symbol: entry.resource for entry in SYMBOLS.values() if entry.resource is not None}
+    return {entry.symbol: entry.resource for entry in SYMBOLS.every().values() if entry.resource is not None}

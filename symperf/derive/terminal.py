@@ -144,9 +144,9 @@ def _symbols(derivation: Derivation, notation: Unicode, width: int) -> list[str]
             table.add_row(
                 notation.box(symbol).text, symbol.name, si(run.value(symbol.name), "s"), TIME_IS[term is None]
             )
-    if written - TIMES.keys() - {entry.symbol for entry in SYMBOLS.values()}:
+    if written - TIMES.keys() - {entry.symbol for entry in SYMBOLS.every().values()}:
         table.add_row("τ[path]", "", "", "A term of the whole closed form by its path, each time that it runs.")
-    for name, entry in SYMBOLS.items():
+    for name, entry in SYMBOLS.every().items():
         if entry.symbol in written:
             known = name in derivation.values  # a parameter of a formula that is called has no value of its own
             value = si(derivation.values[name], unit_of(name)) if known else ""

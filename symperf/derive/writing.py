@@ -77,7 +77,7 @@ def _stand_in(path: str) -> Any:
 
 
 def _glyphs() -> dict[Any, str]:
-    return {entry.symbol: entry.glyph for entry in SYMBOLS.values()} | {
+    return {entry.symbol: entry.glyph for entry in SYMBOLS.every().values()} | {
         symbol: "T" if term is None else f"T_{{{term}}}" for symbol, term in TIMES.items()
     }
 

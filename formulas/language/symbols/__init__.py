@@ -51,7 +51,7 @@ for _entry in sorted(SYMBOLS.values(), key=lambda entry: GROUPS.index(entry.grou
 
 def dimensions() -> dict[Any, Dimension]:
     """The dimension of every symbol."""
-    return {entry.symbol: entry.dimension for entry in (*SYMBOLS.values(), *SYMBOLS.numbered.values())}
+    return {entry.symbol: entry.dimension for entry in SYMBOLS.every().values()}
 
 
 def strip_units(expr: Any) -> Any:

@@ -51,6 +51,10 @@ class Vocabulary(dict[str, Entry]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.numbered
 
+    def every(self) -> dict[str, Entry]:
+        """All entries, with the numbered ones that have come into being behind those that are listed."""
+        return {**self, **self.numbered}
+
     def find(self, name: str) -> Entry | None:
         """The entry of a name, numbered or not; None where there is none."""
         try:
