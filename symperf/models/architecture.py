@@ -131,6 +131,8 @@ class Architecture:
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
+        activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
+        norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
@@ -171,6 +173,8 @@ class Architecture:
     ssm_norms: bool = False
     wide_stream: bool = False
     multi_token_head: bool = False
+    activation_parameters: int = 0
+    norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
     head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"

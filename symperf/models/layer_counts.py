@@ -35,7 +35,7 @@ def convolution_channels(kind: LayerKind) -> Any:
 
 def norm(architecture: Architecture, width: Any) -> Any:
     """Parameters of a norm of the model's kind."""
-    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1)
+    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1) if architecture.norm_parameters else ZERO
 
 
 # Products: weights that every token meets once ---------------------------------------------------------------
@@ -114,6 +114,8 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     total += mixer_vectors(architecture, kind) + norms(architecture, kind)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
+    if kind.ffn in ("dense", "dense_experts"):
+        total += architecture.activation_parameters
     if kind.ffn in ("experts", "dense_experts"):
         total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
         total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
