@@ -125,6 +125,7 @@ class Architecture:
         router_bias: The router's projection has a bias.
         router_scale: The router scales its input and each expert's weight (Gemma 4).
         expert_bias: All matrices of the experts have biases.
+        latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
         shared_experts: Some experts see every token.
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
@@ -166,6 +167,7 @@ class Architecture:
     router_bias: bool = False
     router_scale: bool = False
     expert_bias: bool = False
+    latent_experts: bool = False
     shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False

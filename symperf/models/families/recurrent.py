@@ -178,6 +178,7 @@ NEMOTRON_SIZES: dict[str, Rule | int] = (
     | {
         "num_layers": nemotron_layers,
         "num_experts": nemotron_experts,
+        "moe_latent_size": lambda c, s: whole_or_none("moe_latent_size")(c, s) if s["num_experts"] else 0,
         "num_experts_per_token": lambda c, s: (
             whole_or_none("num_experts_per_tok")(c, s) if s["num_experts"] else 0
         ),

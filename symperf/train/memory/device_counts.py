@@ -54,6 +54,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
         if architecture.mlp_bias:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
     if kind.ffn in ("experts", "dense_experts"):
+        total += layers.latent_weights(architecture)
         total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
         total += hidden_size if architecture.shared_expert_gate else ZERO
     return total
