@@ -157,6 +157,18 @@ def _outputs(structure: InferenceStructure) -> Any:
     return micro_batch * rows * statistic_bytes
 
 
+def kept_memory(structure: InferenceStructure) -> Any:
+    """Bytes by which weights that stay in 16 bits are larger than those in the checkpoint's format."""
+    if not structure.kept:
+        return 0
+    kinds = structure.architecture.kinds
+    kept = sum(
+        number_of(kind, len(kinds)) / pp * sum(device.class_parameters(structure.architecture, kind, structure.kept))
+        for kind in kinds
+    )
+    return kept * (table_bytes - weight_bytes)
+
+
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
     """Named terms of the memory; a total is their sum."""
     architecture = structure.architecture
@@ -164,7 +176,7 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
     alive = activations(structure)
     layers = device.dealt_parameters(architecture, lambda count: count / pp)
     return {
-        "weights/layers": model_state.weights_memory(sum(layers), weight_bytes),
+        "weights/layers": model_state.weights_memory(sum(layers), weight_bytes) + kept_memory(structure),
         "weights/ends": model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
