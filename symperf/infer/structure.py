@@ -68,6 +68,7 @@ class InferenceStructure:
         latent: what is particular to the software's kernels of latent attention, in a model that has it.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
         skewed: the run states how uneven the loads of experts are.
+        segments: of layers in order, each as the counts of its kinds, where there are several.
     """
 
     architecture: Architecture
@@ -89,6 +90,7 @@ class InferenceStructure:
     latent: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
+    segments: tuple[tuple[str, ...], ...] = ()
 
     sequence_parallel = False
     node_limited = False
@@ -142,6 +144,7 @@ def structure_of(
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
+        segments=model.segments,
     )
 
 
