@@ -94,6 +94,10 @@ class Dealing:
             found += [Min(pp, number), Min(pp, number + 1)]
         return tuple(dict.fromkeys([*found, pp]))
 
+    def on_stage(self, count: Any, number: Any) -> Any:
+        """Layers on a stage of which the model has `count`."""
+        return sympy.sympify(self.layers_of(count), strict=True).xreplace({stage_number: number})
+
     def on_deciding(self, form: Any) -> list[Any]:
         """A form in the number of a stage, on each of the stages that decide."""
         form = sympy.sympify(form, strict=True)

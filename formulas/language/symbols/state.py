@@ -116,7 +116,7 @@ collective_buffer_bytes = add(
 )
 
 stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeline, the first is 1.")
-layers_in_front = add("formal", "layers_in_front", "A", "Layers of a model from its first on.", domain=ZERO_UP)
+layers_in_front = add("formal", "layers_in_front", "A", "Layers of a model from its first on.")
 layers_before = add("formal", "layers_before", "S", "Layers of a model before those of a stage.", domain=ZERO_UP)
 held_layers = add("formal", "held_layers", "l", "Layers of a stage.")
 chunk_layers = add("formal", "chunk_layers", "c", "Layers of a chunk of an interleaved pipeline.")

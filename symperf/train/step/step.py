@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from ...formulas.language.symbols import (
     overlap_offload,
     overlap_parameters,
     pp,
-    stage_number,
     tp,
     vocab_size,
     vpp,
@@ -90,7 +90,11 @@ class TrainingStep:
         return self.passes_of(self.share.layers_of if fullest else (lambda count: count / pp))
 
     def passes_of(self, layers_of: Callable[[Any], Any]) -> tuple[Node, Node]:
-        """Both passes of one micro-batch through a stage, given how many layers it has of which the model has a count."""
+        """Both passes of one micro-batch through a stage.
+
+        Args:
+            layers_of: how many layers the stage has of which the model has a count.
+        """
         all_layers = layers_of(num_layers) if self.structure.segments else None
         forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
         backward = self.stage(
@@ -120,10 +124,7 @@ class TrainingStep:
     def deciding(self) -> list[tuple[Node, Node]]:
         """Both passes through each of the stages of which one is the slowest, where stages have other layers."""
         dealing = dealing_of(self.structure)
-        return [
-            self.passes_of(lambda count, number=number: dealing.layers_of(count).xreplace({stage_number: number}))
-            for number in dealing.deciding
-        ]
+        return [self.passes_of(functools.partial(dealing.on_stage, number=number)) for number in dealing.deciding]
 
     def tree(self) -> Node:
         """The whole step."""
