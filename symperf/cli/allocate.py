@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, technology = Model.load(options.model), load(options)
+    model, technology = Model.load(options.model, options.ignore_key), load(options)
 
     def ask(system: System) -> Run:
         return Run(model, system, plan, batch=batch, sequence=sequence, values=values)

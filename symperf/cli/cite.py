@@ -95,7 +95,7 @@ def _train(options: argparse.Namespace) -> Cited:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model), System.load(options.system)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     run = Run(model, system, plan, batch=batch, sequence=sequence, values=values)
     return training_formulas(run.structure)
 

@@ -22,6 +22,13 @@ WIDEST = 10_000
 def model(parser: Parser) -> None:
     """The model."""
     parser.add_argument("model", help="a catalogue name, the path of a config.json, or a folder that holds one")
+    parser.add_argument(
+        "--ignore-key",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="read the model's file as if it had no such key; for keys whose meaning is not known; may be repeated",
+    )
 
 
 def system(parser: Parser) -> None:

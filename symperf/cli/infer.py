@@ -31,7 +31,7 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
-    model, system = Model.load(options.model), System.load(options.system)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     return InferenceRun(
         model,
         system,

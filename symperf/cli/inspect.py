@@ -23,7 +23,7 @@ CACHE_ROWS = {
 
 def run(options: argparse.Namespace) -> int:
     """Print what a model has."""
-    model = Model.load(options.model)
+    model = Model.load(options.model, options.ignore_key)
     found = inspect(
         model,
         batch=options.batch,

@@ -62,19 +62,25 @@ def build_run(options: argparse.Namespace) -> BaseRun:
 def _training(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
     from ..runs.training_run import Run
 
-    return Run(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
+    return Run(
+        Model.load(options.model, options.ignore_key), System.load(options.system), plan, **work, **more, values=values
+    )
 
 
 def _inference(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
     from ..runs.inference_run import InferenceRun
 
-    return InferenceRun(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
+    return InferenceRun(
+        Model.load(options.model, options.ignore_key), System.load(options.system), plan, **work, **more, values=values
+    )
 
 
 def _serving(options: argparse.Namespace, plan: Plan, work: Any, more: Any, values: Any) -> BaseRun:
     from ..serve.iteration_run import IterationRun
 
-    return IterationRun(Model.load(options.model), System.load(options.system), plan, **work, **more, values=values)
+    return IterationRun(
+        Model.load(options.model, options.ignore_key), System.load(options.system), plan, **work, **more, values=values
+    )
 
 
 MAKERS: dict[str, Any] = {"train": _training, "infer": _inference, "serve": _serving}

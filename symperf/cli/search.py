@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"search: {twice} is given by --set and by --require, expected one of them")
     require |= {name: [values.pop(name)] for name in list(values) if name in Plan.names()}
     limits = {name: getattr(options, f"max_{name}") for name in DEGREES}
-    model, system = Model.load(options.model), System.load(options.system)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     started = time.monotonic()
     with _bar(options.json or options.csv) as progress:
         question = {

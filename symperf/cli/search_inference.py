@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     require = _parse_required(options.require)
     require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
     limits = {name: getattr(options, f"max_{name}") for name in LIMITED if name != "batch"}
-    model, system = Model.load(options.model), System.load(options.system)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     started = time.monotonic()
     with _bar(options.json or options.csv) as progress:
         found = answer_inference(

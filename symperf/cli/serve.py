@@ -43,7 +43,7 @@ def build_serving(options: argparse.Namespace) -> Serving:
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
-        Model.load(options.model),
+        Model.load(options.model, options.ignore_key),
         System.load(options.system),
         plan,
         ServingRequest(**work),

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model), System.load(options.system)
+    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)

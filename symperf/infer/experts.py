@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..common.symbolic import replace_symbols
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import grouped_experts as grouped
 from ..formulas.kernels import matmul, moe
@@ -72,9 +73,30 @@ class Experts:
 
     def operations(self) -> list[Op | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
-        measured = "experts" in self.layer.structure.families
         return [
             *self.router(),
+            self.projection("latent_in", sym.moe_latent_size, hidden_size),
+            *self.in_their_width(self.routed()),
+            self.projection("latent_out", hidden_size, sym.moe_latent_size),
+            *self.shared(),
+            self.add_shared(),
+            self.sum(),
+        ]
+
+    def in_their_width(self, steps: list[Op | None]) -> list[Op | None]:
+        """What happens to rows of the width that experts read and give, which may not be that of the stream."""
+        return replace_symbols(steps, {hidden_size: sym.moe_latent_size}) if self.architecture.latent_experts else steps
+
+    def projection(self, name: str, out_features: Any, in_features: Any) -> Op | None:
+        """A projection of the tokens into the width of the experts, or back; whole on every device."""
+        if not self.architecture.latent_experts:
+            return None
+        return self.kernels.matmul(self.path(name), self.tokens, out_features, in_features)
+
+    def routed(self) -> list[Op | None]:
+        """Tokens to their experts, through them, and back."""
+        measured = "experts" in self.layer.structure.families
+        return [
             # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
             None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
             None if measured else self.stream("permute", self.permuted, 0),
@@ -84,9 +106,6 @@ class Experts:
             self.formats.returned(self.path("quantise_results"), self.arriving),
             self.transfer("combine", self.formats.back),
             None if measured else self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
-            *self.shared(),
-            self.add_shared(),
-            self.sum(),
         ]
 
     @property

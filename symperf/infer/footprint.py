@@ -43,7 +43,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
-from ..models import counts
+from ..models import counts, layer_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
@@ -125,7 +125,7 @@ def activations(structure: InferenceStructure) -> Any:
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
     if architecture.routed:
-        rows = (1 + arrived_share(structure)) * hidden_size
+        rows = (1 + arrived_share(structure)) * layer_counts.expert_hidden(architecture)
         experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
         experts = experts / tp if structure.experts_dealt else experts
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]

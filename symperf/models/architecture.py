@@ -125,12 +125,15 @@ class Architecture:
         router_bias: The router's projection has a bias.
         router_scale: The router scales its input and each expert's weight (Gemma 4).
         expert_bias: All matrices of the experts have biases.
+        latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
         shared_experts: Some experts see every token.
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
+        activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
+        norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
@@ -164,6 +167,7 @@ class Architecture:
     router_bias: bool = False
     router_scale: bool = False
     expert_bias: bool = False
+    latent_experts: bool = False
     shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False
@@ -171,6 +175,8 @@ class Architecture:
     ssm_norms: bool = False
     wide_stream: bool = False
     multi_token_head: bool = False
+    activation_parameters: int = 0
+    norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
     head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"

@@ -6,9 +6,10 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes
+from .keys import refuse_unknown
 from .layouts import all_or_windowed
 
 if TYPE_CHECKING:
@@ -28,43 +29,6 @@ NOT_CARRIED = {
 """Keys that, when set, make another architecture of a known family that has not the size; and what they make."""
 
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
-
-KEYS_WITHOUT_COST = """
-    attention_chunk_size attn_output_multiplier attn_temperature_tuning aux_loss_alpha classif_dropout early_stopping
-    decoder_layerdrop embedding_multiplier_scale encoder_layerdrop encoder_stride ep_size expand floor_scale
-    force_bos_token_to_be_generated for_llm_compressor initial_context_length initializer_factor length_penalty
-    mamba_expand mamba_hidden_act max_length min_length mlp_hidden_act moe_layers n_group no_repeat_ngram_size
-    norm_topk_prob normalize_before num_beams num_labels num_logits_to_keep output_attentions output_hidden_states
-    output_multiplier_scale output_past output_router_logits pooler_act pooler_output_size position_embedding_type
-    qk_norm_type rescale_prenorm_residual residual_in_fp32 rms_norm routed_scaling_factor router_aux_loss_coef
-    router_jitter_noise scale_embedding scoring_func seq_aux static_position_embeddings swiglu_limit time_step_floor
-    time_step_init_scheme time_step_limit time_step_max time_step_min time_step_rank time_step_scale topk_group
-    topk_method use_mamba_kernels use_mtp mtp_transformer_layers use_routing_bias vocab_size_per_layer_input
-    extra_pos_embeddings max_attn_val key_size
-    activation activation_function apply_residual_connection_post_layernorm architectures
-    attention_softmax_in_fp32 attn_config auto_map bias_dropout_fusion cache_implementation chunk_size_feed_forward
-    clip_qkv dtype embedding_fraction gradient_checkpointing hidden_act hidden_activation
-    id2label init_config init_device init_std initializer_range label2id layer_norm_eps layer_norm_epsilon layerdrop
-    logit_scale logits_scaling masked_softmax_fusion max_window_layers mlp_type model_type n_special name norm_eps
-    norm_epsilon norm_type offset_alibi original_max_position_embeddings partial_rotary_factor prefix
-    predict_special_tokens pretraining_tp query_pre_attn_scalar rms_norm_eps rope_local_base_freq rope_parameters
-    rope_scaling rope_theta rotary rotary_dim rotary_emb_base rotary_pct scale_attention_softmax_in_fp32
-    scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn runner_max_sequence_length
-    sliding_window_pattern _sliding_window_pattern sliding_window_size slow_but_exact skip_bias_add
-    skip_bias_add_qkv task_specific_params tokenizer_class tokenizer_name torch_dtype transformers_version
-    use_bidirectional_attention use_cache use_sliding_window verbose vision_config
-"""
-"""Published keys of the supported families that change neither parameters nor matrix products."""
-
-
-def without_cost(key: str) -> bool:
-    """Whether a key is known to say nothing about the cost, by name or by the habits of such files."""
-    return (
-        key in KEYS_WITHOUT_COST.split()
-        or key.startswith(("_", "summary_"))
-        or key.endswith(("_token_id", "_token_index", "_dropout", "_dropout_prob", "_pdrop"))
-        or key == "dropout"
-    )
 
 
 def describe(config: Config, family: Family, model_type: str) -> Parsed:
@@ -108,6 +72,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     caps = _soft_caps(inner, family)
     choices |= {
         "kinds": kinds,
+        "latent_experts": sizes.get("moe_latent_size", 0) > 0,
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,
@@ -117,7 +82,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
-    notes += _warnings(inner, caps)
+    notes += _warnings(inner, family, caps)
     if inner is not config and config.holds("quantization_config"):
         notes.append(QUANTIZED)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
@@ -166,7 +131,7 @@ def _refuse_other_architectures(config: Config, family: Family, model_type: str)
         if size == "encoder" and "encoder" in family.traits:
             config.used |= {key, "num_hidden_layers"}
             continue
-        if size in family.sizes:
+        if size in family.sizes or key in family.traits:
             continue
         config.used.add(key)
         if value is True or (value and value != 1):
@@ -183,7 +148,7 @@ def _soft_caps(config: Config, family: Family) -> list[str]:
     return [k for k in keys if (config.data[k] is not None if k in config.data else "soft_capping" in family.traits)]
 
 
-def _warnings(config: Config, caps: list[str]) -> list[str]:
+def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:
     """What a config says, one line each, that the cost does not carry."""
     notes = []
     if caps:
@@ -191,9 +156,5 @@ def _warnings(config: Config, caps: list[str]) -> list[str]:
     if config.holds("quantization_config"):
         notes.append(QUANTIZED)
     config.used |= {"sliding_window", "layer_types"}
-    unknown = [key for key in config.data if key not in config.used and not without_cost(key)]
-    unknown = [key for key in unknown if config.data[key] is not None and config.data[key] is not False]
-    if unknown:
-        names = ", ".join(quote(key) for key in unknown[:8]) + (", ..." if len(unknown) > 8 else "")
-        notes.append(f"keys with no known meaning for the cost are ignored: {names}")
+    refuse_unknown(config, family)
     return notes

@@ -35,7 +35,7 @@ def convolution_channels(kind: LayerKind) -> Any:
 
 def norm(architecture: Architecture, width: Any) -> Any:
     """Parameters of a norm of the model's kind."""
-    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1)
+    return par.norm_parameters(width) * (2 if architecture.norm_bias else 1) if architecture.norm_parameters else ZERO
 
 
 # Products: weights that every token meets once ---------------------------------------------------------------
@@ -84,17 +84,28 @@ def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
     return count(h, f) if kind.ffn in ("dense", "dense_experts") else ZERO
 
 
+def expert_hidden(architecture: Architecture) -> Any:
+    """Width of what a routed expert reads and gives."""
+    return sym.moe_latent_size if architecture.latent_experts else h
+
+
 def expert_weights(architecture: Architecture, width: Any) -> Any:
-    """Weights of an expert's matrices."""
+    """Weights of a routed expert's matrices."""
     count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    return count(h, width)
+    return count(expert_hidden(architecture), width)
+
+
+def latent_weights(architecture: Architecture) -> Any:
+    """Weights of a layer's projections into the width of its routed experts, and back."""
+    return 2 * par.linear_parameters(h, sym.moe_latent_size) if architecture.latent_experts else ZERO
 
 
 def shared_weights(architecture: Architecture) -> Any:
     """Weights of the matrices of a layer's shared experts."""
     if not architecture.shared_experts:
         return ZERO
-    return expert_weights(architecture, sym.shared_expert_intermediate_size)
+    count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
+    return count(h, sym.shared_expert_intermediate_size)
 
 
 # Parameters ---------------------------------------------------------------------------------------------------
@@ -103,7 +114,9 @@ def shared_weights(architecture: Architecture) -> Any:
 def expert_parameters(architecture: Architecture) -> Any:
     """Parameters of one routed expert."""
     width = sym.expert_intermediate_size
-    biases = (2 if architecture.gated_mlp else 1) * width + h if architecture.expert_bias else ZERO
+    biases = (
+        (2 if architecture.gated_mlp else 1) * width + expert_hidden(architecture) if architecture.expert_bias else ZERO
+    )
     return expert_weights(architecture, width) + biases
 
 
@@ -114,8 +127,11 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     total += mixer_vectors(architecture, kind) + norms(architecture, kind)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
+    if kind.ffn in ("dense", "dense_experts"):
+        total += architecture.activation_parameters
     if kind.ffn in ("experts", "dense_experts"):
         total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
+        total += latent_weights(architecture)
         total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
     return total
 
@@ -235,7 +251,9 @@ def layer_flops(
     if kind.ffn in ("experts", "dense_experts"):
         found["router"] = moe.router_flops(tokens, h, sym.num_experts)
         count = moe.gated_expert_flops if architecture.gated_mlp else moe.plain_expert_flops
-        found["experts"] = count(tokens, sym.num_experts_per_token, h, sym.expert_intermediate_size)
+        widths = expert_hidden(architecture), sym.expert_intermediate_size
+        found["experts"] = count(tokens, sym.num_experts_per_token, *widths)
+        found["expert_projections"] = product(latent_weights(architecture))
         if architecture.shared_experts:
             found["shared_experts"] = product(shared_weights(architecture))
             # The gate is a product with one column.

@@ -27,6 +27,7 @@ TYPES: dict[str, Mixer] = {
     "chunked_attention": "local_attention",
     "linear_attention": "linear_attention",
     "mamba": "ssm",
+    "mamba2": "ssm",
 }
 """The words of `layer_types`."""
 

@@ -17,7 +17,7 @@ from .families import parse
 from .segments import segments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
@@ -79,7 +79,7 @@ class Model:
         return tuple(tuple(kinds[at].count for at in group) for group in found) if len(found) > 1 else ()
 
     @classmethod
-    def load(cls, source: str | os.PathLike[str]) -> Model:
+    def load(cls, source: str | os.PathLike[str], ignore_keys: Iterable[str] = ()) -> Model:
         """Read a model.
 
         Args:
@@ -87,6 +87,7 @@ class Model:
                 hub such as `meta-llama/Llama-2-7b-hf`), a JSON file in the form of a Hugging Face `config.json`,
                 or a folder that holds a `config.json`. A catalogue name comes before a file of the same name:
                 write `./gpt2` for the folder.
+            ignore_keys: Keys of the file that are read as if they were not there, wherever in it they stand.
 
         Raises:
             InputError: There is no such name or file, it cannot be read, or it does not describe a supported model.
@@ -100,10 +101,10 @@ class Model:
                 raise InputError("the model is an empty text, expected a catalogue name or the path of a config.json")
             for catalogue in (CATALOGUE, BENCHMARKS):
                 if known := catalogue.find(source):
-                    return _from_catalogue(known, catalogue)
+                    return _from_catalogue(known, catalogue, tuple(ignore_keys))
         elif not isinstance(source, os.PathLike):
             raise InputError(f"the model is {quote(source)}, expected a catalogue name or the path of a config.json")
-        return from_file(source)
+        return from_file(source, tuple(ignore_keys))
 
 
 def catalogue_names() -> list[str]:
@@ -128,13 +129,14 @@ def resolve(name: str) -> str:
     return known
 
 
-def _from_catalogue(name: str, catalogue: Catalogue) -> Model:
+def _from_catalogue(name: str, catalogue: Catalogue, ignore_keys: tuple[str, ...]) -> Model:
     """The model of a name of a catalogue."""
     row, path = catalogue.entries[name], catalogue.path(name)
-    return make_model(name, f"catalogue: {row['kind']}, {row['source']}", read_object(path), one_line(path))
+    source = f"catalogue: {row['kind']}, {row['source']}"
+    return make_model(name, source, read_object(path), one_line(path), ignore_keys)
 
 
-def from_file(source: str | os.PathLike[str]) -> Model:
+def from_file(source: str | os.PathLike[str], ignore_keys: tuple[str, ...] = ()) -> Model:
     """The model of a JSON file or of a folder that holds a `config.json`."""
     where = one_line(source)
     try:
@@ -155,12 +157,16 @@ def from_file(source: str | os.PathLike[str]) -> Model:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{where}: cannot be read: {reason}") from None
     name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
-    return make_model(name or where, where, data, where)
+    return make_model(name or where, where, data, where, ignore_keys)
 
 
-def make_model(name: str, source: str, data: Mapping[str, Any], where: str) -> Model:
+def make_model(name: str, source: str, data: Mapping[str, Any], where: str, ignore_keys: tuple[str, ...] = ()) -> Model:
     """A model from the object of its config."""
-    parsed = parse(data, where)
+    for key in ignore_keys:
+        if key not in (every := keys_of(data)):
+            raise InputError(f"{where}: ignore_key: there is no key {quote(key)} in the file{nearest(key[:60], every)}")
+    parsed = parse(without_keys(data, frozenset(ignore_keys)), where)
+    ignored = tuple(f"the key {quote(key)} is ignored, as asked" for key in dict.fromkeys(ignore_keys))
     return Model(
         name,
         parsed.family,
@@ -170,8 +176,21 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str) -> M
         parsed.layers,
         parsed.context,
         parsed.sliding_window,
-        parsed.warnings,
+        (*parsed.warnings, *ignored),
     )
+
+
+def keys_of(data: Any) -> list[str]:
+    """The keys of an object and of those within it."""
+    inner = [key for value in data.values() for key in keys_of(value)] if isinstance(data, dict) else []
+    return sorted({*data, *inner}) if isinstance(data, dict) else []
+
+
+def without_keys(data: Any, keys: frozenset[str]) -> Any:
+    """An object without some keys, and those within it."""
+    if not isinstance(data, dict) or not keys:
+        return data
+    return {key: without_keys(value, keys) for key, value in data.items() if key not in keys}
 
 
 def one_line(path: str | os.PathLike[str]) -> str:

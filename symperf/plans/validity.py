@@ -6,6 +6,8 @@ its program and marks a point with the first rule that it breaks.
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from .combinations import COMBINATION_RULES, HOST_RULES
@@ -181,6 +183,24 @@ def model_flags(sizes: Mapping[str, int]) -> dict[str, int]:
     return {"routed": int("num_experts" in sizes), "two_stacks": int("num_decoder_layers" in sizes)}
 
 
+DIVIDED = ("num_attention_heads", "intermediate_size", "expert_intermediate_size")
+"""Sizes of layers that are divided over devices, which layers may have of their own (`intermediate_size_2`)."""
+
+
+def divided_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """What must be divided where layers have sizes of their own: their greatest common divisor.
+
+    >>> divided_sizes({"intermediate_size": 96, "intermediate_size_2": 64, "num_attention_heads": 8})
+    {'intermediate_size': 32}
+    """
+    found = {}
+    for name in DIVIDED:
+        own = [size for key, size in sizes.items() if re.fullmatch(rf"{name}_[0-9]+", key)]
+        if own:
+            found[name] = math.gcd(sizes[name], *own)
+    return found
+
+
 def run_values(
     plan: Plan,
     model: str,
@@ -204,6 +224,7 @@ def run_values(
         **flags(plan, len(system.tiers)),
         **ABSENT,
         **sizes,
+        **divided_sizes(sizes),
         **model_flags(sizes),
         **{name: int(plan.number(name)) for name, each in NUMBERS.items() if each.whole},
         "schedule": plan.schedule,

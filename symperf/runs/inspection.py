@@ -20,6 +20,7 @@ FLOP_CLASSES = ("attention_scores", "projections", "mlp", "lm_head")
 OTHER_CLASSES = (
     "router",
     "experts",
+    "expert_projections",
     "shared_experts",
     "ssm",
     "cross_attention_scores",

@@ -18,6 +18,7 @@ from ..plans.validity import (
     PLAN_RULES,
     RULES,
     BrokenRuleError,
+    divided_sizes,
     flags,
     model_flags,
     reason_of,
@@ -206,6 +207,7 @@ def _bind(
     scalars |= {name: field.number(_plan_fields(base)) for name, field in NUMBERS.items()}
     scalars |= {name: float(value) for name, value in flags(plan, len(system.tiers)).items()}
     scalars |= {name: float(value) for name, value in model_flags(model.sizes).items()}
+    scalars |= {name: float(value) for name, value in divided_sizes(model.sizes).items() if name not in sizes}
     scalars = {name: float(value) for name, value in ABSENT.items()} | scalars
     scalars.pop("encoder_sequence", None)
     if "encoder_sequence" in base.values:

@@ -12,13 +12,25 @@ from ..unsupported import NOT_YET
 from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
+from .hybrids import HYBRIDS
 from .multimodal import MULTIMODAL, WRAPPED
+from .recent import RECENT
+from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FAMILIES: dict[str, Family] = {**DENSE, **EXPERTS, **RECURRENT, **ENCODERS, **MULTIMODAL}
+FAMILIES: dict[str, Family] = {
+    **DENSE,
+    **RECENT,
+    **EXPERTS,
+    **RECENT_EXPERTS,
+    **RECURRENT,
+    **HYBRIDS,
+    **ENCODERS,
+    **MULTIMODAL,
+}
 
 
 def parse(data: Mapping[str, Any], where: str) -> Parsed:

@@ -266,7 +266,7 @@ DENSE: dict[str, Family] = {
         },
         only={"qk_layernorm": False},
     ),
-    "phi3": Family(LLAMA_SIZES, LLAMA_LAYERS | NO_ATTENTION_BIAS, window=window(None)),
+    "phi3": Family(LLAMA_SIZES, LLAMA_LAYERS | NO_ATTENTION_BIAS, window=window(None), only={"attention_bias": False}),
     "olmo2": Family(LLAMA_SIZES, OLMO2_LAYERS),
     "olmo3": Family(LLAMA_SIZES, OLMO2_LAYERS, window=window(4096), kinds=layout(windows(all_but_every(4)))),
     "starcoder2": Family(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from ..architecture import LayerKind
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def routed_sizes(*keys: str, width: str, chosen: str = "num_experts_per_tok") -> dict[str, Rule | int]:
     """Sizes of routed experts: the keys of their number, of their width, and of how many a token passes."""
     return {
-        "num_experts": require(*keys),
+        # Files written by transformers 5 call it num_local_experts, whatever the class does.
+        "num_experts": require(*dict.fromkeys((*keys, "num_local_experts"))),
         "num_experts_per_token": require(chosen, "experts_per_token")
         if chosen == "num_experts_per_tok"
         else require(chosen),
@@ -41,11 +43,25 @@ def whole_or_none(key: str) -> Rule:
     return lambda config, _: config.integer(key, smallest=0) if config.holds(key) else 0
 
 
-def first_dense(absent: int) -> FeedForwardRule:
-    """Experts in every layer but the first ones, every `moe_layer_freq`-th from there on."""
+def first_dense(absent: int, *, key: str = "first_k_dense_replace") -> FeedForwardRule:
+    """Experts in every layer but the first ones, every `moe_layer_freq`-th from there on.
 
-    def chosen(index: int, config: Config, _: Sizes) -> bool:
-        first = config.integer("first_k_dense_replace", smallest=0) if config.holds("first_k_dense_replace") else absent
+    Files written by transformers 5 have a word for every layer in `mlp_layer_types` instead, some a list of 0 and 1 in
+    `moe_layer_freq`.
+    """
+
+    def chosen(index: int, config: Config, sizes: Sizes) -> bool:
+        words = config.words("mlp_layer_types", sizes["num_layers"])
+        if words is not None:
+            if words[index] not in ("dense", "sparse"):
+                config.fail("mlp_layer_types", "only dense and sparse")
+            return words[index] == "sparse"
+        if isinstance(config.data.get("moe_layer_freq"), list):
+            listed = config.numbers("moe_layer_freq", largest=1) or []
+            if len(listed) != sizes["num_layers"]:
+                config.fail("moe_layer_freq", f"an entry for each of {sizes['num_layers']} layers")
+            return listed[index] == 1
+        first = config.integer(key, smallest=0) if config.holds(key) else absent
         period = config.integer("moe_layer_freq") if config.holds("moe_layer_freq") else 1
         return index >= first and index % period == 0
 
@@ -70,14 +86,20 @@ LATENT_SIZES: dict[str, Rule | int] = {
     "qk_rope_head_dim": require("qk_rope_head_dim"),
     "v_head_dim": require("v_head_dim"),
 }
+
+
+def key_width(nope: int | None = None, rope: int | None = None) -> Rule:
+    """The width of a key of latent attention: its part without positions and its rotary part."""
+    parts = {"qk_nope_head_dim": nope, "qk_rope_head_dim": rope}
+    return lambda config, sizes: sum(optional(key, absent=absent)(config, sizes) for key, absent in parts.items())
+
+
 DEEPSEEK = Family(
     LLAMA_SIZES
     | LATENT_SIZES
     | {
         "num_key_value_heads": heads,
-        "head_dim": lambda config, sizes: sum(
-            require(f"qk_{part}_head_dim")(config, sizes) for part in ("nope", "rope")
-        ),
+        "head_dim": key_width(),
     }
     | routed_sizes("n_routed_experts", width="moe_intermediate_size")
     | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size")}
@@ -97,7 +119,9 @@ def dbrx_section(section: str, key: str, absent: int) -> Rule:
 def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> Runs:
     """Chunks where there are rotary positions, three layers of four; experts in the last layer of every step."""
     step = config.integer("interleave_moe_layer_step") if config.holds("interleave_moe_layer_step") else 1
-    rotary = config.numbers("no_rope_layers", largest=1) or [int((i + 1) % 4 > 0) for i in layer_range(config, sizes)]
+    every = config.integer("no_rope_layer_interval") if config.holds("no_rope_layer_interval") else 4
+    listed = config.numbers("no_rope_layers", largest=1)
+    rotary = listed or [int((i + 1) % every > 0) for i in layer_range(config, sizes)]
     named = config.numbers("moe_layers", largest=sizes["num_layers"])
     if len(rotary) != sizes["num_layers"]:
         config.fail("no_rope_layers", f"an entry for each of {sizes['num_layers']} layers")
@@ -121,8 +145,32 @@ LLAMA4 = Family(
     window=window(8192, key="attention_chunk_size"),
     kinds=llama4_kinds,
     # Its norm of queries and keys has no parameters.
-    harmless=("use_qk_norm",),
+    harmless=("use_qk_norm", "attn_scale"),
 )
+
+
+def of_full_layers(size: str, key: str, absent: Rule) -> Rule:
+    """A size of the layers that see all keys: under a key of its own, or layer by layer (transformers 5)."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        if not config.holds("per_layer_config"):
+            return optional(key, absent=absent, null=absent)(config, sizes)
+        layers = config.section("per_layer_config").data
+        words = config.words("layer_types", sizes["num_layers"]) or []
+        full = {index for index, word in enumerate(words) if word == "full_attention"}
+        if not all(text.isdecimal() and len(text) < 7 for text in layers) or {int(text) for text in layers} != full:
+            config.fail("per_layer_config", "an entry for each layer of full_attention in layer_types, by its number")
+        for entry in layers.values():
+            if not isinstance(entry, dict) or set(entry) - {"head_dim", "num_key_value_heads"}:
+                config.fail("per_layer_config", "objects with head_dim and num_key_value_heads")
+        values = {json.dumps(entry.get(size)) for entry in layers.values()}
+        if len(values) > 1:
+            config.fail("per_layer_config", f"one {size} for all layers of full_attention")
+        entry = Config({size: json.loads(values.pop())} if values else {}, f"{config.where}: per_layer_config")
+        return optional(size, absent=lambda _, s: s[size])(entry, sizes)
+
+    return rule
+
 
 GLOBAL_HEADS: dict[Mixer, tuple[tuple[str, str], ...]] = {
     "attention": (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
@@ -133,11 +181,9 @@ GEMMA4 = Family(
     LLAMA_SIZES
     | {
         "head_dim": optional("head_dim", absent=256),
-        "global_head_dim": optional("global_head_dim", absent=512, null=512),
-        "num_global_key_value_heads": optional(
-            "num_global_key_value_heads",
-            absent=lambda _, s: s["num_key_value_heads"],
-            null=lambda _, s: s["num_key_value_heads"],
+        "global_head_dim": of_full_layers("head_dim", "global_head_dim", lambda _c, _s: 512),
+        "num_global_key_value_heads": of_full_layers(
+            "num_key_value_heads", "num_global_key_value_heads", lambda _, s: s["num_key_value_heads"]
         ),
     }
     | routed_sizes("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),

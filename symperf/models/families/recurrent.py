@@ -120,16 +120,42 @@ PATTERN: dict[str, tuple[Mixer, FeedForward]] = {
 """Letters of Nemotron-H's pattern: every layer is a mixer or an MLP alone."""
 
 
+WORDS = {"linear_attention": "M", "mamba": "M", "mlp": "-", "full_attention": "*", "attention": "*", "moe": "E"}
+"""The same in the words that transformers 5 writes."""
+
+
+def nemotron_letters(config: Config) -> tuple[str, str]:
+    """The key that has the layers, and a letter for every layer."""
+    key, words = "hybrid_override_pattern", "layers_block_type"
+    if config.holds(key):
+        text = config.data[key]
+        if not isinstance(text, str) or not text or set(text) - set(PATTERN):
+            config.fail(key, f"letters of {' '.join(PATTERN)}")
+        return key, str(text)
+    if not config.holds(words):
+        raise InputError(f"{config.where}: {key} (or {words}) is missing, expected a letter for every layer")
+    value = config.data[words]
+    if not isinstance(value, list) or not value or any(word not in WORDS for word in map(str, value)):
+        config.fail(words, f"a list of {', '.join(WORDS)}")
+    return words, "".join(WORDS[word] for word in value)
+
+
+def nemotron_layers(config: Config, sizes: Sizes) -> int:
+    """As many layers as there are letters or words; files of transformers 5 do not say the number."""
+    return optional("num_hidden_layers", absent=len(nemotron_letters(config)[1]))(config, sizes)
+
+
+def nemotron_experts(config: Config, sizes: Sizes) -> int:
+    """The routed experts of a pattern that has layers of them."""
+    number = whole_or_none("n_routed_experts")(config, sizes)
+    return number if "E" in nemotron_letters(config)[1] else 0
+
+
 def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
-    """By the letters of `hybrid_override_pattern`."""
-    key = "hybrid_override_pattern"
-    if not config.holds(key):
-        raise InputError(f"{config.where}: {key} is missing, expected a letter for every layer")
-    text = config.data[key]
-    if not isinstance(text, str) or set(text) - set(PATTERN):
-        config.fail(key, f"letters of {' '.join(PATTERN)}")
+    """By the letters of `hybrid_override_pattern`, or the words of `layers_block_type`."""
+    key, text = nemotron_letters(config)
     if len(text) != sizes["num_layers"]:
-        raise InputError(f"{config.where}: {key} has {len(text)} letters for {sizes['num_layers']} layers")
+        raise InputError(f"{config.where}: {key} has {len(text)} entries for {sizes['num_layers']} layers")
     if "E" in text and not sizes["num_experts"]:
         config.fail(key, "no layer of experts, as n_routed_experts is not given")
     return in_runs(LayerKind(*PATTERN[letter]) for letter in text)
@@ -150,7 +176,9 @@ NEMOTRON_SIZES: dict[str, Rule | int] = (
         (128, 128, 8, 128),
     )
     | {
-        "num_experts": whole_or_none("n_routed_experts"),
+        "num_layers": nemotron_layers,
+        "num_experts": nemotron_experts,
+        "moe_latent_size": lambda c, s: whole_or_none("moe_latent_size")(c, s) if s["num_experts"] else 0,
         "num_experts_per_token": lambda c, s: (
             whole_or_none("num_experts_per_tok")(c, s) if s["num_experts"] else 0
         ),
@@ -160,6 +188,17 @@ NEMOTRON_SIZES: dict[str, Rule | int] = (
         "shared_expert_intermediate_size": nemotron_shared,
     }
 )  # fmt: skip
+
+DELTA_RULE_SIZES: dict[str, Rule | int] = {
+    "linear_num_key_heads": optional("linear_num_key_heads", absent=16),
+    "linear_num_value_heads": optional("linear_num_value_heads", absent=32),
+    "linear_key_head_dim": optional("linear_key_head_dim", absent=128),
+    "linear_value_head_dim": optional("linear_value_head_dim", absent=128),
+    "conv_kernel": optional("linear_conv_kernel_dim", absent=4),
+    # The chunk is fixed in the published kernels (fla, chunk_gated_delta_rule).
+    "ssm_chunk_size": 64,
+}
+"""Sizes of a gated delta rule, with the class defaults of Qwen."""
 
 RECURRENT: dict[str, Family] = {
     "mamba": Family(
@@ -233,6 +272,10 @@ RECURRENT: dict[str, Family] = {
         },
         kinds=nemotron_kinds,
         only={"sliding_window": None, "mamba_proj_bias": False},
+        harmless=("moe_shared_expert_overlap", "mtp_layers_block_type",
+            "num_nextn_predict_layers", "mtp_hybrid_override_pattern",
+                  "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size",
+                  "moe_shared_expert_intermediate_size", "head_dim", "expand"),
     ),
     "qwen3_next": Family(
         QWEN_MOE_SIZES
@@ -240,14 +283,8 @@ RECURRENT: dict[str, Family] = {
             "head_dim": optional("head_dim", absent=256),
             "num_key_value_heads": optional("num_key_value_heads", absent=2, null=heads),
             "shared_expert_intermediate_size": require("shared_expert_intermediate_size"),
-            "linear_num_key_heads": optional("linear_num_key_heads", absent=16),
-            "linear_num_value_heads": optional("linear_num_value_heads", absent=32),
-            "linear_key_head_dim": optional("linear_key_head_dim", absent=128),
-            "linear_value_head_dim": optional("linear_value_head_dim", absent=128),
-            "conv_kernel": optional("linear_conv_kernel_dim", absent=4),
-            # The chunk is fixed in the published kernels (fla, chunk_gated_delta_rule).
-            "ssm_chunk_size": 64,
-        },
+        }
+        | DELTA_RULE_SIZES,
         LLAMA_LAYERS | {"query_key_norm": "per_head", "attention_gate": True, "shared_expert_gate": True},
         kinds=layout(
             windows(all_but_every(4, key="full_attention_interval"), other="linear_attention"), sparse_step

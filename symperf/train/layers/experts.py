@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...common.symbolic import replace_symbols
 from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import moe
 from ...formulas.language import symbols as sym
@@ -56,6 +57,35 @@ class Experts:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
         return [
             self.router(phase),
+            self.projection("latent_in", phase, sym.moe_latent_size, hidden_size),
+            *self.in_their_width(self.routed_forward(phase)),
+            self.projection("latent_out", phase, hidden_size, sym.moe_latent_size),
+            *self.shared_forward(phase),
+        ]
+
+    def in_their_width(self, steps: list[Op | Sequence | None]) -> list[Op | Sequence | None]:
+        """What happens to rows of the width that experts read and give, which may not be that of the stream."""
+        return replace_symbols(steps, {hidden_size: sym.moe_latent_size}) if self.architecture.latent_experts else steps
+
+    def projection(self, name: str, phase: str, out_features: Any, in_features: Any) -> Op | None:
+        """A projection of the device's tokens into the width of the experts, or back; whole on every device."""
+        if not self.architecture.latent_experts:
+            return None
+        return self.kernels.matmul(self.path(f"{name}/{phase}"), self.tokens, out_features, in_features)
+
+    def projection_backward(self, name: str, out_features: Any, in_features: Any) -> Sequence | None:
+        """Gradients of a projection."""
+        if not self.architecture.latent_experts:
+            return None
+        path = self.path(name)
+        return sequence(
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, in_features, out_features),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, in_features, out_features),
+        )
+
+    def routed_forward(self, phase: str) -> list[Op | Sequence | None]:
+        """Tokens to their experts, through them, and back."""
+        return [
             self.formats.sent(self.path(f"quantise/{phase}"), self.tokens),
             self.permute(f"permute/{phase}"),
             self.transfer(f"dispatch/{phase}", self.formats.there),
@@ -68,13 +98,21 @@ class Experts:
             self.formats.returned(self.path(f"quantise_results/{phase}"), self.arriving / expert_tp),
             self.transfer(f"combine/{phase}", self.formats.back),
             self.combine(f"unpermute/{phase}"),
-            *self.shared_forward(phase),
         ]
 
     def backward(self) -> list[Op | Sequence | None]:
         """Their gradients, in reverse: those of a combination are sent as tokens are, those of a dispatch come back."""
         return [
             *self.shared_backward(),
+            self.projection_backward("latent_out", hidden_size, sym.moe_latent_size),
+            *self.in_their_width(self.routed_backward()),
+            self.projection_backward("latent_in", sym.moe_latent_size, hidden_size),
+            self.router_backward(),
+        ]
+
+    def routed_backward(self) -> list[Op | Sequence | None]:
+        """Gradients of what `routed_forward` does, in reverse."""
+        return [
             self.combine_backward("unpermute/backward"),
             self.transfer("combine/backward", self.formats.there),
             self.gather("scatter/backward"),
@@ -88,7 +126,6 @@ class Experts:
             self.formats.returned(self.path("quantise_results/backward"), self.arriving / expert_tp),
             self.transfer("dispatch/backward", self.formats.back),
             self.permute_backward("permute/backward"),
-            self.router_backward(),
         ]
 
     # --- routing

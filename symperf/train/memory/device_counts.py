@@ -50,9 +50,11 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
+        total += architecture.activation_parameters
         if architecture.mlp_bias:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
     if kind.ffn in ("experts", "dense_experts"):
+        total += layers.latent_weights(architecture)
         total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
         total += hidden_size if architecture.shared_expert_gate else ZERO
     return total

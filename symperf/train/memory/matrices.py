@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...common.symbolic import replace_symbols
 from ...formulas.kernels.optimizers import factored_elements
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
 from ...models import counts
+from ...models import layer_counts as layers
 from ...models.own_sizes import in_own_sizes
 from . import device_counts as device
 from .multi_token_counts import module_parameters
@@ -73,7 +75,11 @@ def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
         found.append(_whole("router", num_experts, hidden_size))
         if architecture.shared_experts:
             found += _mlp(architecture, "shared", sym.shared_expert_intermediate_size, tp)
-        found += _mlp(architecture, "experts", sym.expert_intermediate_size, expert_tp, num_experts / ep)
+        if architecture.latent_experts:
+            found.append(_whole("experts_in", sym.moe_latent_size, hidden_size))
+            found.append(_whole("experts_out", hidden_size, sym.moe_latent_size))
+        routed = _mlp(architecture, "experts", sym.expert_intermediate_size, expert_tp, num_experts / ep)
+        found += replace_symbols(routed, {hidden_size: layers.expert_hidden(architecture)})
     return found
 
 

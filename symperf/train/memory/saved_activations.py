@@ -12,6 +12,7 @@ from ...formulas.language import symbols as sym
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
+from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
@@ -155,8 +156,10 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that experts keep: scores of the router, rows in and out, inner tensors; and those of shared experts."""
     architecture, own = structure.architecture, shapes.stream_tokens
     arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
-    kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden_size)
-    kept += read_kept(structure, arriving, hidden_size)
+    hidden = layers.expert_hidden(architecture)
+    kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
+    kept += read_kept(structure, arriving, hidden)
+    kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
