@@ -75,7 +75,14 @@ class Work:
 
 
 def bind(
-    model: Model, system: System, plan: Plan, work: Work, stack: Stack, kv_precision: str | None, own: dict[str, float]
+    model: Model,
+    system: System,
+    plan: Plan,
+    work: Work,
+    stack: Stack,
+    kv_precision: str | None,
+    own: dict[str, float],
+    weight: float | None = None,
 ) -> Bound:
     """The value and provenance of every symbol, by name.
 
@@ -87,6 +94,7 @@ def bind(
         stack: gives what the software adds.
         kv_precision: format of the cache.
         own: values that the user set.
+        weight: bytes of a weight as the checkpoint stores it; None: as its format has it.
 
     Raises:
         InputError: an unknown format, or a rate that the device does not have.
@@ -116,7 +124,8 @@ def bind(
     bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
     sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
     bound["activation_bytes"] = bound["table_bytes"] = sixteen
-    bound["weight_bytes"] = (float(found.weight), f"{precision}: {found.source}")
+    stored = (found.weight, found.source) if weight is None else (weight, "as the checkpoint stores it, with scales")
+    bound["weight_bytes"] = (float(stored[0]), f"{precision}: {stored[1]}")
     bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
     cache = kv_format(kv_precision, precision)
     bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")

@@ -132,7 +132,9 @@ class Experts:
             groups: experts that have any.
             choices: that it sorts.
         """
-        sizes = rows, groups, hidden_size, self.up_columns, self.inner, operand_bytes, weight_bytes
+        whole = "experts" in self.layer.structure.kept
+        formats = (activation_bytes, table_bytes) if whole else (operand_bytes, weight_bytes)
+        sizes = rows, groups, hidden_size, self.up_columns, self.inner, *formats
         time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
         work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
         return self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))

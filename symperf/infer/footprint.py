@@ -171,10 +171,25 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes of weights of layers and of ends, of each the most that a stage has."""
     architecture, dealing = structure.architecture, Dealing(structure.segments)
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
+    layers = model_state.weights_memory(layers, weight_bytes) + _kept_memory(structure, dealing)
     ends = model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes)
-    if dealing.unequal:
-        layers = Max(*dealing.on_deciding(layers))
-    return {"weights/layers": model_state.weights_memory(layers, weight_bytes), "weights/ends": ends}
+    return {
+        "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
+        "weights/ends": ends,
+    }
+
+
+def _kept_memory(structure: InferenceStructure, dealing: Dealing) -> Any:
+    """Bytes by which weights of a stage that stay in 16 bits are larger than those in the checkpoint's format."""
+    if not structure.kept:
+        return 0
+    kinds = structure.architecture.kinds
+    kept = sum(
+        dealing.layers_of(number_of(kind, len(kinds)))
+        * sum(device.class_parameters(structure.architecture, kind, structure.kept))
+        for kind in kinds
+    )
+    return kept * (table_bytes - weight_bytes)
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:

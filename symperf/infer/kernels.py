@@ -31,6 +31,7 @@ from ..formulas.language.symbols import (
     operand_bytes,
     query_block,
     ssm_chunk_size,
+    table_bytes,
     weight_bytes,
 )
 from ..operations.kernels import Kernels, aligned_time
@@ -79,6 +80,16 @@ def cast_bytes(rows: Any, inner: Any, element_bytes: Any) -> Any:
     return rows * inner * (cast_passes * activation_bytes + element_bytes)
 
 
+def class_of(path: str) -> str:
+    """The class of modules that the product of a path belongs to, as checkpoints are quantized.
+
+    >>> [class_of(f"decode/layer/{name}") for name in ("attention/qkv", "ssm/in", "mlp/up", "experts/down")]
+    ['attention', 'attention', 'mlp', 'experts']
+    """
+    folder = path.split("/")[-2] if "/" in path else ""
+    return folder if folder in ("mlp", "experts", "shared") else "attention"
+
+
 class InferenceKernels(Kernels):
     """Builds operations for one structure; every kernel starts after the software's gap."""
 
@@ -118,6 +129,8 @@ class InferenceKernels(Kernels):
 
         A product whose left factor has `activation_bytes` runs at the 16-bit rate, whatever the others run at.
         """
+        if self.structure.kept and right == weight_bytes and class_of(path) in self.structure.kept:
+            left, right = activation_bytes, table_bytes
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
         time = self._product_time((rows, columns, inner, groups), left, right, traffic)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):

@@ -67,6 +67,7 @@ class InferenceStructure:
         families: of kernels whose constants are known on the system under the software.
         latent: what is particular to the software's kernels of latent attention, in a model that has it.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
+        kept: classes of modules whose weights a quantized checkpoint keeps in 16 bits.
         skewed: the run states how uneven the loads of experts are.
         segments: of layers in order, each as the counts of its kinds, where there are several.
     """
@@ -90,6 +91,7 @@ class InferenceStructure:
     latent: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
+    kept: tuple[str, ...] = ()
     segments: tuple[tuple[str, ...], ...] = ()
 
     sequence_parallel = False
@@ -107,7 +109,7 @@ class InferenceStructure:
 
 
 def structure_of(
-    model: Model, system: System, plan: Plan, stack: Stack, stated: Container[str] = ()
+    model: Model, system: System, plan: Plan, stack: Stack, stated: Container[str] = (), kept: tuple[str, ...] = ()
 ) -> InferenceStructure:
     """The structural choices of a model on a system under a plan and a serving software.
 
@@ -117,6 +119,7 @@ def structure_of(
         plan: how it is laid out.
         stack: the serving software.
         stated: names of the symbols to which the run gives values.
+        kept: classes of modules that stay in 16 bits.
     """
     precision, _, rate = format_of(plan, system)
     dealt = plan.ep > 1
@@ -144,6 +147,7 @@ def structure_of(
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
+        kept=kept,
         segments=model.segments,
     )
 

@@ -83,8 +83,6 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
     notes += _warnings(inner, family, caps)
-    if inner is not config and config.holds("quantization_config"):
-        notes.append(QUANTIZED)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
 
 
@@ -99,8 +97,6 @@ BASE_SIZES = (
     "position_rows",
 )
 """Sizes that every model has, if only as 0."""
-
-QUANTIZED = "the stored weights are quantized: the precision of the plan is used, not theirs"
 
 
 def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[tuple[int, int], ...]]:
@@ -153,8 +149,7 @@ def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:
     notes = []
     if caps:
         notes.append(f"the elementwise work of soft-capping ({', '.join(caps)}) is left out")
-    if config.holds("quantization_config"):
-        notes.append(QUANTIZED)
+    config.used |= {"quantization_config", "compression_config"}
     config.used |= {"sliding_window", "layer_types"}
     refuse_unknown(config, family)
     return notes

@@ -19,6 +19,8 @@ from .segments import segments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .quantization import Quantization
+
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
 LARGEST_FILE = 10_000_000
@@ -42,6 +44,7 @@ class Model:
             another; an encoder comes before a decoder.
         context: The longest sequence in tokens that the config is made for, if it says.
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
+        quantization: How the checkpoint stores its weights, if not in 16 bits.
         warnings: What the config says that the cost does not carry, one line each.
 
     """
@@ -55,6 +58,7 @@ class Model:
     context: int | None
     sliding_window: int | None
     warnings: tuple[str, ...]
+    quantization: Quantization | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -177,6 +181,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         parsed.context,
         parsed.sliding_window,
         (*parsed.warnings, *ignored),
+        parsed.quantization,
     )
 
 

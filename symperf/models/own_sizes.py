@@ -31,11 +31,12 @@ def of_kind(value: Result, kind: LayerKind) -> Result:
 
 
 def in_own_sizes(form: Callable[..., Result]) -> Callable[..., Result]:
-    """A formula of a kind of layers, told in its sizes; the kind is among its arguments."""
+    """A formula of a kind of layers, told in its sizes; the kind is among its arguments, or those of the model."""
 
     @functools.wraps(form)
     def told(*given: Any, **named: Any) -> Result:
-        kind = next(each for each in (*given, *named.values()) if hasattr(each, "own"))
-        return of_kind(form(*given, **named), kind)
+        kind = next((each for each in (*given, *named.values()) if hasattr(each, "own")), None)
+        found = form(*given, **named)
+        return found if kind is None else of_kind(found, kind)
 
     return told

@@ -148,6 +148,8 @@ def require_modelled(model: Model, encoder_sequence: int | None) -> None:
 
 def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> list[str]:
     found = []
+    if model.quantization is not None:
+        found.append("the checkpoint is quantized: training holds its weights in the plan's precision")
     kv_heads = model.sizes["num_key_value_heads"]
     if plan.tp > kv_heads > 0:
         found.append(f"tp = {plan.tp} exceeds {kv_heads} key-value heads: each device holds a copy of one")

@@ -13,6 +13,7 @@ from ..infer.formats import format_of
 from ..infer.reached import strange
 from ..infer.rules import check
 from ..infer.stack import DEFAULT, Stack
+from ..infer.stored import stored_format
 from ..infer.structure import structure_of
 from ..plans.alignment import alignment_warnings
 from ..plans.plan import positive_integer
@@ -100,13 +101,16 @@ class InferenceRun(FullRun):
         )
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked = dataclasses.asdict(self.work) | {"stack": stack, "kv_precision": kv_precision}
-        super().__init__(model, system, plan, values=values, free=free, **asked)
-        self.plan = plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
-        self.warnings = check(self.plan, self.model, self.system, self.work)
+        stored = stored_format(plan, model)
+        super().__init__(model, system, stored.plan, values=values, free=free, **asked)
+        # What the plan leaves open stays open for the next question.
+        self.base_plan, cache = plan, kv_precision or stored.cache
+        self.plan = stored.plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
+        self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
-        self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own)
+        self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored.kept)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
-        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored.weight)
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)

@@ -15,6 +15,7 @@ from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.formats import format_of
 from ..infer.rules import check, require_decoder
 from ..infer.stack import DEFAULT, Stack
+from ..infer.stored import stored_format
 from ..infer.structure import InferenceStructure, structure_of
 from ..operations.compiled import load_or_compile
 from ..plans.plan import positive_integer
@@ -111,14 +112,20 @@ class IterationRun(FullRun):
         if concurrency is not None:
             positive_integer("concurrency", concurrency)
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
-        asked = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
-        super().__init__(model, system, plan, values=values, free=free, **asked, stack=stack, kv_precision=kv_precision)
+        asked: dict[str, Any] = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
+        asked |= {"stack": stack, "kv_precision": kv_precision}
+        stored = stored_format(plan, model)
+        super().__init__(
+            model, system, stored.plan, values=values, free=free, **asked, stack=stack, kv_precision=kv_precision
+        )
         decoding = self.own.pop("decoding", None)
-        self.plan = plan.with_micro_batch(1)
-        self.warnings = check(self.plan, self.model, self.system, self.work)
-        inference = structure_of(self.model, self.system, self.plan, self.stack, self.own)
+        # What the plan leaves open stays open for the next question.
+        self.base_plan, cache = plan, kv_precision or stored.cache
+        self.plan = stored.plan.with_micro_batch(1)
+        self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
+        inference = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored.kept)
         self.structure = IterationStructure(inference)
-        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, kv_precision, self.own)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored.weight)
         self.bound |= {
             "chunk": (float(chunk), "asked for"),
             "step_tokens": (1.0, "no tokens are drafted"),

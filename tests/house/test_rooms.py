@@ -21,7 +21,7 @@ ALLOWED = {
     "technology": "common systems",
     "operations": "common models plans",
     "evaluation": "common models operations plans systems",
-    "train.layers": "models operations plans",
+    "train.layers": "common models operations plans",
     "train.memory": "common models operations plans systems train.layers",
     "train.step": "models operations plans train.layers train.memory",
     "train": "common models operations plans systems train.memory train.step",

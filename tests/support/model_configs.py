@@ -15,6 +15,7 @@ LLAMA = {
 FALCON = {"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 9}
 MPT = {"model_type": "mpt", "d_model": 64, "n_layers": 2, "n_heads": 4, "vocab_size": 9, "max_seq_len": 32}
 OPT = {**LLAMA, "model_type": "opt", "ffn_dim": 256, "max_position_embeddings": 32}
+del OPT["intermediate_size"]
 _SMALL = {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 9}
 MIXTRAL = {
     **LLAMA,

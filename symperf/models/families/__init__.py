@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...common.errors import InputError, nearest, quote
 from ..configs import Config, Family, Parsed
 from ..description import describe
+from ..quantization import read_quantization
 from ..unsupported import NOT_YET
 from .dense import DENSE
 from .encoders import ENCODERS
@@ -60,7 +61,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
             f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
         )
-    return describe(Config(data, where), FAMILIES[model_type], model_type)
+    found = describe(Config(data, where), FAMILIES[model_type], model_type)
+    return replace(found, quantization=read_quantization(data, where))
 
 
 def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
@@ -81,4 +83,5 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
         inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
     note = f"only the language model in {key} is counted, no image or audio encoder"
     found = parse(inner, f"{where}: {key}")
-    return replace(found, family=model_type, warnings=(note, *found.warnings))
+    stored = found.quantization or read_quantization(data, where)
+    return replace(found, family=model_type, warnings=(note, *found.warnings), quantization=stored)

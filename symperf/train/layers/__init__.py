@@ -1,4 +1,4 @@
 """The layers of a model as operations of a training step: forward, recomputed and backward.
 
-Imports `models`, `operations`, `plans`.
+Imports `common`, `models`, `operations`, `plans`.
 """

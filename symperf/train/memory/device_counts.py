@@ -23,7 +23,7 @@ from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from ...models.architecture import Architecture, LayerKind
 
@@ -68,6 +68,25 @@ def expert_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     weights = layers.expert_weights(architecture, sym.expert_intermediate_size)
     biases = layers.expert_parameters(architecture) - weights
     return sym.num_experts / ep * (weights / expert_tp + biases)
+
+
+@in_own_sizes
+def class_parameters(architecture: Architecture, kind: LayerKind, classes: Container[str]) -> list[Any]:
+    """Parameters of a layer on one device in some classes of modules: attention, mlp, experts, shared.
+
+    What is in no class, norms and routers, is in the list whatever the classes are: it is never quantized.
+    """
+    mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
+    dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
+    routed = kind.ffn in ("experts", "dense_experts")
+    found = {
+        "attention": _mixer(architecture, kind) + _cross(architecture, kind),
+        "mlp": dense,
+        "experts": expert_parameters(architecture, kind),
+        "shared": layers.shared_weights(architecture) / tp if routed else ZERO,
+    }
+    rest = dense_parameters(architecture, kind) - found["attention"] - dense - found["shared"]
+    return [rest, *(form for name, form in found.items() if name in classes)]
 
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
