@@ -83,9 +83,10 @@ def _split_passes(schedule: str, stage: tuple[Node, Node]) -> list[Node]:
 
 def _split_time(step: TrainingStep, times: tuple[Any, ...]) -> Any:
     """The time of a schedule of equal stages, given the times of the passes of one."""
-    if step.structure.schedule == "dualpipe":
-        return dual.dual_pipe_time(*times, step.micro_batches, pp)
-    return ZB_TIMES[step.structure.schedule](*times, step.micro_batches, pp)
+    forward, inputs, weights, *pair = times
+    if pair:
+        return dual.dual_pipe_time(forward, inputs, weights, pair[0], step.micro_batches, pp)
+    return ZB_TIMES[step.structure.schedule](forward, inputs, weights, step.micro_batches, pp)
 
 
 def pair_passes(forward: Node, backward: Node) -> Node:
