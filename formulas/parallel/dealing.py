@@ -36,7 +36,7 @@ def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -
 
 
 @formula(
-    glyph=r"L_{\geq A,i}",
+    glyph="L_{A,i}^{rest}",
     dimension=ONE,
     source=NARAYANAN,
     increasing="held_layers layers_before",
