@@ -31,6 +31,8 @@ NOT_CARRIED = {
 QUANTIZATION = frozenset(("quantization_config", "compression_config"))
 """Read by `symperf.models.quantization`."""
 
+KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads", "attn_config")
+
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
@@ -56,7 +58,10 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         sizes[name] = rule(inner, sizes) if callable(rule) else rule
     a, a_kv = sizes["num_attention_heads"], sizes["num_key_value_heads"]
     if a and a % a_kv:
-        raise InputError(f"{inner.where}: the {a} attention heads are not a multiple of the {a_kv} key-value heads")
+        default = "" if inner.data.keys() & KEY_VALUE_HEADS else f" taken where {KEY_VALUE_HEADS[0]} is missing"
+        raise InputError(
+            f"{inner.where}: the {a} attention heads are not a multiple of the {a_kv} key-value heads{default}"
+        )
     if sizes.get("num_experts_per_token", 0) > sizes.get("num_experts", 0):
         raise InputError(
             f"{inner.where}: a token passes {sizes['num_experts_per_token']} of {sizes['num_experts']} experts"
@@ -163,6 +168,12 @@ def _refuse_other_architectures(config: Config, family: Family, model_type: str)
             config.fail(key, f"no such key: {what} are not supported in {model_type!r} yet")
     for key, expected in (family.only or {}).items():
         config.used.add(key)
+        absent = (family.absent or {}).get(key, expected)
+        if key not in config.data and absent != expected:
+            raise InputError(
+                f"{config.where}: {key} is missing, for which the class takes {str(absent).lower()}, expected "
+                f"{str(expected).lower()}: other values are not supported yet"
+            )
         if config.data.get(key, expected) != expected:
             config.fail(key, f"{str(expected).lower()}: other values are not supported yet")
 
@@ -181,4 +192,6 @@ def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:
     config.used |= QUANTIZATION
     config.used |= {"sliding_window", "layer_types"}
     refuse_unknown(config, family.harmless)
+    for section in config.sections.values():
+        refuse_unknown(section, ())
     return notes
