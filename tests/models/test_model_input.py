@@ -106,7 +106,7 @@ def test_bad_values(load, change, parts):
         (JAMBA, {"sliding_window": 8}, ["sliding_window is 8"]),
         (
             LLAMA,
-            {"model_type": "minimax_m2", "num_experts": 2, "num_experts_per_tok": 1},
+            {"model_type": "minimax_m2", "num_local_experts": 2, "num_experts_per_tok": 1},
             ["num_key_value_heads is miss"],
         ),
         (MPT, {"attn_config": {"alibi_": True}}, ["attn_config", "'alibi_'", "did you mean alibi"]),
