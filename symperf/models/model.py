@@ -14,6 +14,7 @@ from ..common.frozen import Frozen
 from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
 from .configs import Architecture
 from .families import parse
+from .segments import segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,6 +71,16 @@ class Model:
     def uniform_dense(self) -> bool:
         """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
         return self.architecture.uniform_dense
+
+    @property
+    def segments(self) -> tuple[tuple[str, ...], ...]:
+        """Kinds of layers that come one after another in a decoder, each by its count, those that interleave together.
+
+        Nothing where stages of a pipeline cannot differ in what they hold: a single such group, or two stacks.
+        """
+        found = segments(self.layers) if self.architecture.stacks == 1 else ()
+        kinds = self.architecture.kinds
+        return tuple(tuple(kinds[at].count for at in group) for group in found) if len(found) > 1 else ()
 
     @classmethod
     def load(cls, source: str | os.PathLike[str], ignore_keys: Iterable[str] = ()) -> Model:

@@ -104,7 +104,7 @@ class InferenceRun(FullRun):
         stored = stored_format(plan, model)
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         # What the plan leaves open stays open for the next question.
-        self.base_plan, cache = plan, kv_precision or stored.cache
+        self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
         self.plan = stored.plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)

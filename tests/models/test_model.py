@@ -261,8 +261,12 @@ def test_a_key_is_ignored_when_asked(tmp_path):
         Model.load(path, ignore_keys=["number_of_wing"])
 
 
-def test_quantized_weights_are_told(load):
-    assert "quantized" in load(LLAMA | {"quantization_config": {"bits": 4}}).warnings[0]
+def test_how_a_checkpoint_stores_its_weights(load):
+    stored = load(LLAMA | {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64}}).quantization
+    assert [form.name for form in stored.stored(("attention", "mlp"))] == ["int4-weight"]
+    assert stored.stored(("mlp",))[0].weight == 0.5 + 2 / 64
+    with pytest.raises(sf.InputError, match="quant_method is None, expected fp8 or"):
+        load(LLAMA | {"quantization_config": {"bits": 4}})
 
 
 def test_infinity_may_stand_where_nothing_reads_it(load):
