@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..configs import Config, Family, Sizes, flag, heads, optional
-from ..layouts import all_but_every, dense, experts, layout, windows
+from ..layouts import all_but_every, always, dense, experts, layout, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES
 from .experts import routed_sizes
 from .recurrent import DELTA_RULE_SIZES, mamba2_sizes
 
 if TYPE_CHECKING:
-    from ..architecture import FeedForward
+    from ..architecture import FeedForward, Mixer
     from ..configs import Rule
 
 QWEN35_SIZES: dict[str, Rule | int] = LLAMA_SIZES | DELTA_RULE_SIZES | {
@@ -32,6 +32,12 @@ QWEN35_HARMLESS = ("full_attention_interval", "mtp_use_dedicated_embeddings", "m
 def granite_ffns(config: Config, sizes: Sizes) -> FeedForward:
     """Experts where there are any; else the shared MLP alone."""
     return "experts" if sizes["num_experts"] else dense(config, sizes)
+
+
+def granite_mixers(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] | Mixer:
+    """Mamba-2 in all layers but those named attention; files written by transformers 5 call it linear attention."""
+    found = windows(always, other="ssm")(config, sizes, windowed)
+    return found if isinstance(found, str) else ["ssm" if mixer == "linear_attention" else mixer for mixer in found]
 
 
 def granite_experts(config: Config, _: Sizes) -> int:
@@ -87,7 +93,7 @@ HYBRIDS: dict[str, Family] = {
             "ssm_projection_bias": flag("mamba_proj_bias", False),
             "ssm_convolution_bias": flag("mamba_conv_bias", True),
         },
-        kinds=layout(windows(lambda _i, _c, _s: True, other="ssm"), granite_ffns),
+        kinds=layout(granite_mixers, granite_ffns),
         harmless=("normalization_function", "shared_intermediate_size", "num_experts_per_tok"),
     ),
 }  # fmt: skip

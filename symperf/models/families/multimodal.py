@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .bases import grouped
 from .dense import DENSE
 from .experts import EXPERTS, GEMMA4, LLAMA4
 
@@ -15,7 +16,7 @@ MULTIMODAL: dict[str, Family] = {
     "llama4": replace(LLAMA4, section="text_config", only={"model_type": "llama4_text"}),
     "gemma4": replace(GEMMA4, section="text_config", only={**(GEMMA4.only or {}), "model_type": "gemma4_text"}),
     "qwen3_vl_text": DENSE["qwen3"],
-    "qwen3_vl_moe_text": EXPERTS["qwen3_moe"],
+    "qwen3_vl_moe_text": replace(EXPERTS["qwen3_moe"], sizes={**EXPERTS["qwen3_moe"].sizes, **grouped(16)}),
 }
 """Families with a language model of their own under `text_config`, and the names of such parts."""
 
