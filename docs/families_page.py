@@ -2,9 +2,9 @@
 
 Run: python docs/families_page.py [--check]     (with --check nothing is written; exit status 1 if the table is stale)
 
-Inference: 8 sequences of 1024 + 128 tokens on H200, the smallest tensor-parallel group that holds them, as the checkpoint
-is stored. Training: 256 sequences of 4096 tokens (those of an encoder as long as it takes) on 64 H200 in BF16, ZeRO-1,
-full recomputation, experts dealt to 8 devices, the smallest tensor-parallel group that holds them.
+Inference: 8 sequences of 1024 + 128 tokens on H200, the smallest tensor-parallel group that holds them, as the
+checkpoint is stored. Training: 256 sequences of 4096 tokens on 64 H200 in BF16, ZeRO-1, full recomputation, experts
+dealt to 8 devices, the smallest tensor-parallel group that holds them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def row(name: str) -> str:
     kinds += f"; {len(found['layers']) - 4} more kinds" if len(found["layers"]) > 4 else ""
     total, active = (found["parameters"][key] for key in ("total", "active_per_token"))
     cache, state = found["kv_cache"]["growing_bytes_per_token"], found["kv_cache"]["state_bytes_per_sequence"]
-    cells = [name, f"`{CATALOGUE.entries[name]['hub_id']}`", kinds, f"{total:,}", f"{active:,}", f"{cache:,}", f"{state:,}"]
+    counts = [f"{count:,}" for count in (total, active, cache, state)]
+    cells = [name, f"`{CATALOGUE.entries[name]['hub_id']}`", kinds, *counts]
     return "| " + " | ".join([*cells, inference(model), training(model)]) + " |"
 
 
