@@ -251,8 +251,8 @@ def layer_flops(
     if kind.ffn in ("experts", "dense_experts"):
         found["router"] = moe.router_flops(tokens, h, sym.num_experts)
         count = moe.gated_expert_flops if architecture.gated_mlp else moe.plain_expert_flops
-        widths = expert_hidden(architecture), sym.expert_intermediate_size
-        found["experts"] = count(tokens, sym.num_experts_per_token, *widths)
+        hidden, inner = expert_hidden(architecture), sym.expert_intermediate_size
+        found["experts"] = count(tokens, sym.num_experts_per_token, hidden, inner)
         found["expert_projections"] = product(latent_weights(architecture))
         if architecture.shared_experts:
             found["shared_experts"] = product(shared_weights(architecture))
