@@ -51,8 +51,8 @@ def inspect(
         sequence: new tokens in a sequence.
         causal_half: count only the pairs of attention that the masks leave (causal, windows), not the whole square.
         encoder_sequence: tokens of the encoder's sequence, where there are an encoder and a decoder; else `sequence`.
-        context: tokens that the new ones attend to, themselves included, of which the earlier ones are cached, as in
-            generation; windows are then as full as they get. By default nothing is cached.
+        context: tokens cached before the new ones, as in generation, which attend to them and to themselves; windows
+            are then as full as they get. By default nothing is cached.
         absorbed: with a context, latent attention attends to the cached latents; else to expanded heads, cached.
 
     Returns:
@@ -65,9 +65,7 @@ def inspect(
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
     positive_integer("encoder_sequence", 1 if encoder_sequence is None else encoder_sequence)
-    keys = sequence if context is None else positive_integer("context", context)
-    if keys < sequence:
-        raise InputError(f"context: found {keys}, expected at least the {sequence} tokens of sequence")
+    keys = sequence + (0 if context is None else positive_integer("context", context, lowest=0))
     if causal_half and context is not None:
         raise InputError("causal_half: found true with a context, expected one of the two")
     form = "prefill" if context is None else "absorbed" if absorbed else "stepwise"

@@ -114,7 +114,9 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     """
     of = model(row["model"])
     decoding = row["phase"] != "prefill"
-    more: dict[str, Any] = {"context": int(row["kv_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    more: dict[str, Any] = (
+        {"context": int(row["kv_len"]) - int(row["q_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    )
     found = sf.inspect(of, batch=int(row["batch"]), sequence=int(row["q_len"]), **more)
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
