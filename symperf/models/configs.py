@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind
+
+if TYPE_CHECKING:
+    from .towers import Tower
 
 __all__ = ["Architecture", "LayerKind"]
 
@@ -34,6 +37,7 @@ class Parsed:
     context: int | None
     sliding_window: int | None
     warnings: tuple[str, ...]
+    towers: tuple[Tower, ...] = ()
 
 
 class Config:

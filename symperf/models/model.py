@@ -18,6 +18,8 @@ from .families import parse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .towers import Tower
+
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
 LARGEST_FILE = 10_000_000
@@ -42,6 +44,7 @@ class Model:
         context: The longest sequence in tokens that the config is made for, if it says.
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
         warnings: What the config says that the cost does not carry, one line each.
+        towers: The encoders of images or sound beside the language model, which the other fields are of.
 
     """
 
@@ -54,6 +57,7 @@ class Model:
     context: int | None
     sliding_window: int | None
     warnings: tuple[str, ...]
+    towers: tuple[Tower, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -166,6 +170,23 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         parsed.context,
         parsed.sliding_window,
         (*parsed.warnings, *ignored),
+        parsed.towers,
+    )
+
+
+def encoder_of(model: Model, tower: Tower) -> Model:
+    """The layers of a tower as a model of their own, whose formulas are bound to its sizes."""
+    name, found = f"{model.name}, {tower.part} encoder", tower.encoder
+    return Model(
+        name,
+        found.family,
+        model.source,
+        found.architecture,
+        found.sizes,
+        found.layers,
+        None,
+        found.sliding_window,
+        found.warnings,
     )
 
 

@@ -10,7 +10,7 @@ NOT_YET: dict[str, str] = {
         granitemoehybrid qwen3_5 falcon_h1 lfm2 xlstm plamo2 minicpm_sala""",
     "an encoder or an encoder-decoder of another kind": """distilbert albert electra deberta deberta-v2 xlm-roberta
         modernbert umt5 t5gemma mbart pegasus marian m2m_100 blenderbot whisper clip siglip dinov2""",
-    "a multimodal model of another kind": """mllama qwen2_vl qwen2_5_vl pixtral gemma3n phi4_multimodal""",
+    "a multimodal model of another kind": """mllama qwen2_vl pixtral gemma3n phi4_multimodal""",
     "a decoder of another kind": """openai-gpt ctrl xlnet gpt_neo codegen biogpt olmo cohere2 granite smollm3 phi3small
         phi-msft baichuan chatglm internlm2 qwen exaone exaone4 minicpm minicpm3 persimmon fuyu ministral
         ministral3 seed_oss hunyuan_v1_dense ernie4_5 nemotron-nas deci RefinedWeb RefinedWebModel apertus arcee""",
