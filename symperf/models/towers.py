@@ -1,8 +1,8 @@
 """Encoders of images or sound beside a language model: what each is made of, and how many tokens an image becomes.
 
-A tower is an encoder of its own: an architecture with its own sizes, to which every closed form of a model applies as it
-stands, bound to these sizes and not to the language model's. Before its layers stands a stem (patches, positions), after
-them a projector, which brings its outputs to the language model's width; both are products of few kinds, and vectors.
+A tower is an encoder of its own: an architecture with its own sizes, to which every closed form of a model applies as
+it stands, bound to these sizes and not to the language model's. Before its layers stands a stem (patches, positions),
+after them a projector to the language model's width; both are products, and vectors.
 """
 
 from __future__ import annotations

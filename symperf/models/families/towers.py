@@ -7,6 +7,7 @@ Sizes, biases, norms and class defaults are those of transformers 5.24 (`modelin
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -185,7 +186,7 @@ def gemma4_stem(found: Source) -> tuple[list[Product], int]:
 
 def chain(widths: list[int], *, bias: bool, rows: str = "tokens", first: int = 1) -> list[Product]:
     """Products one after the other, through some widths."""
-    pairs = zip(widths, widths[1:], strict=False)
+    pairs = itertools.pairwise(widths)
     return [
         Product(f"projector_{place}", inputs, outputs, bias, rows)  # type: ignore[arg-type]
         for place, (inputs, outputs) in enumerate(pairs, first)
@@ -350,7 +351,7 @@ TOWERS: dict[str, TowerFamily] = {
         lambda found: qwen_stem(found, bias=False),
         qwen_projector,
     ),
-    **dict.fromkeys("qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe".split(), QWEN3),
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
     "kimi_k25": TowerFamily(
         family(
             sizes_of(
