@@ -14,6 +14,7 @@ from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
     from .quantization import Quantization
+    from .towers import Tower
 
 __all__ = ["Architecture", "LayerKind"]
 
@@ -38,6 +39,7 @@ class Parsed:
     sliding_window: int | None
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
 
 
 class Config:

@@ -266,7 +266,7 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
     """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
     s, window = sym.sequence, sym.sliding_window
     if kind.encoder:
-        return scores
+        return scores * Min(s, window) / s if kind.mixer == "local_attention" else scores
     if kind.mixer == "local_attention":
         pairs = windows.chunk_pairs(s, window) if architecture.chunked_attention else windows.window_pairs(s, window)
     else:

@@ -15,7 +15,7 @@ NOT_YET: dict[str, str] = {
         marian m2m_100 blenderbot whisper clip siglip dinov2
     """,
     "a multimodal model of another kind": """
-        mllama qwen2_vl qwen2_5_vl pixtral gemma3n phi4_multimodal
+        mllama qwen2_vl pixtral gemma3n phi4_multimodal
     """,
     "a decoder of another kind": """
         openai-gpt ctrl xlnet gpt_neo codegen biogpt phi3small phi-msft baichuan chatglm internlm2 qwen

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..models.model import encoder_of
 from ..plans.plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
@@ -121,9 +122,21 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
         "architecture": {**asdict(architecture), "kinds": [_kind(k) for k in architecture.kinds]},
+        **({"parts": _parts(model, total)} if model.towers else {}),
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
         "warnings": list(model.warnings),
     }
+
+
+def _parts(model: Model, language: int) -> dict[str, Any]:
+    """Parameters of the encoders beside the language model, which `parameters` alone is about, and of all together."""
+    found, whole = {}, language
+    for tower in model.towers:
+        layers = inspect(encoder_of(model, tower))["parameters"]["total"]
+        encoder = layers + tower.stem_parameters
+        found[tower.part] = {"encoder": encoder, "projector": tower.projector_parameters}
+        whole += encoder + tower.projector_parameters
+    return {"full_model": whole, "language_model": language, **found}
 
 
 def _kind(kind: LayerKind) -> dict[str, Any]:

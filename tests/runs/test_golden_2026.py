@@ -13,7 +13,7 @@ import symperf as sf
 
 WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "dinov2-giant", "modernbert-large", "whisper-large-v3"),
-    *("default-t5gemma", "default-phi4_multimodal", "llava-1.5-7b-hf", "qwen2.5-vl-7b", "default-gemma3n_text"),
+    *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("deepseek-v3.2", "glm-5", "deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash"),
     *("minimax-m3-vl", "default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
     *("default-kimi_linear", "kimi-k3", "lfm2-8b-a1b", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
