@@ -100,3 +100,16 @@ def test_unknown_keys_of_an_encoder_are_refused() -> None:
     """They could make another encoder of it."""
     with pytest.raises(InputError, match="number_of_wings"):
         tower("llava", CLIP | {"number_of_wings": 3})
+
+
+def test_flops_of_an_image_are_those_that_torch_counts() -> None:
+    """CLIP's large encoder over 256 patches of 14 pixels and a token of the class."""
+    found = tower("llava", CLIP | {"image_size": 224})
+    encoded = found.grid.encode(Image(1, 224, 224))
+    layers = inspect(
+        encoder_of(SimpleNamespace(name="model", source=""), found),  # type: ignore[arg-type]
+        sequence=encoded.positions,
+    )
+    patches = 2 * encoded.patches * found.stem[0].inputs * found.stem[0].outputs
+    assert (encoded.positions, patches) == (257, 308281344)
+    assert layers["flops_forward"]["total"] + patches == 162023964672

@@ -268,9 +268,10 @@ def single(found: Source, *, bias: bool, norm: bool = False, merge: int = 1) -> 
 # Grids ------------------------------------------------------------------------------------------------------------
 
 
-def free(found: Source, merge: int, **more: int) -> Grid:
+def free(found: Source, merge: int, *, frames: int = 0, row_end: int = 0, largest: int = 0) -> Grid:
     """Images keep their size."""
-    return Grid(found.size("patch_size", absent=None), merge, **more)
+    patch = found.size("patch_size", absent=None)
+    return Grid(patch, merge, frames=frames, row_end=row_end, largest=largest)
 
 
 def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False) -> Grid:
