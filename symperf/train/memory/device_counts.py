@@ -94,7 +94,8 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
         return _latent(architecture)
     if kind.mixer == "short_convolution":
         # Channels are dealt; the bias of the projection out is added once, on every device.
-        vectors, whole = layers.mixer_vectors(architecture, kind), hidden_size * architecture.ssm_projection_bias
+        vectors = layers.mixer_vectors(architecture, kind)
+        whole = hidden_size if architecture.ssm_projection_bias else ZERO
         return (layers.projection_weights(architecture, kind) + vectors - whole) / tp + whole
     if kind.mixer == "none" or kind.mixer in RECURRENT:
         whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
