@@ -46,7 +46,7 @@ def short_convolution_parameters(hidden_size: Any) -> Any:
     Source: Amini et al. 2025, the gated short convolution block; its projections as transformers (Lfm2ShortConv).
 
     >>> from sympy import symbols
-    >>> short_convolution_parameters(*symbols("h"))
+    >>> short_convolution_parameters(symbols("h"))
     4*h**2
     """
     return 4 * hidden_size**2
