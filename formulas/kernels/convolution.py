@@ -7,7 +7,7 @@ from typing import Any
 from ..language.dimension import BYTE, FLOP, ONE
 from ..language.formula import formula
 from ..language.symbols import flop
-from ..sources import LFM2, MAMBA
+from ..sources import MAMBA
 
 
 @formula(
@@ -29,27 +29,6 @@ def convolution_parameters(width: Any, conv_kernel: Any) -> Any:
     k*w
     """
     return width * conv_kernel
-
-
-@formula(
-    glyph="N_{sc}",
-    dimension=ONE,
-    source=LFM2,
-    increasing="hidden_size",
-    curvature="convex",
-)
-def short_convolution_parameters(hidden_size: Any) -> Any:
-    """Weights of the projections of a gated short convolution: in to two gates and a value, and out: 4 h^2.
-
-    Assumes: no biases; the taps are counted apart.
-
-    Source: Amini et al. 2025, the gated short convolution block; its projections as transformers (Lfm2ShortConv).
-
-    >>> from sympy import symbols
-    >>> short_convolution_parameters(symbols("h"))
-    4*h**2
-    """
-    return 4 * hidden_size**2
 
 
 @formula(

@@ -299,13 +299,6 @@ DELTANET = _arxiv(
     "Yang, Songlin and Kautz, Jan and Hatamizadeh, Ali",
     2024,
 )
-LFM2 = _arxiv(
-    "lfm2025",
-    "2511.23404",
-    "LFM2 Technical Report",
-    "Amini, Alexander and others",
-    2025,
-)
 BELTAGY = _arxiv(
     "beltagy2020",
     "2004.05150",

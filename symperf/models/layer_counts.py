@@ -66,7 +66,8 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
             h, sym.linear_num_key_heads, sym.linear_num_value_heads, sym.linear_key_head_dim, sym.linear_value_head_dim
         )
     if kind.mixer == "short_convolution":
-        return conv.short_convolution_parameters(h)
+        # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
+        return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
     return ZERO
 
 
