@@ -328,6 +328,7 @@ FROM_FILES = {
     "granite",
     "granitemoe",
     "hunyuan_v1_dense",
+    "lfm2",
     "minicpm3",
     "ministral",
     "ministral3",

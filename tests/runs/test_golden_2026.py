@@ -16,7 +16,7 @@ WAITING = {
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("deepseek-v3.2", "glm-5", "deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash"),
     *("minimax-m3-vl", "default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("default-kimi_linear", "kimi-k3", "lfm2-8b-a1b", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
+    *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
     *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
@@ -122,11 +122,11 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
         assert parts["convolution"] == 2 * found["flops_ssm"]["convolution"]
-        assert parts["scan"] in (0, found["flops_ssm"]["scan"])
+        assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
-        counted["total"] += found["flops_ssm"]["convolution"] + found["flops_ssm"]["scan"]
+        counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
     elif found["flops_ssm"]:
-        assert found["flops_ssm"] == parts
+        assert {name: found["flops_ssm"].get(name, 0) for name in SSM} == parts
     if row["phase"] == "decode" and of.architecture.has("latent_attention"):
         sizes = of.sizes
         width = sizes["num_attention_heads"] * (sizes["qk_nope_head_dim"] + sizes["v_head_dim"])

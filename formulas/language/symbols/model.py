@@ -92,6 +92,7 @@ _MIXERS = {
     "ssm": ("ssm", "a Mamba-2 mixer"),
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),
+    "short_convolution": ("cvl", "a short convolution between two gates"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {
