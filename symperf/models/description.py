@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes
-from .keys import refuse_unknown
+from .keys import BESIDE_THE_LANGUAGE_MODEL, refuse_unknown
 from .layouts import all_or_windowed
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ NOT_CARRIED = {
 }
 """Keys that, when set, make another architecture of a known family that has not the size; and what they make."""
 
+QUANTIZATION = frozenset(("quantization_config", "compression_config"))
+"""Read by `symperf.models.quantization`."""
+
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
@@ -44,8 +47,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         if not config.holds(family.section):
             raise InputError(f"{config.where}: {family.section} is missing, expected an object")
         inner = config.section(family.section)
-        tie = "tie_word_embeddings"
-        inner.data = {key: config.data[key] for key in (tie,) if key in config.data} | dict(inner.data)
+        inner.data = with_outer_tie(config, inner)
         notes.append(f"only the language model in {family.section} is counted, no image or audio encoder")
     _refuse_other_architectures(inner, family, model_type)
 
@@ -82,6 +84,8 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
+    if inner is not config:
+        refuse_unknown_beside(config)
     notes += _warnings(inner, family, caps)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
 
@@ -121,6 +125,31 @@ def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[
     return tuple(kinds), order
 
 
+def with_outer_tie(outer: Config, inner: Config) -> dict[str, Any]:
+    """The keys of a nested language model, with what the file around it says of tied embeddings.
+
+    Raises:
+        InputError: the two contradict each other.
+    """
+    key = "tie_word_embeddings"
+    outer.used.add(key)
+    if key not in outer.data:
+        return dict(inner.data)
+    if inner.data.get(key, outer.data[key]) != outer.data[key]:
+        inner.fail(key, f"{str(outer.data[key]).lower()} as the file around it says")
+    return dict(inner.data) | {key: outer.data[key]}
+
+
+def refuse_unknown_beside(outer: Config) -> None:
+    """Refuse unknown keys beside a nested language model, as within it.
+
+    Raises:
+        InputError: there is one.
+    """
+    outer.used |= QUANTIZATION
+    refuse_unknown(outer, BESIDE_THE_LANGUAGE_MODEL)
+
+
 def _refuse_other_architectures(config: Config, family: Family, model_type: str) -> None:
     for key, (size, what) in NOT_CARRIED.items():
         value = config.data.get(key)
@@ -149,7 +178,7 @@ def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:
     notes = []
     if caps:
         notes.append(f"the elementwise work of soft-capping ({', '.join(caps)}) is left out")
-    config.used |= {"quantization_config", "compression_config"}
+    config.used |= QUANTIZATION
     config.used |= {"sliding_window", "layer_types"}
-    refuse_unknown(config, family)
+    refuse_unknown(config, family.harmless)
     return notes

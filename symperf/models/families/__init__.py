@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
 from ..configs import Config, Family, Parsed
-from ..description import describe
+from ..description import describe, refuse_unknown_beside, with_outer_tie
 from ..quantization import read_quantization
 from ..unsupported import NOT_YET
 from .dense import DENSE
@@ -76,11 +76,11 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
     outer = Config(data, where)
     if not outer.holds(key):
         raise InputError(f"{where}: {key} is missing, expected an object")
-    inner = dict(outer.section(key).data)
+    inner = outer.section(key).data
     if inner.get("model_type") in WRAPPED:
         raise InputError(f"{where}: {key}: model_type is {quote(inner['model_type'])}, expected a language model")
-    if "tie_word_embeddings" in data:
-        inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
+    inner = with_outer_tie(outer, Config(inner, f"{where}: {key}"))
+    refuse_unknown_beside(outer)
     note = f"only the language model in {key} is counted, no image or audio encoder"
     found = parse(inner, f"{where}: {key}")
     stored = found.quantization or read_quantization(data, where)
