@@ -156,7 +156,8 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
-    return (count + (1 if kind.cross else 0)) * norm(architecture, h)
+    scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
+    return (count + (1 if kind.cross else 0)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
@@ -266,6 +267,8 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
     """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
     s, window = sym.sequence, sym.sliding_window
     if kind.encoder:
+        if kind.mixer == "local_attention":
+            return scores * windows.two_sided_pairs(s, window) / s**2
         return scores
     if kind.mixer == "local_attention":
         pairs = windows.chunk_pairs(s, window) if architecture.chunked_attention else windows.window_pairs(s, window)

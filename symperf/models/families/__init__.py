@@ -16,6 +16,7 @@ from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .multimodal import MULTIMODAL, WRAPPED
 from .recent import RECENT
+from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
 
@@ -30,6 +31,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **ENCODERS,
+    **RECENT_ENCODERS,
     **MULTIMODAL,
 }
 
