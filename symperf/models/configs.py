@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError, nearest, quote
 from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
@@ -211,6 +211,39 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
     def rule(config: Config) -> bool:
         values = [config.probability(key, absent) for key in keys]
         return max(values) > 0
+
+    return rule
+
+
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
+    **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
+    **dict.fromkeys(("silu", "swish", "swiglu"), "silu"),
+    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+    "relu": "relu",
+    "xielu": "xielu",
+}
+"""Names of activation functions in files -> the choice of an architecture."""
+
+ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation", "mlp_hidden_act")
+
+
+def activating(absent: str) -> Callable[[Config], str]:
+    """The activation function of the MLP, under any of its keys; `absent` is the class default.
+
+    Gemma's `hidden_activation` is the one that its classes read where a file has `hidden_act` beside it.
+    """
+
+    def rule(config: Config) -> str:
+        for key in ACTIVATION_KEYS:
+            value = config.data.get(key)
+            if isinstance(value, str):
+                config.used.add(key)
+                if value not in ACTIVATIONS:
+                    hint = nearest(value[:60], list(ACTIVATIONS))
+                    config.fail(key, f"one of {', '.join(ACTIVATIONS)}{hint}")
+                return ACTIVATIONS[value]
+        return absent
 
     return rule
 

@@ -159,7 +159,8 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
-    return (count + (1 if kind.cross else 0)) * norm(architecture, h)
+    scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
+    return (count + (1 if kind.cross else 0)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
@@ -272,7 +273,10 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
     """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
     s, window = sym.sequence, sym.sliding_window
     if kind.encoder:
-        return scores * Min(s, window) / s if kind.mixer == "local_attention" else scores
+        if kind.mixer == "local_attention":
+            whole = s * Min(s, window) if architecture.chunked_attention else windows.two_sided_pairs(s, window)
+            return scores * whole / s**2
+        return scores
     if kind.mixer == "local_attention":
         pairs = windows.chunk_pairs(s, window) if architecture.chunked_attention else windows.window_pairs(s, window)
     else:

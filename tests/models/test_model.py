@@ -314,6 +314,8 @@ def test_catalogue_shows_every_family():
 
 
 FROM_FILES = {
+    *("blenderbot", "blenderbot-small", "camembert", "dinov2", "distilbert", "m2m_100", "marian", "mbart"),
+    *("modernbert", "pegasus", "xlm-roberta"),
     "afmoe",
     "apertus",
     "arcee",

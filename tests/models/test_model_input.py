@@ -67,7 +67,7 @@ def message(call):
         ({"is_encoder_decoder": True}, ["is_encoder_decoder is True", "encoders"]),
         ({"model_type": "lama"}, ["unknown model_type 'lama'", "did you mean llama", "qwen3"]),
         ({"model_type": "longcat_flash"}, ["'longcat_flash'", "mixture of experts", "not supported yet", "mixtral"]),
-        ({"model_type": "distilbert"}, ["'distilbert'", "encoder", "not supported yet"]),
+        ({"model_type": "electra"}, ["'electra'", "encoder", "not supported yet"]),
         ({"model_type": 7}, ["model_type is 7"]),
         ({"model_type": "x\ny" * 1000}, ["unknown model_type"]),
         (

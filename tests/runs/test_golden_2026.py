@@ -12,7 +12,7 @@ from support.paths import GOLDEN_2026
 import symperf as sf
 
 WAITING = {
-    *("clip-vit-large-patch14", "deberta-v3-large", "dinov2-giant", "modernbert-large", "whisper-large-v3"),
+    *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("deepseek-v3.2", "glm-5", "deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash"),
     *("minimax-m3-vl", "default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
@@ -99,7 +99,7 @@ CLASSES = {
 }
 SSM = {"projections": "flops_ssm_proj", "convolution": "flops_ssm_conv", "scan": "flops_ssm_core"}
 FLOPS = rows("flops.csv")
-PHASES = ("prefill", "decode", "decode_mla_absorbed")
+PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed")
 """What is counted here; decoding of latents that are expanded at every step is not what any engine does."""
 
 
@@ -113,7 +113,7 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     steps elementwise there; and transformers expands the cache of latents anew.
     """
     of = model(row["model"])
-    decoding = row["phase"] != "prefill"
+    decoding = row["phase"] not in ("prefill", "encode")
     more: dict[str, Any] = (
         {"context": int(row["kv_len"]) - int(row["q_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
     )

@@ -16,6 +16,7 @@ from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .recent import RECENT
+from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
 from .towers import read_towers
@@ -34,6 +35,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **ENCODERS,
+    **RECENT_ENCODERS,
     **MULTIMODAL,
 }
 

@@ -8,6 +8,7 @@ from ..configs import (
     Config,
     Family,
     Sizes,
+    activating,
     dropping,
     flag,
     four_hidden,
@@ -164,6 +165,7 @@ DENSE: dict[str, Family] = {
             "qkv_bias": flag("enable_bias", True),
             "attention_output_bias": flag("enable_bias", True),
             "mlp_bias": flag("enable_bias", True),
+            "activation": activating("relu"),
             "dropout": dropping("dropout", "attention_dropout", absent=0.1),
             "final_norm": lambda c: (
                 c.flag("do_layer_norm_before", True) and not c.flag("_remove_final_layer_norm", False)
@@ -315,7 +317,10 @@ DENSE: dict[str, Family] = {
         },
     ),
     "nemotron": Family(
-        LLAMA_SIZES, LLAMA_LAYERS | LAYER_NORM | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False)}
+        LLAMA_SIZES,
+        LLAMA_LAYERS
+        | LAYER_NORM
+        | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False), "activation": activating("relu2")},
     ),
     "glm": Family(GLM_SIZES, GLM_LAYERS),
     "glm4": Family(GLM_SIZES, GLM_LAYERS | {"block_norms": 4}),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, require, tie
+from ..configs import ACTIVATIONS, Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, require, tie
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
@@ -79,6 +79,14 @@ def t5_gate(config: Config) -> bool:
     return bool(kind.startswith("gated"))
 
 
+def t5_activation(config: Config) -> str:
+    """The function of the MLP, which stands behind `gated-` where there is a gate."""
+    word = str(config.data.get("feed_forward_proj", "relu")).removeprefix("gated-")
+    if word not in ACTIVATIONS:
+        config.fail("feed_forward_proj", "a word such as relu or gated-gelu")
+    return ACTIVATIONS[word]
+
+
 def patches(config: Config, _: Sizes) -> int:
     """Patches of an image: its sides over the patch's, squared."""
     image, patch = optional("image_size", absent=224)(config, {}), optional("patch_size", absent=16)(config, {})
@@ -118,6 +126,7 @@ T5 = Family(
     | NO_ATTENTION_BIAS
     | {
         "gated_mlp": t5_gate,
+        "activation": t5_activation,
         "positions": "relative",
         "tied_embeddings": tie(True),
         "dropout": dropping("dropout_rate", absent=0.1),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, optional, require, tie
+from ..configs import Config, Family, Sizes, activating, flag, heads, optional, require, tie
 from ..layouts import all_but_every, constant_mixer, experts_where, in_runs, layer_range, layout, nothing, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS, grouped
 from .experts import QWEN_MOE_SIZES, routed_sizes, sparse_step, whole_or_none
@@ -270,6 +270,7 @@ RECURRENT: dict[str, Family] = {
             "gated_mlp": False,
             "positions": "none",
             "mlp_bias": flag("mlp_bias", False),
+            "activation": activating("relu2"),
             "ssm_projection_bias": flag("use_bias", False),
             "ssm_convolution_bias": flag("use_conv_bias", True),
             "wide_stream": flag("residual_in_fp32", False),

@@ -344,7 +344,14 @@ TOWERS: dict[str, TowerFamily] = {
     "qwen2_5_vl": TowerFamily(
         family(
             QWEN_SIZES,
-            RMS_LAYERS | {"qkv_bias": True, "attention_output_bias": True, "mlp_bias": True, "final_norm": False},
+            RMS_LAYERS
+            | {
+                "qkv_bias": True,
+                "attention_output_bias": True,
+                "mlp_bias": True,
+                "final_norm": False,
+                "chunked_attention": True,
+            },
             kinds=qwen_windows,
             window=qwen_window,
         ),

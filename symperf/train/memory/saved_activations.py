@@ -72,7 +72,12 @@ def _inner_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     else:
         gated = structure.architecture.gated_mlp
         inner = low.cast_gated_mlp_kept_bytes if gated else low.cast_mlp_kept_bytes
-    return inner(tokens, width)
+    kept = inner(tokens, width)
+    # The gradient of ReLU reads its output, which the next product (or the gate's) keeps anyway, unless as a cast copy.
+    once = structure.products == "half" or structure.architecture.gated_mlp
+    if structure.architecture.activation == "relu" and once:
+        kept -= saved.input_kept_bytes(tokens, width)
+    return kept
 
 
 def _parts(kind: LayerKind) -> int:
