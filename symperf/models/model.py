@@ -14,6 +14,7 @@ from ..common.frozen import Frozen
 from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
 from .configs import Architecture
 from .families import parse
+from .stored_modules import with_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -160,7 +161,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
             raise InputError(f"{where}: ignore_key: there is no key {quote(key)} in the file{nearest(key[:60], every)}")
     parsed = parse(without_keys(data, frozenset(ignore_keys)), where)
     ignored = tuple(f"the key {quote(key)} is ignored, as asked" for key in dict.fromkeys(ignore_keys))
-    return Model(
+    model = Model(
         name,
         parsed.family,
         source,
@@ -172,6 +173,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         (*parsed.warnings, *ignored),
         parsed.quantization,
     )
+    return with_classes(model)
 
 
 def keys_of(data: Any) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..models.stored_modules import class_bytes
 from ..plans.plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def inspect(
 def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     architecture = model.architecture
     total, tables = number["total"], number["tables"]
+    stored = class_bytes(model, total)
     parts = {part: number[f"ssm_{part}"] for part in SSM_PARTS if f"ssm_{part}" in number}
     if parts:
         number["ssm"] = sum(parts.values())
@@ -123,6 +125,11 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
         "architecture": {**asdict(architecture), "kinds": [_kind(k) for k in architecture.kinds]},
+        "checkpoint": {
+            "bytes": sum(each["weight_bytes"] + each["scale_bytes"] for each in stored),
+            "quantization": model.quantization.method if model.quantization else None,
+            "classes": stored,
+        },
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
         "warnings": list(model.warnings),
     }
