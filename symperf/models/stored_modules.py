@@ -40,7 +40,9 @@ RUN_CLASSES = {
 """Classes of products of an inference, and those of matrices that they read."""
 ALIASES = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj"), ("qkv_proj", "query_key_value", "qkv")),
-    **{"gate_proj": ("gate_up_proj", "w1"), "up_proj": ("gate_up_proj", "w3"), "down_proj": ("w2",)},
+    "gate_proj": ("gate_up_proj", "w1"),
+    "up_proj": ("gate_up_proj", "w3"),
+    "down_proj": ("w2",),
     "o_proj": ("dense", "out_proj"),
 }
 """Other names of a matrix, that of one which holds it among them."""
