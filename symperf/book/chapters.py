@@ -107,7 +107,12 @@ CHAPTERS = (
     Chapter(
         "pipelines",
         "Pipelines",
-        {"pipeline": "Schedules", "zero_bubble": "Zero-bubble pipelines", "dual_pipe": "Bidirectional pipelines"},
+        {
+            "pipeline": "Schedules",
+            "dealing": "Layers dealt to stages",
+            "zero_bubble": "Zero-bubble pipelines",
+            "dual_pipe": "Bidirectional pipelines",
+        },
     ),
     Chapter(
         "memory",

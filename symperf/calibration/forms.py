@@ -254,6 +254,7 @@ def _time(form: RowFormula, system: System) -> Any:
         l2="l2" in system.levels,
         tiers=len(system.tiers),
         mixed_rates=False,
+        kept=(),
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,

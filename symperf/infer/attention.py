@@ -234,7 +234,7 @@ class SoftmaxAttention(CachedAttention):
         traffic += self.bias_bytes(length)
         encoder = layer.kind.encoder
         longest = Min(length, sliding_window) if self.windowed else length
-        mean = length if encoder else (length + 1) / 2
+        mean = longest if encoder else (length + 1) / 2
         if self.windowed and not encoder:
             mean = self.visible_pairs(length) / length
         blocks = self.new_blocks(micro_batch, length, mean, longest, written=not encoder)
@@ -258,7 +258,8 @@ class SoftmaxAttention(CachedAttention):
         """FLOPs of the pairs that the mask leaves."""
         shape = self.heads, self.value_width
         if self.layer.kind.encoder:
-            return att.attention_flops(micro_batch, length, length, *shape)
+            seen = Min(length, sliding_window) if self.windowed else length
+            return att.attention_flops(micro_batch, length, seen, *shape)
         if not self.windowed:
             return att.flash_flops(micro_batch, length, *shape)
         return windows.masked_attention_flops(micro_batch, self.visible_pairs(length), *shape)

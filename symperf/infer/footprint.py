@@ -46,6 +46,7 @@ from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import counts, layer_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
+from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
@@ -79,7 +80,7 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
     slots = dec.paged_tokens(tokens, kv_block)
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
-    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(kind, slots) for kind in cached)
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
 
 
 @in_own_sizes
@@ -94,16 +95,25 @@ def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
     crossed = [kind for kind in kinds if kind.cross]
-    return sum(number_of(kind, len(kinds)) / pp * _layer_cache(kind, slots) for kind in crossed)
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
 
 
 def _states(structure: InferenceStructure) -> Any:
     layers = layers_of(structure, "decode")
-    return sum(
-        n / pp * of_kind(layer.mixer.sequence_bytes(), layer.kind)
+    kept = [
+        (n, of_kind(layer.mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
         if isinstance(layer.mixer, Recurrent)
-    )
+    ]
+    return _of_fullest(structure, kept)
+
+
+def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> Any:
+    """Bytes on the stage that has most, given how many layers of each kind the model has and the bytes of one."""
+    dealing = Dealing(structure.segments)
+    if dealing.unequal and kept:
+        return Max(*dealing.on_deciding(sum(dealing.layers_of(n) * size for n, size in kept)))
+    return sum(n / pp * size for n, size in kept)
 
 
 def activations(structure: InferenceStructure) -> Any:
@@ -157,13 +167,26 @@ def _outputs(structure: InferenceStructure) -> Any:
     return micro_batch * rows * statistic_bytes
 
 
-def kept_memory(structure: InferenceStructure) -> Any:
-    """Bytes by which weights that stay in 16 bits are larger than those in the checkpoint's format."""
+def _weights(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes of weights of layers and of ends, of each the most that a stage has."""
+    architecture, dealing = structure.architecture, Dealing(structure.segments)
+    layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
+    layers = model_state.weights_memory(layers, weight_bytes) + _kept_memory(structure, dealing)
+    ends = model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes)
+    return {
+        "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
+        "weights/ends": ends,
+    }
+
+
+def _kept_memory(structure: InferenceStructure, dealing: Dealing) -> Any:
+    """Bytes by which weights of a stage that stay in 16 bits are larger than those in the checkpoint's format."""
     if not structure.kept:
         return 0
     kinds = structure.architecture.kinds
     kept = sum(
-        number_of(kind, len(kinds)) / pp * sum(device.class_parameters(structure.architecture, kind, structure.kept))
+        dealing.layers_of(number_of(kind, len(kinds)))
+        * sum(device.class_parameters(structure.architecture, kind, structure.kept))
         for kind in kinds
     )
     return kept * (table_bytes - weight_bytes)
@@ -171,13 +194,10 @@ def kept_memory(structure: InferenceStructure) -> Any:
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
     """Named terms of the memory; a total is their sum."""
-    architecture = structure.architecture
     kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
     alive = activations(structure)
-    layers = device.dealt_parameters(architecture, lambda count: count / pp)
     return {
-        "weights/layers": model_state.weights_memory(sum(layers), weight_bytes) + kept_memory(structure),
-        "weights/ends": model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes),
+        **_weights(structure),
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
         "workspace/fragmentation": fragmentation_memory(alive),

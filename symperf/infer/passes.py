@@ -8,19 +8,23 @@ the i-th step then attends to i + 1 tokens, and to the prompt. An encoder alone 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.language.atoms import Max, less_one
 from ..formulas.language.symbols import batch, dp, generate, micro_batch, num_layers, pp, prompt, tp
 from ..formulas.parallel import pipeline as pipe
 from ..models import counts
+from ..operations.dealing import Dealing
 from ..operations.kernels import pipeline_group
-from ..operations.schedule import Ends, Node, Repeat, Sequence, StepSeries
+from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
 from .layer import Layer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
@@ -43,15 +47,16 @@ def worked(count: Any) -> Any:
 def prefill(structure: InferenceStructure) -> Node:
     """All prompts through the model: micro-batches fill the pipeline one after the other.
 
-    Time is (m + p - 1) times a stage's, and what the ends of the model add (`end_stages_time`).
+    Time is (m + p - 1) times a stage's, and what the ends of the model add (`end_stages_time`). Where stages have other
+    kinds of layers, the first micro-batch passes all of them, and the others come at the pace of the slowest.
     """
     two = structure.architecture.stacks == 2
     last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if two else last
+    layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     return in_sequence(
-        Repeat(
-            _stage(last, [(_prefill(layer), n) for layer, n in layers_of(structure, "prefill")]),
-            waits()[0],
+        passes_of_stages(
+            structure, last, layers, waits()[0], lambda mean, most: mean * pp + most * less_one(micro_batches())
         ),
         Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp),
     )
@@ -76,7 +81,8 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     """The decode steps of a generation; in each, every micro-batch passes every stage once.
 
     A step takes max(m, p) times a stage's time: with fewer micro-batches than stages, a token waits for its
-    predecessor to leave the last one.
+    predecessor to leave the last one. Where stages have other kinds of layers, it takes m times the slowest one's, or
+    that of all of them.
 
     Args:
         structure: what gives it its form.
@@ -86,12 +92,43 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     if not structure.generates:
         return StepSeries(in_sequence(), count)
     ends = ModelEnds(structure, "decode", micro_batch)
-    stage = _stage(ends, [(_decode(layer, count), n) for layer, n in layers_of(structure, "decode")])
+    layers = [(_decode(layer, count), layer.kind) for layer, _ in layers_of(structure, "decode")]
     each = in_sequence(
-        Repeat(stage, waits()[1]),
+        passes_of_stages(
+            structure, ends, layers, waits()[1], lambda mean, most: Max(mean * pp, most * micro_batches())
+        ),
         Ends(ends.embedding(), ends.head(), micro_batches(), pp),
     )
     return StepSeries(each, count)
+
+
+def passes_of_stages(
+    structure: InferenceStructure,
+    ends: ModelEnds,
+    layers: list[tuple[Sequence, LayerKind]],
+    count: Any,
+    paced: Callable[[Any, Any], Any],
+) -> Node:
+    """The passes of all micro-batches through the stages, without the ends of the model.
+
+    Args:
+        structure: what gives it its form.
+        ends: have the transfer to the next stage.
+        layers: one layer of each kind that a pass runs, with its kind.
+        count: how often a stage is waited for where stages are equal.
+        paced: the time where they have other kinds of layers, from that of the mean stage and that of the slowest.
+    """
+    dealing, kinds = Dealing(structure.segments), len(structure.architecture.kinds)
+    send = ends.kernels.send(ends.path("pipeline/send"), ends.stream_message / tp, pipeline_group(ends.structure))
+
+    def stage(held: Callable[[Any], Any]) -> Sequence:
+        return in_sequence(*(Repeat(layer, held(number_of(kind, kinds))) for layer, kind in layers), send)
+
+    mean = stage(lambda of_model: of_model / pp)
+    if not dealing.unequal:
+        return Repeat(mean, count)
+    stages = [stage(functools.partial(dealing.on_stage, number=number)) for number in dealing.deciding]
+    return Scheduled((mean, *stages), (count, *(ZERO,) * len(stages)), lambda mean, *each: paced(mean, Max(*each)))
 
 
 def _decode(layer: Layer, steps: Any) -> Sequence:
@@ -122,12 +159,3 @@ def root_of(kind: LayerKind, kinds: int) -> str:
 
 def _tokens(kind: LayerKind, phase: str) -> Any:
     return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt
-
-
-def _stage(ends: ModelEnds, layers: list[tuple[Sequence, Any]]) -> Sequence:
-    """A device's layers for one micro-batch, and the transfer to the next stage."""
-    path = ends.path("pipeline/send")
-    return in_sequence(
-        *(Repeat(layer, count / pp) for layer, count in layers),
-        ends.kernels.send(path, ends.stream_message / tp, pipeline_group(ends.structure)),
-    )

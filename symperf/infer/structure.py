@@ -69,6 +69,7 @@ class InferenceStructure:
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
         kept: classes of modules whose weights a quantized checkpoint keeps in 16 bits.
         skewed: the run states how uneven the loads of experts are.
+        segments: of layers in order, each as the counts of its kinds, where there are several.
     """
 
     architecture: Architecture
@@ -91,6 +92,7 @@ class InferenceStructure:
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
     kept: tuple[str, ...] = ()
+    segments: tuple[tuple[str, ...], ...] = ()
 
     sequence_parallel = False
     node_limited = False
@@ -146,6 +148,7 @@ def structure_of(
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
         kept=kept,
+        segments=model.segments,
     )
 
 

@@ -6,13 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Mixer = Literal["attention", "local_attention", "latent_attention", "ssm", "ssm1", "linear_attention", "none"]
+Mixer = Literal[
+    "attention", "local_attention", "latent_attention", "ssm", "ssm1", "linear_attention", "short_convolution", "none"
+]
 """What moves information between tokens: softmax attention over all keys, over a window, or through latent keys
-and values (MLA); Mamba-2; Mamba-1; a gated delta rule; or nothing."""
+and values (MLA); Mamba-2; Mamba-1; a gated delta rule; a gated convolution over a few tokens (LFM2); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention")
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -21,6 +23,7 @@ _MIXER_WORDS = {
     "ssm": "Mamba-2",
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
+    "short_convolution": "short convolution",
 }
 TRAIT_WORDS: dict[str, str] = {}
 """Variations of a mixer -> how a kind of layers with it is told."""

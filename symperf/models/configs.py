@@ -14,6 +14,7 @@ from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
     from .quantization import Quantization
+    from .towers import Tower
 
 __all__ = ["Architecture", "LayerKind"]
 
@@ -38,6 +39,7 @@ class Parsed:
     sliding_window: int | None
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
 
 
 class Config:
@@ -47,6 +49,7 @@ class Config:
         self.data = data
         self.where = where
         self.used: set[str] = set()
+        self.sections: dict[str, Config] = {}
 
     def fail(self, key: str, expected: str) -> NoReturn:
         """Raise the `InputError` for a key whose value is not what was expected."""
@@ -120,7 +123,9 @@ class Config:
             return Config({}, f"{self.where}: {key}")
         if not isinstance(self.data[key], dict):
             self.fail(key, "an object")
-        return Config(self.data[key], f"{self.where}: {key}")
+        if key not in self.sections:
+            self.sections[key] = Config(self.data[key], f"{self.where}: {key}")
+        return self.sections[key]
 
 
 # The entries of the tables ------------------------------------------------------------------------------
@@ -238,6 +243,7 @@ class Family:
         window: The attention window in tokens, of layers that have one.
         kinds: The kinds of layers and how many there are of each.
         only: Keys whose other values change the architecture in a way that is not carried.
+        absent: Keys of `only` that mean another value where the file leaves them out, and that value.
         traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
@@ -249,6 +255,7 @@ class Family:
     window: Window = lambda _: None
     kinds: Kinds | None = None
     only: Mapping[str, object] | None = None
+    absent: Mapping[str, object] | None = None
     traits: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     section: str | None = None

@@ -14,12 +14,14 @@ from ..common.frozen import Frozen
 from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
 from .configs import Architecture
 from .families import parse
+from .segments import segments
 from .stored_modules import with_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .quantization import Quantization
+    from .towers import Tower
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
@@ -46,6 +48,7 @@ class Model:
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
         quantization: How the checkpoint stores its weights, if not in 16 bits.
         warnings: What the config says that the cost does not carry, one line each.
+        towers: The encoders of images or sound beside the language model, which the other fields are of.
 
     """
 
@@ -59,6 +62,7 @@ class Model:
     sliding_window: int | None
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -71,6 +75,16 @@ class Model:
     def uniform_dense(self) -> bool:
         """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
         return self.architecture.uniform_dense
+
+    @property
+    def segments(self) -> tuple[tuple[str, ...], ...]:
+        """Kinds of layers that come one after another in a decoder, each by its count, those that interleave together.
+
+        Nothing where stages of a pipeline cannot differ in what they hold: a single such group, or two stacks.
+        """
+        found = segments(self.layers) if self.architecture.stacks == 1 else ()
+        kinds = self.architecture.kinds
+        return tuple(tuple(kinds[at].count for at in group) for group in found) if len(found) > 1 else ()
 
     @classmethod
     def load(cls, source: str | os.PathLike[str], ignore_keys: Iterable[str] = ()) -> Model:
@@ -172,8 +186,25 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         parsed.sliding_window,
         (*parsed.warnings, *ignored),
         parsed.quantization,
+        parsed.towers,
     )
     return with_classes(model)
+
+
+def encoder_of(model: Model, tower: Tower) -> Model:
+    """The layers of a tower as a model of their own, whose formulas are bound to its sizes."""
+    name, found = f"{model.name}, {tower.part} encoder", tower.encoder
+    return Model(
+        name,
+        found.family,
+        model.source,
+        found.architecture,
+        found.sizes,
+        found.layers,
+        None,
+        found.sliding_window,
+        found.warnings,
+    )
 
 
 def keys_of(data: Any) -> list[str]:

@@ -127,6 +127,8 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
             ("in_proj_a", number, h),
             ("in_proj_b", number, h),
             ("out_proj", h, values),
+            ("A_log", number, 1),
+            ("dt_bias", number, 1),
         ]
         return [("linear_attention", *each, 1) for each in found]
     return []
@@ -158,7 +160,7 @@ def _feed_forward(model: Model, kind: LayerKind, size: Callable[[str], int]) -> 
 
 
 def _format(quantization: Quantization | None, matrix: Matrix) -> Stored:
-    if quantization is None or matrix.group == "router":
+    if quantization is None or matrix.group == "router" or matrix.columns == 1:
         return SIXTEEN
     return quantization.of(matrix.names)
 

@@ -221,7 +221,7 @@ def count_operations(
     Args:
         node: the tree.
         times: how often the tree runs.
-        repeats: how often the child of a `Repeat` runs, from its count.
+        repeats: how often the child of a `Repeat` and the passes of a `Scheduled` run, from their counts.
         share: part of all devices that have an end of the model.
     """
     found: dict[Op, Any] = {}
@@ -245,7 +245,7 @@ def count_operations(
                 count(last, times * micro_batches * share)
             case Scheduled(passes, repeated, _):
                 for each, many in zip(passes, repeated, strict=True):
-                    count(each, times * many)
+                    count(each, times * repeats(many))
             case Idle():
                 pass
 

@@ -81,6 +81,7 @@ class Structure:
         sent: formats of transfers of experts that the run states, some of `SENT`.
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower.
+        segments: of layers in order, each as the counts of its kinds, where there are several.
     """
 
     architecture: Architecture
@@ -110,6 +111,7 @@ class Structure:
     sent: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
+    segments: tuple[tuple[str, ...], ...] = ()
 
     @property
     def splits(self) -> bool:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens, tp
+from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens
 from ..infer.embedding_and_head import ModelEnds
-from ..infer.passes import number_of, root_of
-from ..operations.kernels import pipeline_group
-from ..operations.schedule import Ends, Node, Repeat, sequence
+from ..infer.passes import number_of, passes_of_stages, root_of
+from ..operations.schedule import Ends, Node, sequence
 from .attention import NEW_TOKENS, IterationLayer
 
 if TYPE_CHECKING:
@@ -31,11 +30,9 @@ def trees(structure: InferenceStructure) -> dict[str, Node]:
 def tree(structure: InferenceStructure, kind: str) -> Node:
     """The schedule tree of a kind: every stage for one group, repeated, and the ends of the model for each group."""
     ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
-    stage = sequence(
-        *(Repeat(layer.tree(), count / pp) for layer, count in layers(structure, kind)),
-        ends.kernels.send(ends.path("pipeline/send"), ends.stream_message / tp, pipeline_group(structure)),
-    )
-    return sequence(Repeat(stage, pp), Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp))
+    passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
+    stages = passes_of_stages(structure, ends, passed, pp, lambda _, most: most * pp)
+    return sequence(stages, Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp))
 
 
 def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:

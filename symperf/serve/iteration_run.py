@@ -115,12 +115,10 @@ class IterationRun(FullRun):
         asked: dict[str, Any] = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
         asked |= {"stack": stack, "kv_precision": kv_precision}
         stored = stored_format(plan, model)
-        super().__init__(
-            model, system, stored.plan, values=values, free=free, **asked, stack=stack, kv_precision=kv_precision
-        )
+        super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         decoding = self.own.pop("decoding", None)
         # What the plan leaves open stays open for the next question.
-        self.base_plan, cache = plan, kv_precision or stored.cache
+        self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
         self.plan = stored.plan.with_micro_batch(1)
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         inference = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored.kept)

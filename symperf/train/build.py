@@ -26,7 +26,7 @@ from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
 from .memory import multi_token_counts
-from .memory.footprint import footprint
+from .memory.footprint import footprint, memory
 from .step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def build(structure: Structure) -> Compiled:
     definitions.append((time, strip_units(time_of(tree, stand_in))))
     outputs: dict[str, Any] = {"time": time}
     outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
-    memory = {f"memory/{name}": expr for name, expr in footprint(structure).items()}
-    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
+    outputs["memory"] = memory(structure)
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

@@ -30,11 +30,9 @@ def memory_program(structure: Structure) -> Program:
     """A small program with the one output "memory", for questions that are about nothing else."""
 
     def make() -> Program:
-        import sympy
-
         from ..codegen.lower import lower
-        from .memory.footprint import footprint
+        from .memory.footprint import memory
 
-        return lower([], {"memory": sympy.Add(*footprint(structure).values())})
+        return lower([], {"memory": memory(structure)})
 
     return load_or_make_program("memory", structure.key(), make)

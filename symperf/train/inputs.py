@@ -81,6 +81,7 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         overheads=any(name in stated for name in STATED),
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
+        segments=model.segments,
     )
 
 

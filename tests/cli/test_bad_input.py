@@ -105,7 +105,7 @@ CASES = [
     config("nested deeply", "[" * 100_000, "invalid JSON"),
     config("no architecture", '{"hidden_size": 64}', "model_type"),
     config("near architecture", {"model_type": "lama"}, "unknown model_type 'lama'", "did you mean llama"),
-    config("architecture that comes later", {"model_type": "granitemoe"}, "'granitemoe'", "not supported yet"),
+    config("architecture that comes later", {"model_type": "longcat_flash"}, "'longcat_flash'", "not supported yet"),
     config(
         "missing size", json.dumps({k: v for k, v in LLAMA.items() if k != "hidden_size"}), "hidden_size is missing"
     ),

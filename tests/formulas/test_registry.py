@@ -161,6 +161,10 @@ UNDECIDED: dict[tuple[str, str], str] = {
         ("uneven_stage_layers", symbol): "a difference, which the fold gives no sign"
         for symbol in ("num_layers", "stages", "stage_number")
     },
+    **{
+        ("leading_layers_of_chunks", symbol): "what is left of the last round is a difference"
+        for symbol in ("chunk_layers", "layers_in_front", "stage_number", "stages")
+    },
     ("operating_voltage", "threshold_voltage"): "a higher threshold allows less overdrive at a higher voltage",
     ("operating_frequency", "threshold_voltage"): "the nominal voltage and the law move with the threshold",
     ("operating_frequency", "nominal_overdrive"): "a higher nominal voltage is a slower law at a higher power level",

@@ -220,11 +220,13 @@ def test_windows(load):
 
 def test_gemma3_reads_the_language_part_with_class_defaults(load):
     text = {"hidden_size": 2560, "num_hidden_layers": 34, "intermediate_size": 10240, "model_type": "gemma3_text"}
-    model = load({"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 1152}})
+    vision = {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16}
+    vision |= {"patch_size": 14, "image_size": 896}
+    model = load({"model_type": "gemma3", "text_config": text, "vision_config": vision})
     assert model.sizes["sliding_window"] == 4096
     assert dict(model.sizes) | {"sliding_window": 1024} == dict(Model.load("gemma-3-4b").sizes)
     assert model.architecture.tied_embeddings
-    assert any("text_config" in warning for warning in model.warnings)
+    assert [tower.part for tower in model.towers] == ["vision"]
     untied = load({"model_type": "gemma3", "text_config": text, "tie_word_embeddings": False})
     assert not untied.architecture.tied_embeddings
 
@@ -261,8 +263,12 @@ def test_a_key_is_ignored_when_asked(tmp_path):
         Model.load(path, ignore_keys=["number_of_wing"])
 
 
-def test_quantized_weights_are_told(load):
-    assert "quantized" in load(LLAMA | {"quantization_config": {"bits": 4}}).warnings[0]
+def test_how_a_checkpoint_stores_its_weights(load):
+    stored = load(LLAMA | {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64}}).quantization
+    assert [form.name for form in stored.stored(("attention", "mlp"))] == ["int4-weight"]
+    assert stored.stored(("mlp",))[0].weight == 0.5 + 2 / 64
+    with pytest.raises(sf.InputError, match="quant_method is None, expected fp8 or"):
+        load(LLAMA | {"quantization_config": {"bits": 4}})
 
 
 def test_infinity_may_stand_where_nothing_reads_it(load):
@@ -322,6 +328,7 @@ FROM_FILES = {
     "granite",
     "granitemoe",
     "hunyuan_v1_dense",
+    "lfm2",
     "minicpm3",
     "ministral",
     "ministral3",

@@ -13,10 +13,10 @@ import symperf as sf
 
 WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "dinov2-giant", "modernbert-large", "whisper-large-v3"),
-    *("default-t5gemma", "default-phi4_multimodal", "llava-1.5-7b-hf", "qwen2.5-vl-7b", "default-gemma3n_text"),
+    *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("deepseek-v3.2", "glm-5", "deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash"),
     *("minimax-m3-vl", "default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("default-kimi_linear", "kimi-k3", "lfm2-8b-a1b", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
+    *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
     *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
@@ -114,17 +114,19 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     """
     of = model(row["model"])
     decoding = row["phase"] != "prefill"
-    more: dict[str, Any] = {"context": int(row["kv_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    more: dict[str, Any] = (
+        {"context": int(row["kv_len"]) - int(row["q_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    )
     found = sf.inspect(of, batch=int(row["batch"]), sequence=int(row["q_len"]), **more)
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
         assert parts["convolution"] == 2 * found["flops_ssm"]["convolution"]
-        assert parts["scan"] in (0, found["flops_ssm"]["scan"])
+        assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
-        counted["total"] += found["flops_ssm"]["convolution"] + found["flops_ssm"]["scan"]
+        counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
     elif found["flops_ssm"]:
-        assert found["flops_ssm"] == parts
+        assert {name: found["flops_ssm"].get(name, 0) for name in SSM} == parts
     if row["phase"] == "decode" and of.architecture.has("latent_attention"):
         sizes = of.sizes
         width = sizes["num_attention_heads"] * (sizes["qk_nope_head_dim"] + sizes["v_head_dim"])

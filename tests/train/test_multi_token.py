@@ -134,7 +134,8 @@ def test_no_modules_are_no_head(plan: dict[str, Any]) -> None:
 def test_every_module_costs_as_much_as_the_one_before(plan: dict[str, Any]) -> None:
     """Time and memory rise, and by equal steps, once the first has brought its copy of the table.
 
-    Where stages are given, a module costs less until the last one is the slowest.
+    Where stages are given, a module costs less until the last one is the slowest; under DualPipe, whose ends are one
+    device, until that device has the most gradients to sum.
     """
     runs = [step(modules=count, **plan) for count in range(4)]
     for name in ("time", "memory"):
@@ -142,7 +143,7 @@ def test_every_module_costs_as_much_as_the_one_before(plan: dict[str, Any]) -> N
         assert one > 0
         assert two > 0
         assert three >= 0.98 * two
-        if "last_stage_layers" not in plan:
+        if "last_stage_layers" not in plan and plan.get("schedule") != "dualpipe":
             assert three == pytest.approx(two, rel=0.02)
     for run in runs:
         assert sum(row.time_s for row in run.table()) == pytest.approx(run.value("time"), rel=1e-9)
@@ -192,11 +193,14 @@ def test_gradients_of_both_tables_are_summed() -> None:
 
 
 def test_a_stage_with_fewer_layers_makes_room_for_the_module() -> None:
-    """NVIDIA's recipe gives the first stage one layer less, and the last two: with table, module and head, 64."""
+    """NVIDIA's recipe gives the first stage one layer less, and the last two: with table, module and head, 64.
+
+    Without it the last stage has one layer less already.
+    """
     plan = {**LARGE, "pp": 8, "batch": 256}
     even = step(uneven_stages=True, **plan)
     given = step(first_stage_layers=7, last_stage_layers=6, **plan)
-    assert given.value("time") < 0.9 * even.value("time")
+    assert given.value("time") < 0.95 * even.value("time")
 
 
 def test_modules_run_once_a_micro_batch_on_the_last_stage() -> None:

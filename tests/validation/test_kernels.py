@@ -51,7 +51,7 @@ def llama() -> Any:
 @pytest.fixture(scope="module")
 def deepseek() -> Any:
     """Latent attention and experts, dealt to eight devices."""
-    plan = sf.Plan(tp=8, ep=8)
+    plan = sf.Plan(tp=8, ep=8, precision="bf16")
     return sf.inference("deepseek-v3", "h100-sxm", plan, batch=16, prompt=300, generate=2, stack=STACK, **IDLE)
 
 
@@ -134,7 +134,7 @@ def test_a_latent_module_is_the_sum_of_its_kernels(tmp_path: Path, deepseek: Any
 
 def _experts_time(rows: float, groups: float, choices: float) -> float:
     """Seconds of experts of DeepSeek-V3 in 16 bits under the software of the tables."""
-    plan = sf.Plan(dp=8, ep=8)
+    plan = sf.Plan(dp=8, ep=8, precision="bf16")
     run = sf.inference("deepseek-v3", "h100-sxm", plan, batch=8, prompt=9, generate=2, stack="tensorrt-llm-1.3")
     time = fused_experts_time(rows, groups, 7168, 2 * 2048, 2048, 2, 2, choices)
     values = {symbol: run.bound[str(symbol)][0] for symbol in time.free_symbols - {flop}} | {tile_thin: 16}

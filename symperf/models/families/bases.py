@@ -41,6 +41,13 @@ LLAMA_LAYERS: dict[str, object] = {
     "final_norm": True,
     "dropout": dropping("attention_dropout", "hidden_dropout", "residual_dropout", "resid_pdrop", "attn_pdrop"),
 }
+
+
+def grouped(absent: int) -> dict[str, Rule | int]:
+    """Heads of keys and values whose number the class knows where the file does not say it; null is all heads."""
+    return {"num_key_value_heads": optional("num_key_value_heads", absent=absent, null=heads)}
+
+
 NO_ATTENTION_BIAS: dict[str, object] = {"qkv_bias": False, "attention_output_bias": False}
 LAYER_NORM: dict[str, object] = {"norm": "layer_norm", "norm_bias": True}
 

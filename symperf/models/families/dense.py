@@ -79,6 +79,8 @@ def falcon_block_norms(config: Config) -> int:
 def mpt_key_value_heads(config: Config, sizes: Sizes) -> int:
     """By the kind of attention in `attn_config`."""
     attention = config.section("attn_config")
+    if attention.flag("qk_ln", False):
+        attention.fail("qk_ln", "false: norms of queries and keys are not supported yet")
     kinds = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
     kind = attention.text("attn_type", kinds[0], kinds)
     if kind == "grouped_query_attention":
@@ -105,6 +107,12 @@ def mpt_position_rows(config: Config, sizes: Sizes) -> int:
 def mpt_intermediate_size(config: Config, sizes: Sizes) -> int:
     """`expansion_ratio` times the hidden size."""
     return optional("expansion_ratio", absent=4)(config, sizes) * sizes["hidden_size"]
+
+
+def opt_width(config: Config, sizes: Sizes) -> int:
+    """The hidden size, which the embeddings share: others (opt-350m) are refused as a disagreement."""
+    require("hidden_size")(config, sizes)
+    return require("hidden_size", "word_embed_proj_dim")(config, sizes)
 
 
 MPT_BIAS = flag("no_bias", True, yes=False, no=True)
@@ -142,11 +150,10 @@ DENSE: dict[str, Family] = {
             "attention_output_bias": flag("attention_bias", True),
         },
     ),
-    # opt-350m has token embeddings of another width than its layers: refused as a disagreement.
     "opt": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": require("hidden_size", "word_embed_proj_dim"),
+            "hidden_size": opt_width,
             "num_key_value_heads": heads,
             "head_dim": hidden_by_heads,
             "intermediate_size": require("ffn_dim"),

@@ -40,12 +40,12 @@ def only_encoder(_: Config, sizes: Sizes, __: bool) -> Runs:
     return [(LayerKind("attention", "dense", encoder=True), sizes["num_layers"])]
 
 
-def two_stacks(encoder: str, decoder: str) -> tuple[Rule, Kinds]:
-    """Layers of both stacks from two keys; the decoder's key may be absent."""
+def two_stacks(encoder: str, decoder: str, absent: int | None = None) -> tuple[Rule, Kinds]:
+    """Layers of both stacks from two keys; an absent one of the decoder is `absent`, or as many as the encoder has."""
 
     def number(config: Config, sizes: Sizes) -> tuple[int, int]:
         first = require(encoder)(config, sizes)
-        return first, optional(decoder, absent=first, null=first)(config, sizes)
+        return first, optional(decoder, absent=absent or first, null=first)(config, sizes)
 
     def kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
         first, second = number(config, sizes)
@@ -61,7 +61,10 @@ def same(key: str, other: str, absent: int) -> Rule:
     """A size of both stacks, which have to agree."""
 
     def rule(config: Config, sizes: Sizes) -> int:
-        return optional(key, other, absent=absent)(config, sizes)
+        ours, theirs = (optional(name, absent=absent)(config, sizes) for name in (key, other))
+        if ours != theirs:
+            raise InputError(f"{config.where}: {key} is {ours} and {other} is {theirs}, expected the same in both")
+        return ours
 
     return rule
 
@@ -99,7 +102,7 @@ def labels(config: Config, _: Sizes) -> int:
 
 
 T5_LAYERS, T5_KINDS = two_stacks("num_layers", "num_decoder_layers")
-BART_LAYERS, BART_KINDS = two_stacks("encoder_layers", "decoder_layers")
+BART_LAYERS, BART_KINDS = two_stacks("encoder_layers", "decoder_layers", 12)
 T5 = Family(
     LLAMA_SIZES
     | {

@@ -1,7 +1,4 @@
-"""What a device of a pipeline holds: the fullest, or that of stage i.
-
-Kinds of layers are taken to be spread evenly over the stages.
-"""
+"""What a device of a pipeline holds: the fullest, or that of stage i, to which layers are dealt in order."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max, above_one, ceil_div, less_one
+from ...formulas.language.atoms import Max, above_one, ceil_div
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -30,6 +27,7 @@ from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
 from ...models import counts
+from ...operations.dealing import Dealing, middle_layers
 from ...operations.groups import expert_shard_groups, shard_groups
 from .device_counts import dealt_parameters
 from .multi_token_counts import copied_parameters, module_parameters, modules_on_fullest, modules_on_stage
@@ -103,29 +101,49 @@ class DeviceShare:
         return self.sharded(self.whole, 1)
 
 
+class FullestShare(DeviceShare):
+    """The fullest device where stages have other kinds of layers: no stage has the most of each."""
+
+    @cached_property
+    def layer_parameters(self) -> tuple[Any, Any]:
+        """Parameters of layers: the most dense ones of a stage, and the most of routed experts."""
+        return self._largest(stage_share(self.structure).layer_parameters)
+
+    @cached_property
+    def whole(self) -> tuple[Any, Any]:
+        """All parameters: the most of a stage that are no routed expert's, and the most that are."""
+        return self._largest(stage_share(self.structure).whole)
+
+    def _largest(self, groups: tuple[Any, Any]) -> tuple[Any, Any]:
+        dealing = dealing_of(self.structure)
+        dense, experts = (Max(*dealing.on_deciding(form)) for form in groups)
+        return dense, experts
+
+
 def fullest_share(structure: Structure) -> DeviceShare:
-    """The fullest device, of which each term is the largest of the first and the last stage."""
+    """The fullest device, of which each term is the largest of all stages."""
     architecture = structure.architecture
     if structure.schedule == "dualpipe":
         ends = counts.embedding_parameters(architecture, tp) + _last_end(structure)
     else:
         ends = counts.stage_end_parameters(architecture, copied_parameters(structure))
     modules, held = modules_on_fullest(structure), in_flight(structure)
-    return DeviceShare(structure, lambda count: fullest_count(structure, count), ends, modules, held)
+    kind = FullestShare if structure.segments else DeviceShare
+    return kind(structure, lambda count: fullest_count(structure, count), ends, modules, held)
 
 
 def stage_share(structure: Structure) -> DeviceShare:
     """The device of stage i, for the symbol `stage_number`; under DualPipe also that of the mirrored stage."""
-    layers = stage_layers(structure)
-
-    def layers_of(count: Any) -> Any:
-        return layers if count == num_layers else layers * (count / num_layers)
-
     modules, held = modules_on_stage(structure), stage_in_flight(structure)
-    return DeviceShare(structure, layers_of, stage_ends(structure), modules, held)
+    return DeviceShare(structure, dealing_of(structure).layers_of, stage_ends(structure), modules, held)
 
 
 # Layers -----------------------------------------------------------------------------------------------------------
+
+
+def dealing_of(structure: Structure) -> Dealing:
+    """How the layers of a structure are dealt to stages."""
+    return Dealing(structure.segments, structure.stages, structure.schedule)
 
 
 def fullest_layers(structure: Structure) -> Any:
@@ -135,26 +153,14 @@ def fullest_layers(structure: Structure) -> Any:
     return pipe.fullest_stage_layers(num_layers, pp) if structure.stages == "uneven" else num_layers / pp
 
 
-def middle_layers() -> Any:
-    """Layers of each stage between given ends: (L - l_1 - l_p) / (p - 2); none of two stages."""
-    rest = zb.excess(num_layers, first_stage_layers + last_stage_layers)
-    return rest / Max(1, less_one(Max(1, less_one(pp))))
-
-
 def fullest_count(structure: Structure, count: Any) -> Any:
-    """Layers on the fullest stage of which the model has `count`: kinds are taken to be spread evenly."""
+    """The most layers that a stage has of those of which the model has `count`."""
+    dealing = dealing_of(structure)
+    if dealing.unequal and count != num_layers:
+        return Max(*dealing.on_deciding(dealing.layers_of(count)))
     if structure.stages == "even":
         return count / pp
     return fullest_layers(structure) * (count / num_layers)
-
-
-def stage_layers(structure: Structure) -> Any:
-    """Layers of stage i."""
-    if structure.stages == "given":
-        first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
-        inside = above_one(stage_number) * above_one(pp / stage_number)
-        return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
-    return each.uneven_stage_layers(num_layers, pp, stage_number) if structure.stages == "uneven" else num_layers / pp
 
 
 # Ends -------------------------------------------------------------------------------------------------------------

@@ -29,10 +29,11 @@ from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
+from ...operations.dealing import middle_layers
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
-from .device_share import fullest_share, middle_layers, stage_share
+from .device_share import dealing_of, fullest_share, stage_share
 from .host_memory import buffers, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
 from .saved_activations import end_activations, layer_activations
@@ -42,8 +43,12 @@ from .state_memory import gathered_memory, state_terms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...operations.dealing import Dealing
     from ...plans.structure import Structure
     from .device_share import DeviceShare
+
+EXACT = 1 - sympy.Rational(1, 10**12)
+"""Factor within which two sums of the same terms are one."""
 
 
 def footprint(structure: Structure) -> dict[str, Any]:
@@ -52,10 +57,36 @@ def footprint(structure: Structure) -> dict[str, Any]:
     The first stage of a pipeline holds the most micro-batches; the last holds the logits. Activations are the larger
     of the two, and state that of the larger: where these are two stages, the sum exceeds the fullest stage
     (`stage_footprint`) by at most what the state of the two differs by, a norm where stages are equal. A zero-bubble
-    schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends.
+    schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends. Where kinds of
+    layers come one after another, the terms are those of the fullest of the stages that decide.
     """
+    if structure.segments:
+        return _of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
     return _terms(share, _activations(share))
+
+
+def memory(structure: Structure) -> Any:
+    """Bytes on the fullest device: the sum of the terms of `footprint`."""
+    if structure.segments:
+        return Max(*dealing_of(structure).on_deciding(sympy.Add(*stage_footprint(structure).values())))
+    return sympy.Add(*footprint(structure).values())
+
+
+def _of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
+    """The terms of the stage whose sum is largest, the first of equals; sums may differ by rounding."""
+    totals = dealing.on_deciding(sympy.Add(*terms.values()))
+    largest, left = Max(*totals), sympy.S.One
+    chosen = []
+    for total in totals[:-1]:
+        fuller = above_one(largest / total * EXACT)
+        chosen.append(left * complement(fuller))
+        left *= fuller
+    chosen.append(left)
+    return {
+        name: sympy.Add(*(share * form for share, form in zip(chosen, dealing.on_deciding(terms[name]), strict=True)))
+        for name in terms
+    }
 
 
 def stage_footprint(structure: Structure) -> dict[str, Any]:
@@ -121,11 +152,16 @@ def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[A
     for of_model, kind in counts.kinds_with_counts(structure.architecture):
         count, kept = layers_of(of_model), layer_activations(structure, kind)
         if structure.some_layers:
-            again = num_recomputed_layers if of_model == num_layers else num_recomputed_layers * (of_model / num_layers)
+            again = num_recomputed_layers * _share_of_stage(structure, of_model, layers_of)
             total += saved.stage_activation_bytes(layer_activations(plain, kind), excess(count, again), 1, in_flight)
             count = again
         total += saved.stage_activation_bytes(kept, count, 1, in_flight)
     return total
+
+
+def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
+    """Part of a stage's layers that is of a kind of which the model has a count."""
+    return layers_of(of_model) / layers_of(num_layers) if structure.segments else of_model / num_layers
 
 
 def _largest_layer(structure: Structure) -> Any:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import sympy
 
 from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, less_one
 from ...formulas.language.symbols import (
@@ -26,13 +29,14 @@ from ...formulas.language.symbols import (
     weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
+from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
 from ..layers.transformer import Decoder
-from ..memory.device_share import fullest_share
+from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
 from . import host_offload as transfers
@@ -41,9 +45,11 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, with_overheads
-from .pipelines import paced_by_given_stages, split_schedule
+from .pipelines import paced_by_deciding_stages, paced_by_given_stages, split_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
 
@@ -81,20 +87,44 @@ class TrainingStep:
 
         They differ only where stages are unequal.
         """
-        layers_of = self.share.layers_of if fullest else (lambda count: count / pp)
+        return self.passes_of(self.share.layers_of if fullest else (lambda count: count / pp))
+
+    def passes_of(self, layers_of: Callable[[Any], Any]) -> tuple[Node, Node]:
+        """Both passes of one micro-batch through a stage.
+
+        Args:
+            layers_of: how many layers the stage has of which the model has a count.
+        """
+        all_layers = layers_of(num_layers) if self.structure.segments else None
         forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
         backward = self.stage(
-            [(node, num_recomputed_layers * (count / num_layers)) for node, count in self.again]
+            [
+                (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
+                for node, count in self.again
+            ]
             + [(node, layers_of(count)) for _, node, count in self.each],
             "backward",
         )
         forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
         if self.structure.splits:
             return forward_node, backward_node
+        launches = self.launches if self.structure.segments or self.structure.stages == "uneven" else {}
         return (
-            beside_launches(self.structure, "forward", forward_node),
-            beside_launches(self.structure, "backward", backward_node),
+            beside_launches(self.structure, "forward", forward_node, launches.get("forward")),
+            beside_launches(self.structure, "backward", backward_node, launches.get("backward")),
         )
+
+    @cached_property
+    def launches(self) -> dict[str, Op]:
+        """One launch of a kernel in each pass, which stages of other layers have in common."""
+        time = host_launch_time(sympy.S.One)
+        return {phase: Op(f"host/launches/{phase}", time) for phase in ("forward", "backward")}
+
+    @cached_property
+    def deciding(self) -> list[tuple[Node, Node]]:
+        """Both passes through each of the stages of which one is the slowest, where stages have other layers."""
+        dealing = dealing_of(self.structure)
+        return [self.passes_of(functools.partial(dealing.on_stage, number=number)) for number in dealing.deciding]
 
     def tree(self) -> Node:
         """The whole step."""
@@ -117,13 +147,16 @@ class TrainingStep:
         """The pipeline of a schedule whose backward passes are whole.
 
         Unequal stages: the first micro-batch passes all L layers, those after it come at the pace of the slowest stage.
+        Which is slowest is decided with the ends of the model where stages are given or have other kinds of layers.
         """
         stage = in_sequence(self.forward, self.backward)
         reduction = None if self.structure.zero > 1 else self.gradient_reduction()
         last = self.backward if reduction is None else Overlap(self.backward, reduction, overlap_dp)
         last = transfers.with_gradients(self.structure, last, self.share.updated_parameters)
         later: list[Node] = [Repeat(stage, less_one(self.micro_batches)), self.ends()]
-        if self.structure.stages == "uneven":
+        if self.structure.segments:
+            later = [paced_by_deciding_stages(self)]
+        elif self.structure.stages == "uneven":
             later[0] = Repeat(in_sequence(*self.passes(fullest=True)), less_one(self.micro_batches))
         elif self.structure.stages == "given":
             later = [paced_by_given_stages(self)]

@@ -1,0 +1,153 @@
+"""Layers dealt to pipeline stages in order: what of each kind a stage has, in closed form, and which stages decide.
+
+Kinds of layers whose places in a model interleave form a segment, and are taken to be mixed evenly inside it: a model
+with attention in every fourth layer is one segment. Kinds that come one after another are several: the dense first
+layers of a mixture of experts are a segment of their own, on the first stages. Stages of one segment differ only by
+their number, so that a few stages decide everything: the first, the last, the one in which a segment ends and the one
+behind it. Any other has as much of each kind as one of them, or less, and holds no more micro-batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import sympy
+
+from ..formulas.language.atoms import Max, Min, above_one, ceil_div, less_one
+from ..formulas.language.symbols import (
+    SYMBOLS,
+    first_stage_layers,
+    last_stage_layers,
+    num_layers,
+    pp,
+    stage_number,
+    vpp,
+)
+from ..formulas.memory import stage_memory as each
+from ..formulas.parallel import dealing as deal
+from ..formulas.parallel.zero_bubble import excess
+
+
+def middle_layers() -> Any:
+    """Layers of each stage between given ends: (L - l_1 - l_p) / (p - 2); none of two stages."""
+    rest = excess(num_layers, first_stage_layers + last_stage_layers)
+    return rest / Max(1, less_one(Max(1, less_one(pp))))
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """How layers are dealt to stages; a stage is told by the symbol `stage_number`.
+
+    Attributes:
+        segments: of the model in order, each as the symbols that count its kinds; one segment may be empty.
+        stages: "even", "uneven" (the first L mod p stages have a layer more) or "given" first and last ones.
+        schedule: of the pipeline: chunks of "interleaved" are dealt in turn, a device of "dualpipe" has two stages.
+    """
+
+    segments: tuple[tuple[str, ...], ...] = ()
+    stages: str = "even"
+    schedule: str = "1f1b"
+
+    @property
+    def unequal(self) -> bool:
+        """Whether stages have other layers: there are several segments."""
+        return len(self.segments) > 1
+
+    @cached_property
+    def layers(self) -> Any:
+        """Layers of stage i."""
+        if self.stages == "given":
+            first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
+            inside = above_one(stage_number) * above_one(pp / stage_number)
+            return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
+        return each.uneven_stage_layers(num_layers, pp, stage_number) if self.stages == "uneven" else num_layers / pp
+
+    def layers_of(self, count: Any) -> Any:
+        """Layers of stage i of which the model has `count`, one of its symbols; of two stages on a device the mean."""
+        if count == num_layers or not self.unequal:
+            held = self._on_device(self.layers)
+            return held if count == num_layers else held * (count / num_layers)
+        at = next(k for k, names in enumerate(self.segments) if str(count) in names)
+        return count / self._size(at) * self._on_device(self._of_segment(at))
+
+    def _on_device(self, of_stage: Any) -> Any:
+        """Layers of the device of stage i, given those of the stage."""
+        if self.schedule != "dualpipe":
+            return of_stage
+        return (of_stage + of_stage.xreplace({stage_number: pp + 1 - stage_number})) / 2
+
+    @cached_property
+    def deciding(self) -> tuple[Any, ...]:
+        """Numbers of stages of which one is the fullest, and one the slowest."""
+        found: list[Any] = [sympy.S.One]
+        if self.stages == "given":
+            found.append(Min(2, pp))
+        if self.schedule == "dualpipe":
+            # The device in the middle has two stages of one kind if any has, and the longest ones.
+            found.append(pp / 2)
+            if self.stages == "uneven":
+                found.append(Max(1, Min(pp, pp + 1 - _fewest_and_more()[1])))
+        for at in range(len(self.segments) - 1):
+            number = self._end(self._leading(at + 1))
+            found += [Min(pp, number), Min(pp, number + 1)]
+        return tuple(dict.fromkeys([*found, pp]))
+
+    def on_stage(self, count: Any, number: Any) -> Any:
+        """Layers on a stage of which the model has `count`."""
+        return sympy.sympify(self.layers_of(count), strict=True).xreplace({stage_number: number})
+
+    def on_deciding(self, form: Any) -> list[Any]:
+        """A form in the number of a stage, on each of the stages that decide."""
+        form = sympy.sympify(form, strict=True)
+        return [form.xreplace({stage_number: number}) for number in self.deciding]
+
+    def _size(self, at: int) -> Any:
+        return sympy.Add(*(SYMBOLS[name].symbol for name in self.segments[at]))
+
+    def _leading(self, segments: int) -> Any:
+        """Layers of the first segments."""
+        return sympy.Add(*(self._size(at) for at in range(segments)))
+
+    def _of_segment(self, at: int) -> Any:
+        """Layers of a segment on stage i: what the intervals of the segment and of the stage share."""
+        first, last = at == 0, at == len(self.segments) - 1
+        before, until = self._leading(at), self._leading(at + 1)
+        if self.schedule == "interleaved":
+            chunk = num_layers / (pp * vpp)
+            of_until = self.layers if last else deal.leading_layers_of_chunks(until, chunk, pp, stage_number)
+            return of_until if first else of_until - deal.leading_layers_of_chunks(before, chunk, pp, stage_number)
+        held = [] if last else [deal.leading_layers(until, self._start, self.layers)]
+        held += [] if first else [deal.following_layers(before, self._start, self.layers)]
+        return Min(*held, *([] if first or last else [self._size(at)]))
+
+    @cached_property
+    def _start(self) -> Any:
+        """Layers before stage i."""
+        before = less_one(stage_number)
+        if self.stages == "given":
+            return above_one(stage_number) * (first_stage_layers + less_one(Max(1, before)) * middle_layers())
+        if self.stages == "uneven":
+            whole, more = _fewest_and_more()
+            return before * whole + Min(before, more)
+        return before * num_layers / pp
+
+    def _end(self, leading: Any) -> Any:
+        """Number of the stage with the layer behind the first ones."""
+        if self.schedule == "interleaved":
+            chunk = num_layers / (pp * vpp)
+            left = leading - less_one(ceil_div(leading, chunk * pp)) * chunk * pp
+            return ceil_div(left + 1, chunk)
+        if self.stages == "given":
+            return 1 + ceil_div(excess(leading + 1, first_stage_layers), Max(1, middle_layers()))
+        if self.stages == "uneven":
+            whole, more = _fewest_and_more()
+            return Max(ceil_div(leading + 1, ceil_div(num_layers, pp)), ceil_div(Max(0, leading + 1 - more), whole))
+        return ceil_div(leading + 1, num_layers / pp)
+
+
+def _fewest_and_more() -> tuple[Any, Any]:
+    """Layers of the stages that have fewest, and how many stages have one more, where p need not divide L."""
+    whole = less_one(ceil_div(num_layers + 1, pp))
+    return whole, num_layers - pp * whole
