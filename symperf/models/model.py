@@ -159,6 +159,9 @@ def from_file(source: str | os.PathLike[str], ignore_keys: tuple[str, ...] = ())
         where = one_line(path)
         absolute = path.resolve()
         data = read_object(path)
+        beside = path.with_name("hf_quant_config.json")
+        if Path(source).is_dir() and beside.exists() and "quantization_config" not in data:
+            data["quantization_config"] = read_object(beside).get("quantization")
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
