@@ -203,7 +203,7 @@ def _groups(method: str, data: dict[str, Any], where: str) -> list[tuple[Names |
         return [(None, MXFP4)]
     if method in ("awq", "gptq"):
         bits = _number(data, "bits", where, (4, 8))
-        zeros = bool(data.get("zero_point", True)) if method == "awq" else True
+        zeros = bool(data.get("zero_point", True)) if method == "awq" else data.get("sym") is False
         return [(None, _grouped(f"int{bits}-weight", bits, data.get("group_size", 128), where, zeros=zeros))]
     if method == "bitsandbytes":
         if data.get("load_in_4bit"):
