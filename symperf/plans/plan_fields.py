@@ -79,7 +79,8 @@ class PlanFields:
         "choice",
         "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
         "fp8-block (scales of blocks), int8, int4-fp8 or mxfp4-mxfp8 (weights in 4 bits, activations in 8), or of "
-        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a type of GGUF; by default what the checkpoint has",
+        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a type of GGUF; by default what the "
+        "checkpoint has",
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",

@@ -87,17 +87,28 @@ def t5_activation(config: Config) -> str:
     return ACTIVATIONS[word]
 
 
-def patches(config: Config, _: Sizes) -> int:
-    """Patches of an image: its sides over the patch's, squared."""
-    image, patch = optional("image_size", absent=224)(config, {}), optional("patch_size", absent=16)(config, {})
-    if image < patch:
-        raise InputError(f"{config.where}: image_size is {image}, expected at least the patch_size {patch}")
-    return (image // patch) ** 2
+def patch_sizes(side: int) -> dict[str, Rule | int]:
+    """Patches of an image, values of a patch, and a row of positions for each and for the class.
 
+    Args:
+        side: pixels of a patch's side where the file does not say.
+    """
 
-def patch_features(config: Config, _: Sizes) -> int:
-    """Values of a patch."""
-    return optional("patch_size", absent=16)(config, {}) ** 2 * optional("num_channels", absent=3)(config, {})
+    def patches(config: Config, _: Sizes) -> int:
+        image, patch = optional("image_size", absent=224)(config, {}), optional("patch_size", absent=side)(config, {})
+        if image < patch:
+            raise InputError(f"{config.where}: image_size is {image}, expected at least the patch_size {patch}")
+        return (image // patch) ** 2
+
+    def features(config: Config, _: Sizes) -> int:
+        patch, channels = optional("patch_size", absent=side), optional("num_channels", absent=3)
+        return patch(config, {}) ** 2 * channels(config, {})
+
+    return {
+        "num_patches": patches,
+        "patch_features": features,
+        "position_rows": lambda config, sizes: patches(config, sizes) + 1,
+    }
 
 
 def labels(config: Config, _: Sizes) -> int:
@@ -152,11 +163,9 @@ ENCODERS: dict[str, Family] = {
             "num_key_value_heads": heads,
             "head_dim": hidden_by_heads,
             "vocab_size": 0,
-            "num_patches": patches,
-            "patch_features": patch_features,
             "num_labels": labels,
-            "position_rows": lambda config, sizes: patches(config, sizes) + 1,
-        },
+        }
+        | patch_sizes(16),
         GPT2_LAYERS
         | {
             "tied_embeddings": False,

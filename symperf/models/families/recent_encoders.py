@@ -8,7 +8,7 @@ from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, activating, dropping, flag, heads, optional, require, tie, window
 from ..layouts import in_runs
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES
-from .encoders import BERT_LAYERS, BERT_SIZES, ENCODERS, bert_head, only_encoder
+from .encoders import BERT_LAYERS, BERT_SIZES, ENCODERS, bert_head, only_encoder, patch_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,7 @@ RECENT_ENCODERS: dict[str, Family] = {
         ),
     ),
     "dinov2": Family(
-        {**ENCODERS["vit"].sizes, "num_labels": 0, "intermediate_size": swiglu_width},
+        {**ENCODERS["vit"].sizes, **patch_sizes(14), "num_labels": 0, "intermediate_size": swiglu_width},
         GPT2_LAYERS
         | {
             "tied_embeddings": False,
