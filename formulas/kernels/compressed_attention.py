@@ -47,7 +47,7 @@ def shared_key_parameters(
     return queries + hidden_size * head_dim + width * output_lora_rank + output_groups * output_lora_rank * hidden_size
 
 
-@formula(glyph="N_{cmp}", dimension=ONE, source=DEEPSEEK32, increasing="head_dim hidden_size", curvature="convex")
+@formula(glyph="N_{cmp}", dimension=ONE, source=DEEPSEEK32, increasing="head_dim hidden_size", curvature="affine")
 def compressor_parameters(hidden_size: Any, head_dim: Any) -> Any:
     """Weights of a compressor, 2 h d: values and gates of a token. One with overlap has two series: twice as many.
 
@@ -61,7 +61,7 @@ def compressor_parameters(hidden_size: Any, head_dim: Any) -> Any:
     return 2 * hidden_size * head_dim
 
 
-@formula(glyph="n_{ent}", dimension=ONE, source=DEEPSEEK32, increasing="context")
+@formula(glyph="n_{ent}", dimension=ONE, source=DEEPSEEK32, increasing="context", decreasing="compress_ratio")
 def compressed_entries(context: Any, compress_ratio: Any) -> Any:
     """Compressed entries of l tokens: floor(l / m_c).
 
@@ -109,7 +109,9 @@ def selected_entry_pairs(sequence: Any, compress_ratio: Any, index_top_keys: Any
     return excess(entry_pairs(sequence, compress_ratio), entry_pairs(late, compress_ratio))
 
 
-@formula(glyph="n_{sel}", dimension=ONE, source=DEEPSEEK32, increasing="context index_top_keys")
+@formula(
+    glyph="n_{sel}", dimension=ONE, source=DEEPSEEK32, increasing="context index_top_keys", decreasing="compress_ratio"
+)
 def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
     """Entries that a query at place l sees of those compressed: min(k_x, floor(l / m_c)).
 

@@ -68,7 +68,7 @@ def hyper_connection_flops(tokens: Any, hidden_size: Any, num_streams: Any) -> A
     dimension=FLOP,
     source=HYPER_CONNECTIONS,
     increasing="flop hidden_size num_streams tokens",
-    curvature="convex",
+    curvature="affine",
 )
 def stream_head_flops(tokens: Any, hidden_size: Any, num_streams: Any) -> Any:
     """FLOPs of the weights that join the streams before the head: 2 T n n h.

@@ -64,7 +64,7 @@ def block_indexer_parameters(hidden_size: Any, index_num_heads: Any, index_head_
     dimension=FLOP,
     source=DEEPSEEK32,
     increasing="context flop index_head_dim index_num_heads micro_batch sequence",
-    curvature="convex",
+    curvature="affine",
 )
 def index_score_flops(micro_batch: Any, sequence: Any, context: Any, index_num_heads: Any, index_head_dim: Any) -> Any:
     """FLOPs of an indexer's scores, 2 b s l a_x d_x: every query with every key or entry.
@@ -85,7 +85,7 @@ def index_score_flops(micro_batch: Any, sequence: Any, context: Any, index_num_h
     dimension=FLOP,
     source=DEEPSEEK32,
     increasing="context flop index_num_heads micro_batch sequence",
-    curvature="convex",
+    curvature="affine",
 )
 def index_sum_flops(micro_batch: Any, sequence: Any, context: Any, index_num_heads: Any) -> Any:
     """FLOPs of the weighted sum of an indexer's scores over its heads, 2 b s l a_x.
@@ -101,7 +101,7 @@ def index_sum_flops(micro_batch: Any, sequence: Any, context: Any, index_num_hea
     return 2 * micro_batch * sequence * context * index_num_heads * flop
 
 
-@formula(glyph="n_{blk}", dimension=ONE, source=DEEPSEEK32)
+@formula(glyph="n_{blk}", dimension=ONE, source=DEEPSEEK32, increasing="index_top_blocks")
 def block_keys(context: Any, index_top_blocks: Any, index_block_size: Any) -> Any:
     """Keys that a query at place l sees of k_b selected blocks, its own block among them.
 

@@ -101,6 +101,7 @@ _MIXERS = {
     "attention": ("att", "softmax attention over all keys"),
     "local_attention": ("win", "windowed attention"),
     "latent_attention": ("mla", "latent attention"),
+    "compressed_attention": ("ca", "attention with one key that is the value"),
     "ssm": ("ssm", "a Mamba-2 mixer"),
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),

@@ -18,6 +18,7 @@ from .multimodal import MULTIMODAL, WRAPPED
 from .recent import RECENT
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
+from .sparse import SPARSE_FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **ENCODERS,
+    **SPARSE_FAMILIES,
     **MULTIMODAL,
 }
 
