@@ -8,6 +8,7 @@ from .plans.arguments import load_model, load_plan, load_system
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from .models.model import Model
     from .plans.plan import Plan
@@ -61,6 +62,8 @@ def inference(
     generate: int,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
     **values: Any,
 ) -> InferenceRun:
     """Cost of `batch` prompts of `prompt` tokens, and of `generate` tokens generated for each.
@@ -74,6 +77,9 @@ def inference(
         generate: tokens generated for each; prefill yields the first, a decode step each other one.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
+            `.encoding` tells what their encoder takes.
+        frames: of each of the images, as of a video.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -83,6 +89,7 @@ def inference(
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown name.
     """
     from .infer.stack import DEFAULT
+    from .models.towers import parse_images
     from .runs.inference_run import InferenceRun as _Run
 
     return _Run(
@@ -94,6 +101,7 @@ def inference(
         generate=generate,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
+        images=parse_images(images, frames),
         values=values,
     )
 

@@ -61,6 +61,25 @@ def window_pairs(sequence: Any, sliding_window: Any) -> Any:
 
 
 @formula(
+    glyph="n_{both}",
+    dimension=ONE,
+    source=BELTAGY,
+    increasing="sequence",
+)
+def two_sided_pairs(sequence: Any, sliding_window: Any) -> Any:
+    """Pairs that a window on both sides leaves: two causal windows of w_a / 2 + 1, which share the diagonal.
+
+    Assumes: a query of an encoder sees itself and w_a / 2 tokens on each side; w_a is even.
+
+    Source: Beltagy et al. 2020 section 3.1; the sum over queries i of min(i, w_a / 2) on each side, and s.
+
+    >>> two_sided_pairs(4, 2), two_sided_pairs(100, 200), two_sided_pairs(8192, 128)
+    (10, 10000, 1052608)
+    """
+    return 2 * window_pairs(sequence, sliding_window / 2 + 1) - sequence
+
+
+@formula(
     glyph="n_{chunk}",
     dimension=ONE,
     source=BELTAGY,

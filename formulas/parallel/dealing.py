@@ -1,7 +1,7 @@
 """Layers dealt to the stages of a pipeline in order: how many of the model's first layers lie on a stage.
 
-A stage of l layers that S layers precede has the layers S + 1 to S + l. Of layers of one kind that follow one another,
-A + 1 to B, it has what both intervals share; so the first A layers of the model are all that a formula is needed for.
+A stage of l_h layers behind l_b others has the layers l_b + 1 to l_b + l_h. Of layers of one kind that follow one
+another it has what both intervals share; so the first l_f layers of the model are all that a formula is needed for.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from .zero_bubble import excess
 
 
 @formula(
-    glyph="L_{A,i}",
+    glyph="L_{f,i}",
     dimension=ONE,
     source=NARAYANAN,
     increasing="held_layers layers_in_front",
     decreasing="layers_before",
 )
 def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -> Any:
-    """Of the first A layers of a model, those on a stage of l layers that S layers precede: min(l, max(A - S, 0)).
+    """Of the first l_f layers of a model, those on a stage of l_h layers behind l_b: min(l_h, max(l_f - l_b, 0)).
 
     Assumes: layers are dealt to stages in order, in contiguous blocks.
 
-    Source: derivation: the interval (S, S + l] and the interval (0, A] share so many; stages as in section 2.2.
+    Source: derivation: the intervals (l_b, l_b + l_h] and (0, l_f] share so many; stages as in section 2.2.
 
     >>> [leading_layers(3, start, 2) for start in (0, 2, 4)]
     [2, 1, 0]
@@ -36,18 +36,18 @@ def leading_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -
 
 
 @formula(
-    glyph="L_{A,i}^{rest}",
+    glyph="L_{f,i}^{rest}",
     dimension=ONE,
     source=NARAYANAN,
     increasing="held_layers layers_before",
     decreasing="layers_in_front",
 )
 def following_layers(layers_in_front: Any, layers_before: Any, held_layers: Any) -> Any:
-    """Of all layers but the first A, those on a stage of l layers that S layers precede: max(l - max(A - S, 0), 0).
+    """Of all layers but the first l_f, those on a stage of l_h layers behind l_b: max(l_h - max(l_f - l_b, 0), 0).
 
     Assumes: as `leading_layers`, of which it is the rest.
 
-    Source: derivation: l layers without those of (0, A].
+    Source: derivation: l_h layers without those of (0, l_f].
 
     >>> [following_layers(3, start, 2) for start in (0, 2, 4)]
     [0, 1, 2]
@@ -56,14 +56,14 @@ def following_layers(layers_in_front: Any, layers_before: Any, held_layers: Any)
 
 
 @formula(
-    glyph="L_{A,i}^{v}",
+    glyph="L_{f,i}^{v}",
     dimension=ONE,
     source=NARAYANAN,
 )
 def leading_layers_of_chunks(layers_in_front: Any, chunk_layers: Any, stages: Any, stage_number: Any) -> Any:
-    """Of the first A layers of a model, those on device i when chunks of c layers are dealt to p devices in turn.
+    """Of the first l_f layers of a model, those on device i when chunks of l_c layers are dealt to p devices in turn.
 
-    c r + min(c, max(A - r p c - (i - 1) c, 0)), where r = ceil(A / (p c)) - 1 rounds are whole.
+    l_c r + min(l_c, max(l_f - r p l_c - (i - 1) l_c, 0)), where r = ceil(l_f / (p l_c)) - 1 rounds are whole.
 
     Assumes: equal chunks, as interleaved schedules need them; 1 <= i <= p.
 

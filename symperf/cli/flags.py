@@ -56,6 +56,18 @@ def software(parser: Parser) -> None:
     group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
 
 
+def images(parser: Parser) -> None:
+    """Images of each sequence."""
+    parser.add_argument(
+        "--images",
+        action="append",
+        default=[],
+        metavar="COUNTxHxW",
+        help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
+    )
+    parser.add_argument("--frames", type=whole, default=1, metavar="N", help="frames of each of them, as of a video")
+
+
 def plan(parser: Parser) -> None:
     """Every field of a plan, and `--set`."""
     group = parser.add_argument_group("plan")

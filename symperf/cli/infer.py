@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
+from ..models.towers import parse_images
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
 from .settings import parse_values, plan_of, print_run
@@ -39,5 +40,6 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
         **work,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
+        images=parse_images(getattr(options, "images", ()), getattr(options, "frames", 1)),
         values=values,
     )

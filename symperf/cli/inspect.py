@@ -54,6 +54,12 @@ def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
     for name, count in found["parameters"].items():
         if count is not None:
             rows.append((f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, "")))
+    if parts := found.get("parts"):
+        for name, count in parts.items():
+            counts = count if isinstance(count, dict) else {"": count}
+            rows += [
+                (f"{name} {part}".replace("_", " ").strip(), f"{n:,}", quantity(n, "")) for part, n in counts.items()
+            ]
     if modules := found["multi_token_parameters"]:
         rows.append(("beside them, multi-token modules", f"{modules:,}", quantity(modules, "")))
     kinds = found["layers"]

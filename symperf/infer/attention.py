@@ -233,9 +233,12 @@ class SoftmaxAttention(CachedAttention):
         )
         traffic += self.bias_bytes(length)
         encoder = layer.kind.encoder
-        longest = Min(length, sliding_window) if self.windowed else length
+        longest = length
+        if self.windowed:
+            two_sided = encoder and not layer.architecture.chunked_attention
+            longest = Min(length, sliding_window + (1 if two_sided else 0))
         mean = length if encoder else (length + 1) / 2
-        if self.windowed and not encoder:
+        if self.windowed:
             mean = self.visible_pairs(length) / length
         blocks = self.new_blocks(micro_batch, length, mean, longest, written=not encoder)
         return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic, blocks)]
@@ -257,15 +260,17 @@ class SoftmaxAttention(CachedAttention):
     def prefill_flops(self, length: Any) -> Any:
         """FLOPs of the pairs that the mask leaves."""
         shape = self.heads, self.value_width
+        if self.windowed:
+            return windows.masked_attention_flops(micro_batch, self.visible_pairs(length), *shape)
         if self.layer.kind.encoder:
             return att.attention_flops(micro_batch, length, length, *shape)
-        if not self.windowed:
-            return att.flash_flops(micro_batch, length, *shape)
-        return windows.masked_attention_flops(micro_batch, self.visible_pairs(length), *shape)
+        return att.flash_flops(micro_batch, length, *shape)
 
     def visible_pairs(self, length: Any) -> Any:
-        """Pairs of a windowed layer, or of one whose windows are chunks."""
+        """Pairs of a windowed layer, or of one whose windows are chunks; an encoder's windows have two sides."""
         chunked = self.layer.architecture.chunked_attention
+        if self.layer.kind.encoder:
+            return length * Min(length, sliding_window) if chunked else windows.two_sided_pairs(length, sliding_window)
         return (windows.chunk_pairs if chunked else windows.window_pairs)(length, sliding_window)
 
     def bias_bytes(self, length: Any) -> Any:

@@ -112,7 +112,7 @@ class InferenceKernels(Kernels):
     def __init__(self, structure: InferenceStructure) -> None:
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
-        self.own_all_reduce = structure.own_all_reduce
+        self.own_all_reduce, self.kept = structure.own_all_reduce, structure.kept
 
     def matmul(
         self,
@@ -129,7 +129,7 @@ class InferenceKernels(Kernels):
 
         A product whose left factor has `activation_bytes` runs at the 16-bit rate, whatever the others run at.
         """
-        if self.structure.kept and right == weight_bytes and class_of(path) in self.structure.kept:
+        if self.kept and right == weight_bytes and class_of(path) in self.kept:
             left, right = activation_bytes, table_bytes
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
         time = self._product_time((rows, columns, inner, groups), left, right, traffic)

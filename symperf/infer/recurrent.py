@@ -293,4 +293,48 @@ class DeltaRule(Recurrent):
         return [self.convolve_step(sequences, new_tokens), self.rates(tokens, "_update"), self.update(traffic, work)]
 
 
-MIXERS: dict[str, type[Recurrent]] = {"ssm": Mamba2, "ssm1": Mamba1, "linear_attention": DeltaRule}
+class ShortConvolution(Recurrent):
+    """A convolution over a few tokens between two gates (LFM2): all that it keeps is its last inputs."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
+        self.inner = self.channels = hidden_size / tp
+        self.state = 0
+        self.scratch = 6 * self.channels
+
+    def projections(self) -> list[Op | None]:
+        """Two gates and a value in one product."""
+        return [self.layer.linear(self.name("in"), hidden_size, 3 * self.channels)]
+
+    def output(self) -> list[Op | None]:
+        """The projection of the results."""
+        return [self.layer.linear(self.name("out"), self.inner, hidden_size)]
+
+    def scan_flops(self, sequences: Any, length: Any) -> Any:
+        """No products: convolution and gates run on the vector units."""
+        return 0 * sequences * length
+
+    def scan(self, sequences: Any, length: Any) -> list[Op | None]:
+        """The gated convolution over whole sequences."""
+        return self.gated(sequences * length, self.convolve(sequences * length), "")
+
+    def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
+        """The same of a few new tokens."""
+        return self.gated(sequences * new_tokens, self.convolve_step(sequences, new_tokens), "_update")
+
+    def gated(self, tokens: Any, convolution: Op, end: str) -> list[Op | None]:
+        """The convolution between the products with its gates."""
+        n = tokens * self.channels
+        traffic = ew.gated_activation_bytes(n, activation_bytes)
+        before, after = (
+            self.kernels.stream(self.path(f"{name}{end}"), traffic, n, 1) for name in ("gate_in", "gate_out")
+        )
+        return [before, convolution, after]
+
+
+MIXERS: dict[str, type[Recurrent]] = {
+    "ssm": Mamba2,
+    "ssm1": Mamba1,
+    "linear_attention": DeltaRule,
+    "short_convolution": ShortConvolution,
+}

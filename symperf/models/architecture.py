@@ -14,14 +14,19 @@ Mixer = Literal[
     "ssm",
     "ssm1",
     "linear_attention",
+    "short_convolution",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
-values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; or nothing."""
+values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
+a few tokens (LFM2); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention")
+Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
+"""Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
+
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -31,6 +36,7 @@ _MIXER_WORDS = {
     "ssm": "Mamba-2",
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
+    "short_convolution": "short convolution",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -157,10 +163,14 @@ class Architecture:
         ssm_norms: Norms of time step, B and C (Jamba).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
+        activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
         norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
+        layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
+        mask_token: A vector stands for hidden patches in pre-training.
+        head_transform_bias: The dense layer of a transformed head has a bias.
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
             `labels` (a classifier of one token) or `none`.
 
@@ -201,10 +211,14 @@ class Architecture:
     wide_stream: bool = False
     hyper_connections: bool = False
     multi_token_head: bool = False
+    activation: Activation = "silu"
     activation_parameters: int = 0
     norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
+    layer_scale: bool = False
+    mask_token: bool = False
+    head_transform_bias: bool = True
     head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"
 
     @property

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..common.errors import InputError, quote
+from ..common.errors import InputError, nearest, quote
 from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
     from .quantization import Quantization
+    from .towers import Tower
 
 __all__ = ["Architecture", "LayerKind"]
 
@@ -38,6 +39,7 @@ class Parsed:
     sliding_window: int | None
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
 
 
 class Config:
@@ -47,6 +49,7 @@ class Config:
         self.data = data
         self.where = where
         self.used: set[str] = set()
+        self.sections: dict[str, Config] = {}
 
     def fail(self, key: str, expected: str) -> NoReturn:
         """Raise the `InputError` for a key whose value is not what was expected."""
@@ -120,7 +123,9 @@ class Config:
             return Config({}, f"{self.where}: {key}")
         if not isinstance(self.data[key], dict):
             self.fail(key, "an object")
-        return Config(self.data[key], f"{self.where}: {key}")
+        if key not in self.sections:
+            self.sections[key] = Config(self.data[key], f"{self.where}: {key}")
+        return self.sections[key]
 
 
 # The entries of the tables ------------------------------------------------------------------------------
@@ -210,6 +215,39 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
     return rule
 
 
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
+    **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
+    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai"), "silu"),
+    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+    "relu": "relu",
+    "xielu": "xielu",
+}
+"""Names of activation functions in files -> the choice of an architecture."""
+
+ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation", "mlp_hidden_act")
+
+
+def activating(absent: str) -> Callable[[Config], str]:
+    """The activation function of the MLP, under any of its keys; `absent` is the class default.
+
+    Gemma's `hidden_activation` is the one that its classes read where a file has `hidden_act` beside it.
+    """
+
+    def rule(config: Config) -> str:
+        for key in ACTIVATION_KEYS:
+            value = config.data.get(key)
+            if isinstance(value, str):
+                config.used.add(key)
+                if value not in ACTIVATIONS:
+                    hint = nearest(value[:60], list(ACTIVATIONS))
+                    config.fail(key, f"one of {', '.join(ACTIVATIONS)}{hint}")
+                return ACTIVATIONS[value]
+        return absent
+
+    return rule
+
+
 def tie(absent: bool) -> Callable[[Config], object]:
     """Whether the embeddings are tied; many files leave the key out and mean their class default."""
     return flag("tie_word_embeddings", absent)
@@ -238,6 +276,7 @@ class Family:
         window: The attention window in tokens, of layers that have one.
         kinds: The kinds of layers and how many there are of each.
         only: Keys whose other values change the architecture in a way that is not carried.
+        absent: Keys of `only` that mean another value where the file leaves them out, and that value.
         traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
@@ -249,6 +288,7 @@ class Family:
     window: Window = lambda _: None
     kinds: Kinds | None = None
     only: Mapping[str, object] | None = None
+    absent: Mapping[str, object] | None = None
     traits: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     section: str | None = None

@@ -59,7 +59,7 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     stacks = architecture.stacks
     if architecture.patches:
         patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
-        total = patches + (position_rows + 1) * hidden_size
+        total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
     else:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
     if architecture.token_types:
@@ -78,7 +78,8 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     columns = ceil_div(vocab_size, shards)
     weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
     if architecture.head == "transformed":
-        weights += par.linear_parameters(hidden_size, hidden_size) + hidden_size + _norm(architecture, hidden_size)
+        weights += par.linear_parameters(hidden_size, hidden_size) + _norm(architecture, hidden_size)
+        weights += hidden_size if architecture.head_transform_bias else ZERO
     return weights + (columns if architecture.head_bias else ZERO)
 
 

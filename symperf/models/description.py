@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes
-from .keys import refuse_unknown
+from .keys import BESIDE_THE_LANGUAGE_MODEL, refuse_unknown
 from .layouts import all_or_windowed
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ NOT_CARRIED = {
 }
 """Keys that, when set, make another architecture of a known family that has not the size; and what they make."""
 
+QUANTIZATION = frozenset(("quantization_config", "compression_config"))
+"""Read by `symperf.models.quantization`."""
+
+KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads", "attn_config")
+
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
@@ -44,8 +49,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         if not config.holds(family.section):
             raise InputError(f"{config.where}: {family.section} is missing, expected an object")
         inner = config.section(family.section)
-        tie = "tie_word_embeddings"
-        inner.data = {key: config.data[key] for key in (tie,) if key in config.data} | dict(inner.data)
+        inner.data = with_outer_tie(config, inner)
         notes.append(f"only the language model in {family.section} is counted, no image or audio encoder")
     _refuse_other_architectures(inner, family, model_type)
 
@@ -54,7 +58,10 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         sizes[name] = rule(inner, sizes) if callable(rule) else rule
     a, a_kv = sizes["num_attention_heads"], sizes["num_key_value_heads"]
     if a and a % a_kv:
-        raise InputError(f"{inner.where}: the {a} attention heads are not a multiple of the {a_kv} key-value heads")
+        default = "" if inner.data.keys() & KEY_VALUE_HEADS else f" taken where {KEY_VALUE_HEADS[0]} is missing"
+        raise InputError(
+            f"{inner.where}: the {a} attention heads are not a multiple of the {a_kv} key-value heads{default}"
+        )
     if sizes.get("num_experts_per_token", 0) > sizes.get("num_experts", 0):
         raise InputError(
             f"{inner.where}: a token passes {sizes['num_experts_per_token']} of {sizes['num_experts']} experts"
@@ -83,6 +90,8 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
+    if inner is not config:
+        refuse_unknown_beside(config)
     notes += _warnings(inner, family, caps)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
 
@@ -122,6 +131,31 @@ def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[
     return tuple(kinds), order
 
 
+def with_outer_tie(outer: Config, inner: Config) -> dict[str, Any]:
+    """The keys of a nested language model, with what the file around it says of tied embeddings.
+
+    Raises:
+        InputError: the two contradict each other.
+    """
+    key = "tie_word_embeddings"
+    outer.used.add(key)
+    if key not in outer.data:
+        return dict(inner.data)
+    if inner.data.get(key, outer.data[key]) != outer.data[key]:
+        inner.fail(key, f"{str(outer.data[key]).lower()} as the file around it says")
+    return dict(inner.data) | {key: outer.data[key]}
+
+
+def refuse_unknown_beside(outer: Config) -> None:
+    """Refuse unknown keys beside a nested language model, as within it.
+
+    Raises:
+        InputError: there is one.
+    """
+    outer.used |= QUANTIZATION
+    refuse_unknown(outer, BESIDE_THE_LANGUAGE_MODEL)
+
+
 def _refuse_other_architectures(config: Config, family: Family, model_type: str) -> None:
     for key, (size, what) in NOT_CARRIED.items():
         value = config.data.get(key)
@@ -135,6 +169,12 @@ def _refuse_other_architectures(config: Config, family: Family, model_type: str)
             config.fail(key, f"no such key: {what} are not supported in {model_type!r} yet")
     for key, expected in (family.only or {}).items():
         config.used.add(key)
+        absent = (family.absent or {}).get(key, expected)
+        if key not in config.data and absent != expected:
+            raise InputError(
+                f"{config.where}: {key} is missing, for which the class takes {str(absent).lower()}, expected "
+                f"{str(expected).lower()}: other values are not supported yet"
+            )
         if config.data.get(key, expected) != expected:
             config.fail(key, f"{str(expected).lower()}: other values are not supported yet")
 
@@ -150,7 +190,9 @@ def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:
     notes = []
     if caps:
         notes.append(f"the elementwise work of soft-capping ({', '.join(caps)}) is left out")
-    config.used |= {"quantization_config", "compression_config"}
+    config.used |= QUANTIZATION
     config.used |= {"sliding_window", "layer_types"}
-    refuse_unknown(config, family)
+    refuse_unknown(config, family.harmless)
+    for section in config.sections.values():
+        refuse_unknown(section, ())
     return notes

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, nearest, quote
 
 if TYPE_CHECKING:
-    from .configs import Config, Family
+    from collections.abc import Iterable
+
+    from .configs import Config
 
 GENERATION = """
     bad_words_ids begin_suppress_tokens diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size
@@ -35,7 +37,9 @@ BOOKKEEPING = """
 KERNELS = """
     _sliding_window_pattern activation activation_function apply_residual_connection_post_layernorm
     attention_chunk_size attention_multiplier attention_softmax_in_fp32 attn_config attn_output_multiplier
-    attn_temperature_tuning aux_loss_alpha bias_dropout_fusion cache_implementation chunk_size_feed_forward
+    attn_temperature_tuning attn_impl attn_uses_sequence_id alibi_bias_max ffn_act_fn moe_jitter_eps moe_loss_weight
+    moe_normalize_expert_weights prefix_lm rope_dail_config rope_hf_config rope_impl softmax_scale
+    uniform_expert_assignment aux_loss_alpha bias_dropout_fusion cache_implementation chunk_size_feed_forward
     classif_dropout clip_qkv decoder_layerdrop dim_model_base embedding_fraction embedding_multiplier
     embedding_multiplier_scale encoder_layerdrop encoder_stride ep_size expand extra_pos_embeddings floor_scale
     force_bos_token_to_be_generated gradient_checkpointing hidden_act hidden_activation init_config init_device
@@ -58,6 +62,16 @@ KERNELS = """
 """
 """Activation functions, norms' epsilons, initialisation, scaling, positions and routing weights: the same products."""
 
+BESIDE_TEXT = """
+    audio_config vision_config ignore_index image_seq_length image_size has_vision language_model_only
+    mm_tokens_per_image multimodal_projector_bias projector_hidden_act patch_size spatial_merge_size use_image_id
+    use_unified_vision_chunk video_placeholder vision_feature_layer vision_feature_select_strategy
+    vision_soft_tokens_per_image slice_mode img_token_compression_config image_grid_pinpoints num_reward_heads
+    process_image_mode projector_hidden_size
+"""
+"""Keys beside a nested language model: they speak of the encoders of images and sound, or of where these meet text."""
+
+BESIDE_THE_LANGUAGE_MODEL = frozenset(BESIDE_TEXT.split())
 WITHOUT_COST = frozenset(" ".join((GENERATION, BOOKKEEPING, KERNELS)).split())
 ENDINGS = ("_token_id", "_token_index", "_dropout", "_dropout_prob", "_pdrop")
 BEGINNINGS = ("_", "summary_")
@@ -68,13 +82,17 @@ def without_cost(key: str) -> bool:
     return key in WITHOUT_COST or key.startswith(BEGINNINGS) or key.endswith(ENDINGS) or key == "dropout"
 
 
-def refuse_unknown(config: Config, family: Family) -> None:
+def refuse_unknown(config: Config, harmless: Iterable[str]) -> None:
     """Refuse keys that nothing has read and that are not known to be without cost.
+
+    Args:
+        config: what has been read.
+        harmless: further keys that are without cost in this file.
 
     Raises:
         InputError: there is one; the line names it, its value and the nearest known key.
     """
-    known = config.used | set(family.harmless)
+    known = config.used | set(harmless)
     unknown = [key for key, value in config.data.items() if value is not None and key not in known]
     unknown = [key for key in unknown if not without_cost(key)]
     if unknown:

@@ -32,7 +32,7 @@ LINEAR_CHANNELS = 2 * LINEAR_KEYS + LINEAR_VALUES
 
 def convolution_channels(kind: LayerKind) -> Any:
     """Channels that the convolution of a recurrent layer runs over."""
-    return {"ssm": SSM_CHANNELS, "ssm1": sym.ssm_inner_size, "linear_attention": LINEAR_CHANNELS}[kind.mixer]
+    return {"ssm": SSM_CHANNELS, "ssm1": sym.ssm_inner_size, "linear_attention": LINEAR_CHANNELS}.get(kind.mixer, h)
 
 
 def norm(architecture: Architecture, width: Any) -> Any:
@@ -70,6 +70,9 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         return lin.delta_rule_parameters(
             h, sym.linear_num_key_heads, sym.linear_num_value_heads, sym.linear_key_head_dim, sym.linear_value_head_dim
         )
+    if kind.mixer == "short_convolution":
+        # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
+        return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
     return ZERO
 
 
@@ -163,7 +166,8 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
-    return (count + (1 if kind.cross else 0)) * norm(architecture, h)
+    scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
+    return (count + (1 if kind.cross else 0)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
@@ -185,6 +189,9 @@ def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     total += channels if architecture.ssm_convolution_bias else ZERO
     if kind.mixer == "linear_attention":
         return total + 2 * sym.linear_num_value_heads + par.norm_parameters(sym.linear_value_head_dim)
+    if kind.mixer == "short_convolution":
+        # One key gives a bias to the convolution and to both projections.
+        return total + (4 * h if architecture.ssm_projection_bias else ZERO)
     if kind.mixer == "ssm":
         total += 3 * sym.ssm_num_heads + par.norm_parameters(SSM_WIDTH)
         biases = SSM_WIDTH + SSM_CHANNELS + sym.ssm_num_heads
@@ -263,8 +270,8 @@ def layer_flops(
     if kind.ffn in ("experts", "dense_experts"):
         found["router"] = moe.router_flops(tokens, h, sym.num_experts)
         count = moe.gated_expert_flops if architecture.gated_mlp else moe.plain_expert_flops
-        expert = expert_hidden(architecture), sym.expert_intermediate_size
-        found["experts"] = count(tokens, sym.num_experts_per_token, *expert)
+        hidden, inner = expert_hidden(architecture), sym.expert_intermediate_size
+        found["experts"] = count(tokens, sym.num_experts_per_token, hidden, inner)
         found["expert_projections"] = product(latent_weights(architecture))
         if architecture.shared_experts:
             found["shared_experts"] = product(shared_weights(architecture))
@@ -278,6 +285,9 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
     """The part of a layer's score FLOPs over s queries and s keys that its mask leaves."""
     s, window = sym.sequence, sym.sliding_window
     if kind.encoder:
+        if kind.mixer == "local_attention":
+            whole = s * Min(s, window) if architecture.chunked_attention else windows.two_sided_pairs(s, window)
+            return scores * whole / s**2
         return scores
     selected = sparse.prefill_pairs(kind, s)
     if selected is not None:
@@ -298,6 +308,8 @@ def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
 
 def _step_flops(kind: LayerKind, queries: Any) -> Any:
     """Products of the recurrence, token by token: of the state with C, or with query and key."""
+    if kind.mixer == "short_convolution":
+        return ZERO
     tokens = sym.batch * queries
     if kind.mixer == "linear_attention":
         return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
@@ -307,6 +319,8 @@ def _step_flops(kind: LayerKind, queries: Any) -> Any:
 
 def _scan_flops(kind: LayerKind, queries: Any) -> Any:
     batch, chunk = sym.batch, sym.ssm_chunk_size
+    if kind.mixer == "short_convolution":
+        return ZERO
     if kind.mixer == "ssm1":
         return ssm.state_output_flops(batch * queries, sym.ssm_inner_size, sym.ssm_state_size)
     if kind.mixer == "ssm":
@@ -365,6 +379,8 @@ def state_bytes(kind: LayerKind) -> Any:
         width, state = sym.ssm_inner_size, sym.ssm_state_size
     elif kind.mixer == "linear_attention":
         width, state = LINEAR_VALUES, sym.linear_key_head_dim
+    elif kind.mixer == "short_convolution":
+        width, state = ZERO, ZERO
     else:
         return sparse.state_bytes(kind)
     window = conv.convolution_state_bytes(1, convolution_channels(kind), sym.conv_kernel, sym.element_bytes)

@@ -26,6 +26,7 @@ TYPES: dict[str, Mixer] = {
     "sliding_attention": "local_attention",
     "chunked_attention": "local_attention",
     "linear_attention": "linear_attention",
+    "conv": "short_convolution",
     "mamba": "ssm",
     "mamba2": "ssm",
 }

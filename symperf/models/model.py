@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .quantization import Quantization
+    from .towers import Tower
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
 
@@ -46,6 +47,7 @@ class Model:
         sliding_window: The width in tokens of windowed attention in some or all layers, if there is any.
         quantization: How the checkpoint stores its weights, if not in 16 bits.
         warnings: What the config says that the cost does not carry, one line each.
+        towers: The encoders of images or sound beside the language model, which the other fields are of.
 
     """
 
@@ -59,6 +61,7 @@ class Model:
     sliding_window: int | None
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -182,6 +185,23 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         parsed.sliding_window,
         (*parsed.warnings, *ignored),
         parsed.quantization,
+        parsed.towers,
+    )
+
+
+def encoder_of(model: Model, tower: Tower) -> Model:
+    """The layers of a tower as a model of their own, whose formulas are bound to its sizes."""
+    name, found = f"{model.name}, {tower.part} encoder", tower.encoder
+    return Model(
+        name,
+        found.family,
+        model.source,
+        found.architecture,
+        found.sizes,
+        found.layers,
+        None,
+        found.sliding_window,
+        found.warnings,
     )
 
 

@@ -8,14 +8,13 @@ NOT_YET: dict[str, str] = {
         longcat_flash exaone_moe nllb-moe switch_transformers
     """,
     "a state-space or recurrent model of another kind": """
-        falcon_mamba zamba zamba2 rwkv recurrent_gemma falcon_h1 lfm2 xlstm plamo2 minicpm_sala
+        falcon_mamba zamba zamba2 rwkv recurrent_gemma falcon_h1 xlstm plamo2 minicpm_sala
     """,
     "an encoder or an encoder-decoder of another kind": """
-        distilbert albert electra deberta deberta-v2 xlm-roberta modernbert umt5 t5gemma mbart pegasus
-        marian m2m_100 blenderbot whisper clip siglip dinov2
+        albert electra deberta deberta-v2 umt5 t5gemma whisper clip siglip
     """,
     "a multimodal model of another kind": """
-        mllama qwen2_vl qwen2_5_vl pixtral gemma3n phi4_multimodal
+        mllama qwen2_vl pixtral gemma3n phi4_multimodal
     """,
     "a decoder of another kind": """
         openai-gpt ctrl xlnet gpt_neo codegen biogpt phi3small phi-msft baichuan chatglm internlm2 qwen

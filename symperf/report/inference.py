@@ -24,6 +24,7 @@ from .utilization import executed, impossible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..runs.encoding import Encoding
     from ..runs.inference_run import InferenceRun
 
 MEMORY_CLASSES = ("weights", "kv_cache", "activations", "workspace")
@@ -57,6 +58,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "shares": run.shares(),
         "operations": [dataclasses.asdict(op) for op in run.operations()],
         **terms_json(run),
+        **({"images": run.encoding.to_dict()} if run.encoding else {}),
         "warnings": list(all_warnings(run)),
     }
 
@@ -98,6 +100,9 @@ def show(run: InferenceRun, console: Console) -> None:
     table = facts()
     if other:
         table.add_row("executed", other)
+    if run.encoding:
+        for row in image_rows(run.encoding):
+            table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
     table.add_row("time is due to", shares_of(run))
@@ -107,6 +112,22 @@ def show(run: InferenceRun, console: Console) -> None:
         console.print(operations(run, phase))
     show_overheads(run, console)
     show_warnings(all_warnings(run), console)
+
+
+def image_rows(encoding: Encoding) -> list[tuple[str, str]]:
+    """What the images of the prompts are, and what they cost before the prefill."""
+    found, weights = encoding.to_dict(), quantity(encoding.weight_bytes, "B")
+    each = ", ".join(
+        f"{size.image.count} x {size.image.height} x {size.image.width}"
+        + (f" x {size.image.frames} frames" if size.image.frames > 1 else "")
+        for size in encoding.sizes
+    )
+    fits = "fits" if encoding.fits else "does not fit"
+    return [
+        ("images", f"{each}: {encoding.tokens} tokens of each prompt, encoded in {seconds(encoding.time_s)}"),
+        ("first token", f"{seconds(found['time_to_first_token_s'])} with the images"),
+        ("encoder", f"{weights} of weights; {quantity(encoding.memory_bytes, 'B')} in all, {fits}"),
+    ]
 
 
 def operations(run: InferenceRun, phase: str) -> Table:

@@ -18,6 +18,7 @@ from ..infer.structure import structure_of
 from ..plans.alignment import alignment_warnings
 from ..plans.plan import positive_integer
 from ..train.inputs import MODEL_SIZES, Settable
+from .encoding import Encoding, image_tokens
 from .full_run import FullRun
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..evaluation.base_run import Row
     from ..models.model import Model
+    from ..models.towers import Image
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
     from ..plans.plan import Plan
@@ -69,10 +71,11 @@ class InferenceRun(FullRun):
         system: what it runs on.
         plan: how it is laid out; what only training has is ignored, with a warning.
         batch: sequences, over all replicas.
-        prompt: tokens of each prompt.
+        prompt: tokens of each prompt, beside those of images.
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        images: of each sequence, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
         free: names of symbols that stay symbols.
 
@@ -93,14 +96,18 @@ class InferenceRun(FullRun):
         generate: int,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
+        images: tuple[Image, ...] = (),
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
+        text = positive_integer("prompt", prompt)
+        self.images = images
         self.work = Work(
-            positive_integer("batch", batch), positive_integer("prompt", prompt), positive_integer("generate", generate)
+            positive_integer("batch", batch), text + image_tokens(model, images), positive_integer("generate", generate)
         )
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
-        asked = dataclasses.asdict(self.work) | {"stack": stack, "kv_precision": kv_precision}
+        asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
+        asked |= {"images": images} if images else {}
         stored = stored_format(plan, model)
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         # What the plan leaves open stays open for the next question.
@@ -169,6 +176,11 @@ class InferenceRun(FullRun):
         held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
         left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
         return max(0, math.floor(left / (bytes_kept / held)))
+
+    @cached_property
+    def encoding(self) -> Encoding | None:
+        """The pass of the images through their encoder, where there are any; no other answer contains it."""
+        return Encoding(self, self.images) if self.images else None
 
     @property
     def generates(self) -> bool:

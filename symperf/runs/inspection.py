@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..models.model import encoder_of
 from ..plans.plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def inspect(
         sequence: new tokens in a sequence.
         causal_half: count only the pairs of attention that the masks leave (causal, windows), not the whole square.
         encoder_sequence: tokens of the encoder's sequence, where there are an encoder and a decoder; else `sequence`.
-        context: tokens that the new ones attend to, themselves included, of which the earlier ones are cached, as in
-            generation; windows are then as full as they get. By default nothing is cached.
+        context: tokens cached before the new ones, as in generation, which attend to them and to themselves; windows
+            are then as full as they get. By default nothing is cached.
         absorbed: with a context, latent attention attends to the cached latents; else to expanded heads, cached.
 
     Returns:
@@ -69,9 +70,7 @@ def inspect(
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
     positive_integer("encoder_sequence", 1 if encoder_sequence is None else encoder_sequence)
-    keys = sequence if context is None else positive_integer("context", context)
-    if keys < sequence:
-        raise InputError(f"context: found {keys}, expected at least the {sequence} tokens of sequence")
+    keys = sequence + (0 if context is None else positive_integer("context", context, lowest=0))
     if causal_half and context is not None:
         raise InputError("causal_half: found true with a context, expected one of the two")
     form = "prefill" if context is None else "absorbed" if absorbed else "stepwise"
@@ -127,9 +126,21 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
         "architecture": {**asdict(architecture), "kinds": [_kind(k) for k in architecture.kinds]},
+        **({"parts": _parts(model, total)} if model.towers else {}),
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
         "warnings": list(model.warnings),
     }
+
+
+def _parts(model: Model, language: int) -> dict[str, Any]:
+    """Parameters of the encoders beside the language model, which `parameters` alone is about, and of all together."""
+    found, whole = {}, language
+    for tower in model.towers:
+        layers = inspect(encoder_of(model, tower))["parameters"]["total"]
+        encoder = layers + tower.stem_parameters
+        found[tower.part] = {"encoder": encoder, "projector": tower.projector_parameters}
+        whole += encoder + tower.projector_parameters
+    return {"full_model": whole, "language_model": language, **found}
 
 
 def _kind(kind: LayerKind) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from symperf.formulas.kernels import compressed_attention, sparse_selection
 from symperf.models.model import make_model
 
 WAITING = {
-    *("clip-vit-large-patch14", "deberta-v3-large", "dinov2-giant", "modernbert-large", "whisper-large-v3"),
-    *("default-t5gemma", "default-phi4_multimodal", "llava-1.5-7b-hf", "qwen2.5-vl-7b", "default-gemma3n_text"),
+    *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
+    *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("default-kimi_linear", "kimi-k3", "lfm2-8b-a1b", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
+    *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
     *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
@@ -105,7 +105,7 @@ CLASSES = {
 }
 SSM = {"projections": "flops_ssm_proj", "convolution": "flops_ssm_conv", "scan": "flops_ssm_core"}
 FLOPS = rows("flops.csv")
-PHASES = ("prefill", "decode", "decode_mla_absorbed", "decode_mla_absorbed_selected")
+PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed", "decode_mla_absorbed_selected")
 """What is counted here; decoding of latents that are expanded at every step is not what any engine does."""
 
 
@@ -119,18 +119,20 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     steps elementwise there; and transformers expands the cache of latents anew.
     """
     of = model(row["model"])
-    decoding = row["phase"] != "prefill"
-    more: dict[str, Any] = {"context": int(row["kv_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    decoding = row["phase"] not in ("prefill", "encode")
+    more: dict[str, Any] = (
+        {"context": int(row["kv_len"]) - int(row["q_len"]), "absorbed": "absorbed" in row["phase"]} if decoding else {}
+    )
     found = sf.inspect(of, batch=int(row["batch"]), sequence=int(row["q_len"]), **more)
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
         assert parts["convolution"] == 2 * found["flops_ssm"]["convolution"]
-        assert parts["scan"] in (0, found["flops_ssm"]["scan"])
+        assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
-        counted["total"] += found["flops_ssm"]["convolution"] + found["flops_ssm"]["scan"]
+        counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
     elif found["flops_ssm"]:
-        assert found["flops_ssm"] == parts
+        assert {name: found["flops_ssm"].get(name, 0) for name in SSM} == parts
     if row["phase"] == "decode" and of.architecture.has("latent_attention"):
         sizes = of.sizes
         width = sizes["num_attention_heads"] * (sizes["qk_nope_head_dim"] + sizes["v_head_dim"])
@@ -201,6 +203,19 @@ def test_layers_that_share_an_indexer_have_none() -> None:
         assert found["flops_forward"]["indexer_scores"] * 78 == every["flops_forward"]["indexer_scores"] * 21
 
 
+def test_block_selection_in_the_words_of_transformers_5_is_the_same_model() -> None:
+    data = json.loads((GOLDEN_2026 / "configs" / "minimax-m3-vl.json").read_text(encoding="utf-8"))
+    text = data["text_config"]
+    nested = text.pop("sparse_attention_config")
+    text["layer_types"] = [
+        "minimax_m3_sparse" if each else "full_attention" for each in nested["sparse_attention_freq"]
+    ]
+    text["mlp_layer_types"] = ["sparse" if each else "dense" for each in text.pop("moe_layer_freq")]
+    text |= {"index_n_heads": 4, "index_head_dim": 128, "index_topk_blocks": 16, "index_block_size": 128}
+    found = make_model("minimax-m3-vl", "test", data, "minimax-m3-vl.json")
+    assert (found.sizes, found.architecture) == (model("minimax-m3-vl").sizes, model("minimax-m3-vl").architecture)
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -248,5 +263,5 @@ def test_runs_of_sparse_attention_are_refused(name: str) -> None:
 def test_faults_of_block_selection_name_their_key(change: dict[str, Any]) -> None:
     data = json.loads((GOLDEN_2026 / "configs" / "minimax-m3-vl.json").read_text(encoding="utf-8"))
     data["text_config"]["sparse_attention_config"] |= change
-    with pytest.raises(sf.InputError, match=f"sparse_attention_config: {next(iter(change))} "):
+    with pytest.raises(sf.InputError, match=f"sparse_attention_config: .*{next(iter(change))}"):
         make_model("minimax-m3-vl", "test", data, "minimax-m3-vl.json")

@@ -181,7 +181,7 @@ def test_encoders_of_two_stacks(row: dict[str, str]) -> None:
     the rest, which the encoder's row does not have.
     """
     whole_pass = _inspected(row)["flops_forward"]
-    decoder = _inspected(row, context=int(row["q_len"]))["flops_forward"]
+    decoder = _inspected(row, context=0)["flops_forward"]
     cross = whole_pass["cross_projections"] - decoder["cross_projections"]
     classes = {name: whole_pass[name] - decoder[name] for name in ("projections", "attention_scores", "mlp", "lm_head")}
     assert classes == {name: whole(row[CLASSES[name]]) for name in classes}
@@ -196,7 +196,9 @@ def test_flops_of_generation(row: dict[str, str]) -> None:
     k + 1 inputs, two results a token; the gated delta rule steps elementwise; and transformers expands the whole
     cache of latents at every step, which both rows of our two ways do not.
     """
-    found = _inspected(row, context=int(row["kv_len"]), absorbed=row["phase"] == "decode_mla_absorbed")
+    found = _inspected(
+        row, context=int(row["kv_len"]) - int(row["q_len"]), absorbed=row["phase"] == "decode_mla_absorbed"
+    )
     flops, counted = _always(found["flops_forward"]), _counted(row)
     if found["flops_ssm"]:
         parts = {name: int(row[column]) for name, column in SSM.items()}
@@ -322,8 +324,8 @@ def test_the_answer_is_json_of_whole_numbers() -> None:
         {"batch": 1.5},
         {"sequence": True},
         {"encoder_sequence": 0},
-        {"context": 0},
-        {"context": 3, "sequence": 4},
+        {"context": -1},
+        {"context": 1.5},
         {"causal_half": True, "context": 4},
     ],
 )

@@ -41,6 +41,7 @@ DEEPSEEK = {
 LLAMA4 = {
     **LLAMA,
     "model_type": "llama4_text",
+    "num_key_value_heads": 4,
     "intermediate_size_mlp": 256,
     "num_local_experts": 4,
     "num_experts_per_tok": 1,
@@ -62,6 +63,7 @@ MAMBA2 = {
 JAMBA = {
     **_SMALL,
     "model_type": "jamba",
+    "num_key_value_heads": 4,
     "num_experts": 4,
     "num_experts_per_tok": 2,
     "attn_layer_period": 4,
@@ -72,6 +74,7 @@ JAMBA = {
 NEMOTRON_H = {
     **_SMALL,
     "model_type": "nemotron_h",
+    "num_key_value_heads": 4,
     "hybrid_override_pattern": "M-*M",
     "mamba_num_heads": 4,
     "mamba_head_dim": 32,

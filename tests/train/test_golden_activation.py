@@ -173,3 +173,20 @@ def test_the_ends_keep_what_torch_keeps(row: dict[str, str]) -> None:
         fixed += 4 * h
     found = number(run, first) + number(run, last)
     assert found + tokens * each + fixed == float(row["outside_layers_retained_bytes"])
+
+
+@pytest.mark.parametrize(("precision", "tensors"), [("bf16", 1), ("fp8", 0)])
+def test_the_output_of_relu_is_its_gradient_s_operand(precision: str, tensors: int) -> None:
+    """One tensor of inner width less than with GELU, as `saved_tensors_hooks` shows of Linear, ReLU, Linear.
+
+    Beside a cast copy for the next product the output stays in 16 bits, as GELU's input does.
+    """
+    model = sf.Model.load("opt-1.3b")
+    assert model.architecture.activation == "relu"
+    system = sf.System.load("h100-80gb-sxm5")
+    found = []
+    for activation in ("gelu", "relu"):
+        other = dataclasses.replace(model, architecture=dataclasses.replace(model.architecture, activation=activation))
+        run = sf.training(other, system, sf.Plan(micro_batch=2, precision=precision), batch=2, sequence=512)
+        found.append(kept(run))
+    assert found[0] - found[1] == tensors * 2 * 2 * 512 * model.sizes["intermediate_size"]

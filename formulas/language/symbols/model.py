@@ -53,7 +53,7 @@ num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper
 num_experts = add("model", "num_experts", "E", "Routed experts of a layer.")
 num_experts_per_token = add("model", "num_experts_per_token", "k_e", "Routed experts that a token passes.")
 moe_latent_size = add(
-    "model", "moe_latent_size", "h_e", "Width of what routed experts read and give, where it is not the stream's."
+    "model", "moe_latent_size", "h_{lat}", "Width of what routed experts read and give, where it is not the stream's."
 )
 expert_intermediate_size = add("model", "expert_intermediate_size", "f_e", "Inner width of a routed expert.")
 expert_imbalance = add(
@@ -105,6 +105,7 @@ _MIXERS = {
     "ssm": ("ssm", "a Mamba-2 mixer"),
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),
+    "short_convolution": ("cvl", "a short convolution between two gates"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

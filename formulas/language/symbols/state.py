@@ -116,9 +116,9 @@ collective_buffer_bytes = add(
 )
 
 stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeline, the first is 1.")
-layers_in_front = add("formal", "layers_in_front", "A", "Layers of a model from its first on.")
-layers_before = add("formal", "layers_before", "S", "Layers of a model before those of a stage.", domain=ZERO_UP)
-held_layers = add("formal", "held_layers", "l", "Layers of a stage.")
-chunk_layers = add("formal", "chunk_layers", "c", "Layers of a chunk of an interleaved pipeline.")
+layers_in_front = add("formal", "layers_in_front", "l_f", "Layers of a model from its first on.")
+layers_before = add("formal", "layers_before", "l_b", "Layers of a model before those of a stage.", domain=ZERO_UP)
+held_layers = add("formal", "held_layers", "l_h", "Layers of a stage.")
+chunk_layers = add("formal", "chunk_layers", "l_c", "Layers of a chunk of an interleaved pipeline.")
 factors = add("formal", "factors", "n_r", "Row and column statistics of factored moments on one device.")
 """Their number is that of rows and columns of the matrices, and of elements of vectors."""

@@ -63,6 +63,7 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
     infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    flags.images(infer)
     _interval(infer)
     flags.software(infer)
     spending(infer)

@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
 from ..configs import Config, Family, Parsed
-from ..description import describe
+from ..description import describe, refuse_unknown_beside, with_outer_tie
 from ..quantization import read_quantization
 from ..unsupported import NOT_YET
 from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
-from .multimodal import MULTIMODAL, WRAPPED
+from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .recent import RECENT
+from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
 from .sparse import SPARSE_FAMILIES
+from .towers import read_towers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+LANGUAGE_MODEL_ALONE = "counted, no image or audio encoder"
+"""How the warning ends that a file's encoders are left out."""
 
 FAMILIES: dict[str, Family] = {
     **DENSE,
@@ -32,6 +37,7 @@ FAMILIES: dict[str, Family] = {
     **HYBRIDS,
     **ENCODERS,
     **SPARSE_FAMILIES,
+    **RECENT_ENCODERS,
     **MULTIMODAL,
 }
 
@@ -63,8 +69,19 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
             f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
         )
-    found = describe(Config(data, where), FAMILIES[model_type], model_type)
-    return replace(found, quantization=read_quantization(data, where))
+    config = Config(data, where)
+    found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
+    return with_towers(config, model_type, found)
+
+
+def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:
+    """A language model with the encoders that stand beside it; the warning that there are none goes."""
+    towers = read_towers(config, model_type, found)
+    notes = [f"{tower.part}_config: {note}" for tower in towers for note in tower.encoder.warnings]
+    if not towers:
+        return found
+    kept = [note for note in found.warnings if not note.endswith(LANGUAGE_MODEL_ALONE)]
+    return replace(found, towers=towers, warnings=(*kept, *notes))
 
 
 def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
@@ -76,14 +93,27 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
     """
     key = WRAPPED[model_type]
     outer = Config(data, where)
-    if not outer.holds(key):
+    place = f"{where}: {key}"
+    if outer.holds(key):
+        inner = dict(outer.section(key).data)
+    elif model_type in FLAT:
+        kept = {name: value for name, value in data.items() if name not in ("vision_config", key)}
+        inner, place = {**kept, "model_type": FLAT[model_type]}, where
+    else:
         raise InputError(f"{where}: {key} is missing, expected an object")
-    inner = dict(outer.section(key).data)
     if inner.get("model_type") in WRAPPED:
         raise InputError(f"{where}: {key}: model_type is {quote(inner['model_type'])}, expected a language model")
-    if "tie_word_embeddings" in data:
-        inner.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
-    note = f"only the language model in {key} is counted, no image or audio encoder"
-    found = parse(inner, f"{where}: {key}")
+    if place != where:
+        inner = dict(with_outer_tie(outer, Config(inner, place)))
+        refuse_unknown_beside(outer)
+    kind = inner.get("model_type")
+    defaults = NESTED_DEFAULTS.get(kind, {}) if isinstance(kind, str) else {}
+    taken = {name: value for name, value in defaults.items() if name not in inner}
+    found = parse(inner | taken, place)
+    notes = [f"only the language model in {key} is {LANGUAGE_MODEL_ALONE}"]
+    if taken:
+        told = ", ".join(f"{name} = {value}" for name, value in taken.items())
+        notes.append(f"{key}: the class defaults of {kind} are taken: {told}")
     stored = found.quantization or read_quantization(data, where)
-    return replace(found, family=model_type, warnings=(note, *found.warnings), quantization=stored)
+    found = replace(found, family=model_type, warnings=(*notes, *found.warnings), quantization=stored)
+    return with_towers(outer, model_type, found)

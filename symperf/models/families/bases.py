@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..configs import dropping, flag, four_hidden, heads, hidden_by_heads, optional, require, tie
+from ..configs import activating, dropping, flag, four_hidden, heads, hidden_by_heads, optional, require, tie
 
 if TYPE_CHECKING:
     from ..configs import Rule
@@ -39,8 +39,16 @@ LLAMA_LAYERS: dict[str, object] = {
     "query_key_norm": "none",
     "embedding_norm": False,
     "final_norm": True,
+    "activation": activating("silu"),
     "dropout": dropping("attention_dropout", "hidden_dropout", "residual_dropout", "resid_pdrop", "attn_pdrop"),
 }
+
+
+def grouped(absent: int) -> dict[str, Rule | int]:
+    """Heads of keys and values whose number the class knows where the file does not say it; null is all heads."""
+    return {"num_key_value_heads": optional("num_key_value_heads", absent=absent, null=heads)}
+
+
 NO_ATTENTION_BIAS: dict[str, object] = {"qkv_bias": False, "attention_output_bias": False}
 LAYER_NORM: dict[str, object] = {"norm": "layer_norm", "norm_bias": True}
 
@@ -63,6 +71,7 @@ GPT2_LAYERS: dict[str, object] = (
         "qkv_bias": True,
         "attention_output_bias": True,
         "mlp_bias": True,
+        "activation": activating("gelu"),
     }
 )
 GPT2_DROPOUT: dict[str, object] = {"dropout": dropping("resid_pdrop", "attn_pdrop", absent=0.1)}
@@ -70,4 +79,8 @@ GEMMA2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": optional("num_key_value_heads", absent=4),
     "head_dim": optional("head_dim", absent=256),
 }
-GEMMA2_LAYERS: dict[str, object] = LLAMA_LAYERS | {"tied_embeddings": tie(True), "block_norms": 4}
+GEMMA2_LAYERS: dict[str, object] = LLAMA_LAYERS | {
+    "tied_embeddings": tie(True),
+    "block_norms": 4,
+    "activation": activating("gelu"),
+}

@@ -8,6 +8,7 @@ from ..configs import (
     Config,
     Family,
     Sizes,
+    activating,
     dropping,
     flag,
     four_hidden,
@@ -79,6 +80,8 @@ def falcon_block_norms(config: Config) -> int:
 def mpt_key_value_heads(config: Config, sizes: Sizes) -> int:
     """By the kind of attention in `attn_config`."""
     attention = config.section("attn_config")
+    if attention.flag("qk_ln", False):
+        attention.fail("qk_ln", "false: norms of queries and keys are not supported yet")
     kinds = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
     kind = attention.text("attn_type", kinds[0], kinds)
     if kind == "grouped_query_attention":
@@ -105,6 +108,12 @@ def mpt_position_rows(config: Config, sizes: Sizes) -> int:
 def mpt_intermediate_size(config: Config, sizes: Sizes) -> int:
     """`expansion_ratio` times the hidden size."""
     return optional("expansion_ratio", absent=4)(config, sizes) * sizes["hidden_size"]
+
+
+def opt_width(config: Config, sizes: Sizes) -> int:
+    """The hidden size, which the embeddings share: others (opt-350m) are refused as a disagreement."""
+    require("hidden_size")(config, sizes)
+    return require("hidden_size", "word_embed_proj_dim")(config, sizes)
 
 
 MPT_BIAS = flag("no_bias", True, yes=False, no=True)
@@ -142,11 +151,10 @@ DENSE: dict[str, Family] = {
             "attention_output_bias": flag("attention_bias", True),
         },
     ),
-    # opt-350m has token embeddings of another width than its layers: refused as a disagreement.
     "opt": Family(
         LLAMA_SIZES
         | {
-            "hidden_size": require("hidden_size", "word_embed_proj_dim"),
+            "hidden_size": opt_width,
             "num_key_value_heads": heads,
             "head_dim": hidden_by_heads,
             "intermediate_size": require("ffn_dim"),
@@ -157,6 +165,7 @@ DENSE: dict[str, Family] = {
             "qkv_bias": flag("enable_bias", True),
             "attention_output_bias": flag("enable_bias", True),
             "mlp_bias": flag("enable_bias", True),
+            "activation": activating("relu"),
             "dropout": dropping("dropout", "attention_dropout", absent=0.1),
             "final_norm": lambda c: (
                 c.flag("do_layer_norm_before", True) and not c.flag("_remove_final_layer_norm", False)
@@ -308,7 +317,10 @@ DENSE: dict[str, Family] = {
         },
     ),
     "nemotron": Family(
-        LLAMA_SIZES, LLAMA_LAYERS | LAYER_NORM | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False)}
+        LLAMA_SIZES,
+        LLAMA_LAYERS
+        | LAYER_NORM
+        | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False), "activation": activating("relu2")},
     ),
     "glm": Family(GLM_SIZES, GLM_LAYERS),
     "glm4": Family(GLM_SIZES, GLM_LAYERS | {"block_norms": 4}),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, require, tie
+from ..configs import ACTIVATIONS, Config, Family, Sizes, dropping, flag, heads, hidden_by_heads, optional, require, tie
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def only_encoder(_: Config, sizes: Sizes, __: bool) -> Runs:
     return [(LayerKind("attention", "dense", encoder=True), sizes["num_layers"])]
 
 
-def two_stacks(encoder: str, decoder: str) -> tuple[Rule, Kinds]:
-    """Layers of both stacks from two keys; the decoder's key may be absent."""
+def two_stacks(encoder: str, decoder: str, absent: int | None = None) -> tuple[Rule, Kinds]:
+    """Layers of both stacks from two keys; an absent one of the decoder is `absent`, or as many as the encoder has."""
 
     def number(config: Config, sizes: Sizes) -> tuple[int, int]:
         first = require(encoder)(config, sizes)
-        return first, optional(decoder, absent=first, null=first)(config, sizes)
+        return first, optional(decoder, absent=absent or first, null=first)(config, sizes)
 
     def kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
         first, second = number(config, sizes)
@@ -61,7 +61,10 @@ def same(key: str, other: str, absent: int) -> Rule:
     """A size of both stacks, which have to agree."""
 
     def rule(config: Config, sizes: Sizes) -> int:
-        return optional(key, other, absent=absent)(config, sizes)
+        ours, theirs = (optional(name, absent=absent)(config, sizes) for name in (key, other))
+        if ours != theirs:
+            raise InputError(f"{config.where}: {key} is {ours} and {other} is {theirs}, expected the same in both")
+        return ours
 
     return rule
 
@@ -74,6 +77,14 @@ def t5_gate(config: Config) -> bool:
         config.fail("feed_forward_proj", "a word such as relu or gated-gelu")
     config.used |= {"is_gated_act", "dense_act_fn"}
     return bool(kind.startswith("gated"))
+
+
+def t5_activation(config: Config) -> str:
+    """The function of the MLP, which stands behind `gated-` where there is a gate."""
+    word = str(config.data.get("feed_forward_proj", "relu")).removeprefix("gated-")
+    if word not in ACTIVATIONS:
+        config.fail("feed_forward_proj", "a word such as relu or gated-gelu")
+    return ACTIVATIONS[word]
 
 
 def patches(config: Config, _: Sizes) -> int:
@@ -99,7 +110,7 @@ def labels(config: Config, _: Sizes) -> int:
 
 
 T5_LAYERS, T5_KINDS = two_stacks("num_layers", "num_decoder_layers")
-BART_LAYERS, BART_KINDS = two_stacks("encoder_layers", "decoder_layers")
+BART_LAYERS, BART_KINDS = two_stacks("encoder_layers", "decoder_layers", 12)
 T5 = Family(
     LLAMA_SIZES
     | {
@@ -115,6 +126,7 @@ T5 = Family(
     | NO_ATTENTION_BIAS
     | {
         "gated_mlp": t5_gate,
+        "activation": t5_activation,
         "positions": "relative",
         "tied_embeddings": tie(True),
         "dropout": dropping("dropout_rate", absent=0.1),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, require, tie, window
 from ..layouts import always, constant_mixer, experts, experts_where, in_runs, layer_range, layout, windows
-from .bases import LAYER_NORM, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
+from .bases import LAYER_NORM, LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS, grouped
 
 if TYPE_CHECKING:
     from ..architecture import FeedForward, Mixer
@@ -32,15 +32,21 @@ def times(count: str, width: str, *, absent: int = 0) -> Rule:
     """The width of all shared experts together: their number times the width of one."""
 
     def rule(config: Config, sizes: Sizes) -> int:
-        number = config.integer(count, smallest=0) if config.holds(count) else absent
+        number = whole_or_none(count, absent=absent)(config, sizes)
         return number * require(width)(config, sizes)
 
     return rule
 
 
-def whole_or_none(key: str) -> Rule:
-    """A size that may be 0, null or absent."""
-    return lambda config, _: config.integer(key, smallest=0) if config.holds(key) else 0
+def whole_or_none(key: str, absent: int = 0) -> Rule:
+    """A size that may be 0 or null, which is 0; and what the class takes where it is absent."""
+
+    def rule(config: Config, _: Sizes) -> int:
+        if config.holds(key):
+            return config.integer(key, smallest=0)
+        return 0 if key in config.data else absent
+
+    return rule
 
 
 def first_dense(absent: int, *, key: str = "first_k_dense_replace") -> FeedForwardRule:
@@ -94,21 +100,27 @@ def key_width(nope: int | None = None, rope: int | None = None) -> Rule:
     return lambda config, sizes: sum(optional(key, absent=absent)(config, sizes) for key, absent in parts.items())
 
 
-DEEPSEEK = Family(
-    LLAMA_SIZES
-    | LATENT_SIZES
-    | {
-        "num_key_value_heads": heads,
-        "head_dim": key_width(),
-    }
-    | routed_sizes("n_routed_experts", width="moe_intermediate_size")
-    | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size")}
-    | MULTI_TOKEN,
-    LLAMA_LAYERS,
-    kinds=layout(constant_mixer("latent_attention"), first_dense(0)),
-    # Every head has keys and values of its own, whatever the file says.
-    harmless=("num_key_value_heads",),
-)
+def deepseek(*, shared: int, first: int) -> Family:
+    """The family with its class defaults: shared experts, and layers with an MLP before those with experts."""
+    return Family(
+        LLAMA_SIZES
+        | LATENT_SIZES
+        | {
+            "q_lora_rank": whole_or_none("q_lora_rank", absent=1536),
+            "num_key_value_heads": heads,
+            "head_dim": key_width(),
+        }
+        | routed_sizes("n_routed_experts", width="moe_intermediate_size")
+        | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size", absent=shared)}
+        | MULTI_TOKEN,
+        LLAMA_LAYERS,
+        kinds=layout(constant_mixer("latent_attention"), first_dense(first)),
+        # Every head has keys and values of its own, whatever the file says.
+        harmless=("num_key_value_heads",),
+    )
+
+
+DEEPSEEK = deepseek(shared=1, first=3)
 
 
 def dbrx_section(section: str, key: str, absent: int) -> Rule:
@@ -136,6 +148,7 @@ def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> Runs:
 
 LLAMA4 = Family(
     LLAMA_SIZES
+    | grouped(8)
     | routed_sizes("num_local_experts", width="intermediate_size")
     | {
         "intermediate_size": require("intermediate_size_mlp"),
@@ -156,6 +169,7 @@ def of_full_layers(size: str, key: str, absent: Rule) -> Rule:
         if not config.holds("per_layer_config"):
             return optional(key, absent=absent, null=absent)(config, sizes)
         layers = config.section("per_layer_config").data
+        config.section("per_layer_config").used |= set(layers)
         words = config.words("layer_types", sizes["num_layers"]) or []
         full = {index for index, word in enumerate(words) if word == "full_attention"}
         if not all(text.isdecimal() and len(text) < 7 for text in layers) or {int(text) for text in layers} != full:
@@ -201,6 +215,7 @@ GEMMA4 = Family(
         lambda _c, _s: "dense_experts",
         GLOBAL_HEADS,
     ),
+    absent={"enable_moe_block": False, "hidden_size_per_layer_input": 256},
     only={
         "enable_moe_block": True,
         "hidden_size_per_layer_input": 0,
@@ -211,20 +226,18 @@ GEMMA4 = Family(
 
 EXPERTS: dict[str, Family] = {
     "mixtral": Family(
-        LLAMA_SIZES
-        | {"num_key_value_heads": optional("num_key_value_heads", absent=8, null=heads)}
-        | routed_sizes("num_local_experts", width="intermediate_size"),
+        LLAMA_SIZES | grouped(8) | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS | NO_ATTENTION_BIAS,
         window=window(None),
         kinds=layout(windows(always), experts),
     ),
     "qwen2_moe": Family(
-        QWEN_MOE_SIZES | {"shared_expert_intermediate_size": require("shared_expert_intermediate_size")},
+        QWEN_MOE_SIZES | grouped(16) | {"shared_expert_intermediate_size": require("shared_expert_intermediate_size")},
         LLAMA_LAYERS | {"qkv_bias": True, "attention_output_bias": False, "shared_expert_gate": True},
         kinds=layout(ffns=sparse_step),
     ),
     "qwen3_moe": Family(
-        QWEN_MOE_SIZES,
+        QWEN_MOE_SIZES | grouped(4),
         LLAMA_LAYERS | {"query_key_norm": "per_head"},
         kinds=layout(ffns=sparse_step),
     ),
@@ -234,13 +247,14 @@ EXPERTS: dict[str, Family] = {
         kinds=layout(ffns=experts),
     ),
     "phimoe": Family(
-        LLAMA_SIZES | routed_sizes("num_local_experts", width="intermediate_size"),
+        LLAMA_SIZES | grouped(8) | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS | LAYER_NORM | {"head_bias": flag("lm_head_bias", False)},
         window=window(None),
         kinds=layout(windows(always), experts),
     ),
     "gpt_oss": Family(
         LLAMA_SIZES
+        | grouped(8)
         | {"head_dim": optional("head_dim", absent=64)}
         | routed_sizes("num_local_experts", width="intermediate_size"),
         LLAMA_LAYERS
@@ -256,6 +270,8 @@ EXPERTS: dict[str, Family] = {
     ),
     "minimax_m2": Family(
         LLAMA_SIZES
+        | grouped(8)
+        | {"head_dim": optional("head_dim", absent=128, null=hidden_by_heads)}
         | routed_sizes("num_local_experts", width="intermediate_size")
         | {
             "shared_expert_intermediate_size": whole_or_none("shared_intermediate_size"),
@@ -266,6 +282,7 @@ EXPERTS: dict[str, Family] = {
     ),
     "glm4_moe": Family(
         LLAMA_SIZES
+        | grouped(8)
         | {"head_dim": optional("head_dim", absent=128, null=hidden_by_heads)}
         | routed_sizes("n_routed_experts", width="moe_intermediate_size")
         | {"shared_expert_intermediate_size": times("n_shared_experts", "moe_intermediate_size", absent=1)}
@@ -277,7 +294,7 @@ EXPERTS: dict[str, Family] = {
         },
         kinds=layout(ffns=first_dense(1)),
     ),
-    "deepseek_v2": DEEPSEEK,
+    "deepseek_v2": deepseek(shared=2, first=0),
     "deepseek_v3": DEEPSEEK,
     "kimi_k2": DEEPSEEK,
     "dbrx": Family(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..configs import Config, Family, Sizes, flag, heads, optional
-from ..layouts import all_but_every, dense, experts, layout, windows
-from .bases import LLAMA_LAYERS, LLAMA_SIZES
+from ..configs import LARGEST, Config, Family, Sizes, flag, heads, optional
+from ..layouts import all_but_every, always, dense, experts, experts_where, from_layer, layout, windows
+from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .experts import routed_sizes
 from .recurrent import DELTA_RULE_SIZES, mamba2_sizes
 
 if TYPE_CHECKING:
-    from ..architecture import FeedForward
+    from ..architecture import FeedForward, Mixer
     from ..configs import Rule
 
 QWEN35_SIZES: dict[str, Rule | int] = LLAMA_SIZES | DELTA_RULE_SIZES | {
@@ -34,6 +34,12 @@ def granite_ffns(config: Config, sizes: Sizes) -> FeedForward:
     return "experts" if sizes["num_experts"] else dense(config, sizes)
 
 
+def granite_mixers(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] | Mixer:
+    """Mamba-2 in all layers but those named attention; files written by transformers 5 call it linear attention."""
+    found = windows(always, other="ssm")(config, sizes, windowed)
+    return found if isinstance(found, str) else ["ssm" if mixer == "linear_attention" else mixer for mixer in found]
+
+
 def granite_experts(config: Config, _: Sizes) -> int:
     """Routed experts, of which there may be none."""
     return config.integer("num_local_experts", smallest=0) if config.holds("num_local_experts") else 8
@@ -50,7 +56,50 @@ def of_experts(key: str, absent: int) -> Rule:
     return lambda config, sizes: optional(key, absent=absent)(config, sizes) if granite_experts(config, sizes) else 0
 
 
+LFM2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
+    "num_key_value_heads": optional("num_key_value_heads", absent=8),
+    "conv_kernel": optional("conv_L_cache", absent=3),
+}
+LFM2_LAYERS: dict[str, object] = LLAMA_LAYERS | NO_ATTENTION_BIAS | {
+    "tied_embeddings": lambda config: config.flag(
+        "tie_embedding", config.flag("tie_word_embeddings", True)
+    ),
+    "query_key_norm": "per_head",
+    "ssm_projection_bias": flag("conv_bias", False),
+    "ssm_convolution_bias": flag("conv_bias", False),
+}  # fmt: skip
+
+
+def lfm2_width(config: Config, sizes: Sizes) -> int:
+    """The MLP's inner width: two thirds of what the file says, times a factor, in whole multiples."""
+    width = optional("block_ff_dim", absent=optional("intermediate_size", absent=12288))(config, sizes)
+    if not config.flag("block_auto_adjust_ff_dim", True):
+        return width
+    config.used.add("block_ffn_dim_multiplier")
+    factor = config.data.get("block_ffn_dim_multiplier", 1.0)
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= LARGEST:
+        config.fail("block_ffn_dim_multiplier", "a positive number")
+    multiple = optional("block_multiple_of", absent=256)(config, sizes)
+    return -(-int(factor * int(2 * width / 3)) // multiple) * multiple
+
+
+def lfm2_mixers(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] | Mixer:
+    """Attention in the layers that are listed (all, where none are), short convolutions in the rest."""
+    listed = config.numbers("full_attn_idxs", largest=sizes["num_layers"])
+    chosen = None if listed is None else set(listed)
+    return windows(lambda i, _c, _s: chosen is not None and i not in chosen, other="short_convolution")(
+        config, sizes, windowed
+    )
+
+
 HYBRIDS: dict[str, Family] = {
+    "lfm2": Family(LFM2_SIZES | {"intermediate_size": lfm2_width}, LFM2_LAYERS, kinds=layout(lfm2_mixers)),
+    "lfm2_moe": Family(
+        LFM2_SIZES | routed_sizes("num_experts", width="moe_intermediate_size"),
+        LFM2_LAYERS,
+        kinds=layout(lfm2_mixers, experts_where(from_layer("num_dense_layers", 2))),
+        harmless=("use_expert_bias",),
+    ),
     "qwen3_5_text": Family(
         QWEN35_SIZES | {"num_key_value_heads": optional("num_key_value_heads", absent=4, null=heads)},
         QWEN35_LAYERS,
@@ -87,7 +136,7 @@ HYBRIDS: dict[str, Family] = {
             "ssm_projection_bias": flag("mamba_proj_bias", False),
             "ssm_convolution_bias": flag("mamba_conv_bias", True),
         },
-        kinds=layout(windows(lambda _i, _c, _s: True, other="ssm"), granite_ffns),
+        kinds=layout(granite_mixers, granite_ffns),
         harmless=("normalization_function", "shared_intermediate_size", "num_experts_per_tok"),
     ),
 }  # fmt: skip

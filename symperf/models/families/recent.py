@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..configs import Family, dropping, flag, heads, hidden_by_heads, optional, tie, window
+from ..configs import Family, activating, dropping, flag, heads, hidden_by_heads, optional, tie, window
 from ..layouts import all_but_every, constant_mixer, layout, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .dense import QWEN_KINDS
@@ -51,7 +51,7 @@ RECENT: dict[str, Family] = {
     ),
     "apertus": Family(
         LLAMA_SIZES,
-        LLAMA_LAYERS | PER_HEAD | {"gated_mlp": False, "activation_parameters": 2},
+        LLAMA_LAYERS | PER_HEAD | {"gated_mlp": False, "activation": activating("xielu"), "activation_parameters": 2},
     ),
     "exaone4": Family(
         LLAMA_SIZES | with_defaults(num_key_value_heads=32),
@@ -82,7 +82,9 @@ RECENT: dict[str, Family] = {
     ),
     "granite": Family(LLAMA_SIZES, LLAMA_LAYERS | {"mlp_bias": flag("mlp_bias", False)}),
     "arcee": Family(
-        LLAMA_SIZES, LLAMA_LAYERS | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False)}
+        LLAMA_SIZES,
+        LLAMA_LAYERS
+        | {"gated_mlp": False, "mlp_bias": flag("mlp_bias", False), "activation": activating("relu2")},
     ),
     "olmo": Family(LLAMA_SIZES, LLAMA_LAYERS | {"norm_parameters": False}),
     "cohere2": Family(

@@ -119,7 +119,8 @@ RECENT_EXPERTS: dict[str, Family] = {
         only={"use_qk_norm": False},
     ),
     "mistral4": Family(
-        GLM_LITE_SIZES, LLAMA_LAYERS, kinds=layout(LATENT["mixers"], first_dense(0)),
+        GLM_LITE_SIZES | {"q_lora_rank": whole_or_none("q_lora_rank", absent=1024)}, LLAMA_LAYERS,
+        kinds=layout(LATENT["mixers"], first_dense(0)),
         harmless=("num_key_value_heads", "head_dim", "qk_head_dim"),
     ),
     "glm4_moe_lite": Family(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, optional, require, tie
+from ..configs import Config, Family, Sizes, activating, flag, heads, optional, require, tie
 from ..layouts import all_but_every, constant_mixer, experts_where, in_runs, layer_range, layout, nothing, windows
-from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
+from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS, grouped
 from .experts import QWEN_MOE_SIZES, routed_sizes, sparse_step, whole_or_none
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def mamba2_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
         if expanded != sizes["ssm_num_heads"] * sizes["ssm_head_dim"]:
             raise InputError(
                 f"{config.where}: {sizes['ssm_num_heads']} heads of {sizes['ssm_head_dim']} are not the expanded "
-                f"width {expanded}"
+                f"width {expanded} of the hidden_size {sizes['hidden_size']}"
             )
     return [(LayerKind("ssm", "none"), sizes["num_layers"])]
 
@@ -163,27 +163,29 @@ def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
 
 def nemotron_shared(config: Config, sizes: Sizes) -> int:
     """Width of the shared expert, if there are experts."""
-    width = whole_or_none("moe_shared_expert_intermediate_size")(config, sizes)
+    width = whole_or_none("moe_shared_expert_intermediate_size", absent=7688)(config, sizes)
     number = config.integer("n_shared_experts", smallest=0) if config.holds("n_shared_experts") else 1
     return width * number if sizes["num_experts"] else 0
 
 
 NEMOTRON_SIZES: dict[str, Rule | int] = (
     LLAMA_SIZES
+    | grouped(8)
     | {"head_dim": optional("attention_head_dim", "head_dim", absent=128)}
     | mamba2_sizes(
         "mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel", "chunk_size",
         (128, 128, 8, 128),
     )
     | {
+        "ssm_head_dim": optional("mamba_head_dim", absent=64),
         "num_layers": nemotron_layers,
         "num_experts": nemotron_experts,
         "moe_latent_size": lambda c, s: whole_or_none("moe_latent_size")(c, s) if s["num_experts"] else 0,
         "num_experts_per_token": lambda c, s: (
-            whole_or_none("num_experts_per_tok")(c, s) if s["num_experts"] else 0
+            whole_or_none("num_experts_per_tok", absent=2)(c, s) if s["num_experts"] else 0
         ),
         "expert_intermediate_size": lambda c, s: (
-            whole_or_none("moe_intermediate_size")(c, s) if s["num_experts"] else 0
+            whole_or_none("moe_intermediate_size", absent=7688)(c, s) if s["num_experts"] else 0
         ),
         "shared_expert_intermediate_size": nemotron_shared,
     }
@@ -224,6 +226,7 @@ RECURRENT: dict[str, Family] = {
     ),
     "jamba": Family(
         LLAMA_SIZES
+        | grouped(8)
         | routed_sizes("num_experts", width="intermediate_size")
         | {
             "ssm_inner_size": inner_width("mamba_expand", 2),
@@ -247,6 +250,7 @@ RECURRENT: dict[str, Family] = {
     ),
     "bamba": Family(
         LLAMA_SIZES
+        | grouped(8)
         | mamba2_sizes(
             "mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_n_groups", "mamba_d_conv", "mamba_chunk_size",
             (128, 256, 1, 256),
@@ -266,6 +270,7 @@ RECURRENT: dict[str, Family] = {
             "gated_mlp": False,
             "positions": "none",
             "mlp_bias": flag("mlp_bias", False),
+            "activation": activating("relu2"),
             "ssm_projection_bias": flag("use_bias", False),
             "ssm_convolution_bias": flag("use_conv_bias", True),
             "wide_stream": flag("residual_in_fp32", False),

@@ -13,6 +13,7 @@ from ..architecture import LayerKind
 from ..layouts import in_runs, with_sizes
 
 if TYPE_CHECKING:
+    from ..architecture import Mixer
     from ..configs import Config, Rule, Runs, Sizes
 
 ROUNDED = 256
@@ -103,5 +104,5 @@ def nas_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
 
 def _kind(shape: Shape, sizes: Sizes) -> LayerKind:
     own = {name: value for name in ("num_key_value_heads", "intermediate_size") if (value := getattr(shape, name))}
-    mixer = "none" if shape.num_key_value_heads is None else "attention"
+    mixer: Mixer = "none" if shape.num_key_value_heads is None else "attention"
     return with_sizes(LayerKind(mixer, "none" if shape.intermediate_size is None else "dense"), own, sizes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from ...common.errors import InputError
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, optional, require, window
 from ..layouts import in_runs, layer_range, with_sizes
@@ -24,6 +25,11 @@ INDEXER: dict[str, Rule | int] = {
     "index_head_dim": require("index_head_dim"),
     "index_top_keys": require("index_topk"),
 }
+
+
+def indexed(rank: int) -> dict[str, Rule | int]:
+    """Sizes of latent attention's indexer, which reads the compressed query; its rank where the file gives none."""
+    return {"q_lora_rank": optional("q_lora_rank", absent=rank), **INDEXER}
 
 
 def shared_indexers(config: Config, sizes: Sizes) -> list[bool]:
@@ -85,19 +91,18 @@ def compressed_layers(config: Config, sizes: Sizes, _: bool) -> Runs:
         if set(words) - set(COMPRESSED):
             config.fail("layer_types", f"only {', '.join(COMPRESSED)}")
         rates = config.section("compress_rates")
-        for key in rates.data:
-            if key not in COMPRESSED:
-                rates.fail(key, f"no such key, only {', '.join(COMPRESSED)}")
         ratios = {
             trait: optional(word, absent=absent)(rates, sizes)
             for (word, trait), absent in zip(list(COMPRESSED.items())[1:], (4, 128), strict=True)
         }
         layers = [(COMPRESSED[word], ratios.get(COMPRESSED[word], 0)) for word in words]
     else:
+        expected = f"0, 4 or 128 for each of {count} layers"
         listed = config.numbers("compress_ratios", largest=1 << 20)
-        if listed is None or len(listed) < count or set(listed) - set(RATIOS):
-            config.data = {"compress_ratios": None, **config.data}
-            config.fail("compress_ratios", f"0, 4 or 128 for each of {count} layers")
+        if listed is None:
+            raise InputError(f"{config.where}: compress_ratios (or layer_types) is missing, expected {expected}")
+        if len(listed) < count or set(listed) - set(RATIOS):
+            config.fail("compress_ratios", expected)
         layers = [(RATIOS[ratio], ratio) for ratio in listed[:count]]
     for word in config.words("mlp_layer_types", count) or []:
         if word not in ("moe", "hash_moe"):
@@ -110,6 +115,7 @@ def compressed_layers(config: Config, sizes: Sizes, _: bool) -> Runs:
 DEEPSEEK_V4 = Family(
     LLAMA_SIZES
     | {
+        "num_key_value_heads": optional("num_key_value_heads", absent=1),
         "head_dim": require("head_dim"),
         "intermediate_size": require("moe_intermediate_size"),
         "q_lora_rank": require("q_lora_rank"),
@@ -138,38 +144,37 @@ DEEPSEEK_V4 = Family(
 )
 
 
-def sparse_section(key: str) -> Rule:
-    """A size of the indexer under `sparse_attention_config`."""
-    return lambda config, sizes: require(key)(config.section("sparse_attention_config"), sizes)
+def block_size(key: str, nested: str) -> Rule:
+    """A size of the indexer under `sparse_attention_config`, or at the top in files written by transformers 5."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        inner = config.section("sparse_attention_config")
+        return require(nested)(inner, sizes) if inner.data else require(key)(config, sizes)
+
+    return rule
 
 
-BLOCKS = {
-    "use_sparse_attention": True,
-    "sparse_init_block": 0,
-    "sparse_local_block": 1,
-    "sparse_score_type": "max",
-    "sparse_index_dim": None,
-    "sparse_num_index_heads": None,
-    "sparse_topk_blocks": None,
-    "sparse_block_size": None,
-    "sparse_attention_freq": None,
-    "sparse_disable_index_value": None,
-}
-"""Keys of `sparse_attention_config`, and the values of those that are not free; no layer's indexer has values."""
+FIXED = {"use_sparse_attention": True, "sparse_init_block": 0, "sparse_local_block": 1, "sparse_score_type": "max"}
+"""Keys of `sparse_attention_config` with the values that are modelled; the indexer has no values of its own."""
 
 
 def block_layers(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Attention to all keys or to selected blocks, and an MLP or experts, by lists of 0 and 1."""
     inner = config.section("sparse_attention_config")
-    for key, value in inner.data.items():
-        if key not in BLOCKS:
-            inner.fail(key, f"no such key, only {', '.join(BLOCKS)}")
-        if BLOCKS[key] is not None and value != BLOCKS[key]:
-            inner.fail(key, f"{str(BLOCKS[key]).lower()}: other values are not supported yet")
+    inner.used |= set(FIXED) | {"sparse_disable_index_value"}
+    for key, value in FIXED.items():
+        if inner.data.get(key, value) != value:
+            inner.fail(key, f"{str(value).lower()}: other values are not supported yet")
     ffns = each_feed_forward(0, config, sizes)
+    words = config.words("layer_types", sizes["num_layers"])
+    if words is not None and set(words) - {"minimax_m3_sparse", "full_attention"}:
+        config.fail("layer_types", "only minimax_m3_sparse and full_attention")
     listed = inner.numbers("sparse_attention_freq", largest=1)
-    if listed is None or len(listed) != sizes["num_layers"]:
-        inner.data = {"sparse_attention_freq": None, **inner.data}
+    if words is not None:
+        listed = [int(word == "minimax_m3_sparse") for word in words]
+    if listed is None:
+        raise InputError(f"{inner.where}: sparse_attention_freq (or layer_types) is missing, expected 0 or 1 by layer")
+    if len(listed) != sizes["num_layers"]:
         inner.fail("sparse_attention_freq", f"0 or 1 for each of {sizes['num_layers']} layers")
     return in_runs(
         LayerKind("attention", ffn, traits=("block_index",) if chosen else ())
@@ -181,10 +186,10 @@ MINIMAX_M3 = Family(
     LLAMA_SIZES
     | {
         "intermediate_size": require("dense_intermediate_size"),
-        "index_num_heads": sparse_section("sparse_num_index_heads"),
-        "index_head_dim": sparse_section("sparse_index_dim"),
-        "index_top_blocks": sparse_section("sparse_topk_blocks"),
-        "index_block_size": sparse_section("sparse_block_size"),
+        "index_num_heads": block_size("index_n_heads", "sparse_num_index_heads"),
+        "index_head_dim": block_size("index_head_dim", "sparse_index_dim"),
+        "index_top_blocks": block_size("index_topk_blocks", "sparse_topk_blocks"),
+        "index_block_size": block_size("index_block_size", "sparse_block_size"),
     }
     | routed_sizes("num_local_experts", width="intermediate_size")
     | {
@@ -193,15 +198,15 @@ MINIMAX_M3 = Family(
     },
     LLAMA_LAYERS | NO_ATTENTION_BIAS | {"query_key_norm": "per_head"},
     kinds=block_layers,
-    only={"use_qk_norm": True, "attention_output_gate": False, "qk_norm_type": "per_head"},
+    only={"use_qk_norm": True, "attention_output_gate": False, "qk_norm_type": "per_head", "index_local_blocks": 1},
     harmless=("use_gemma_norm", "swiglu_alpha"),
 )
 
 SPARSE_FAMILIES: dict[str, Family] = {
-    "deepseek_v32": replace(DEEPSEEK, sizes={**DEEPSEEK.sizes, **INDEXER}, kinds=selected_latent(0)),
+    "deepseek_v32": replace(DEEPSEEK, sizes={**DEEPSEEK.sizes, **indexed(1536)}, kinds=selected_latent(3)),
     "glm_moe_dsa": replace(
         DEEPSEEK,
-        sizes={**DEEPSEEK.sizes, **INDEXER},
+        sizes={**DEEPSEEK.sizes, **indexed(2048)},
         kinds=selected_latent(3),
         harmless=(
             "num_key_value_heads", "head_dim", "qk_head_dim", "indexer_rope_interleave",

@@ -69,6 +69,9 @@ class AttentionCore:
     def work(self) -> Any:
         """FLOPs of the forward flash kernel over whole sequences: the pairs that the mask leaves."""
         heads, width = self.shapes.heads, self.shapes.head_dim
+        if not self.masked and self.kind.mixer == "local_attention":
+            pairs = windows.two_sided_pairs(self.queries, sliding_window)
+            return windows.masked_attention_flops(micro_batch, pairs, heads, width)
         if not self.masked:
             return att.attention_flops(micro_batch, self.queries, self.keys, heads, width)
         if self.kind.mixer == "local_attention":

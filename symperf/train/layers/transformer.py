@@ -19,6 +19,7 @@ from .experts import Experts
 from .latent import LatentAttention
 from .linear import Linears
 from .recurrent import Mamba1, Mamba2, Recurrent
+from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
     "ssm": Mamba2,
     "ssm1": Mamba1,
     "linear_attention": DeltaRule,
+    "short_convolution": ShortConvolution,
 }
 """What builds a mixer's operations."""
 

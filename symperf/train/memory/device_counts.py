@@ -92,6 +92,11 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
         return _latent(architecture)
+    if kind.mixer == "short_convolution":
+        # Channels are dealt; the bias of the projection out is added once, on every device.
+        vectors = layers.mixer_vectors(architecture, kind)
+        whole = hidden_size if architecture.ssm_projection_bias else ZERO
+        return (layers.projection_weights(architecture, kind) + vectors - whole) / tp + whole
     if kind.mixer == "none" or kind.mixer in RECURRENT:
         whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
         return sympy.sympify(whole, strict=True).xreplace(DEALT)

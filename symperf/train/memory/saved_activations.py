@@ -72,7 +72,12 @@ def _inner_kept(structure: Structure, tokens: Any, width: Any) -> Any:
     else:
         gated = structure.architecture.gated_mlp
         inner = low.cast_gated_mlp_kept_bytes if gated else low.cast_mlp_kept_bytes
-    return inner(tokens, width)
+    kept = inner(tokens, width)
+    # The gradient of ReLU reads its output, which the next product (or the gate's) keeps anyway, unless as a cast copy.
+    once = structure.products == "half" or structure.architecture.gated_mlp
+    if structure.architecture.activation == "relu" and once:
+        kept -= saved.input_kept_bytes(tokens, width)
+    return kept
 
 
 def _parts(kind: LayerKind) -> int:
@@ -130,13 +135,16 @@ def _recurrent_width(kind: LayerKind) -> Any:
 
     Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
     projection in, the narrow one and the scan's result (selective_scan_interface.py); the delta rule also queries and
-    keys of every value head, and the inverse of each chunk (flash-linear-attention).
+    keys of every value head, and the inverse of each chunk (flash-linear-attention). A short convolution keeps the
+    projection in, what it reads and gives, and the gated result (transformers, Lfm2ShortConv).
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
         return (4 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp
     if kind.mixer == "ssm1":
         return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size
+    if kind.mixer == "short_convolution":
+        return 6 * sym.hidden_size / tp
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
     repeated = 2 * heads * sym.linear_key_head_dim

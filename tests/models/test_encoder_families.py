@@ -1,0 +1,140 @@
+"""Families of encoders that recombine known parts: published sizes of checkpoints, and what their masks leave."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import symperf as sf
+from symperf.formulas.kernels.windows import two_sided_pairs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BART = {
+    "is_encoder_decoder": True,
+    "vocab_size": 50264,
+    "max_position_embeddings": 1024,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_layers": 12,
+    "decoder_attention_heads": 16,
+    "decoder_ffn_dim": 4096,
+}
+
+
+def stacks(d_model: int, layers: tuple[int, int], heads: int, inner: int) -> dict[str, int]:
+    """Sizes of an encoder and a decoder."""
+    found = {"d_model": d_model, "encoder_layers": layers[0], "decoder_layers": layers[1]}
+    for stack in ("encoder", "decoder"):
+        found |= {f"{stack}_attention_heads": heads, f"{stack}_ffn_dim": inner}
+    return found
+
+
+PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
+    "distilbert-base": (
+        {
+            "model_type": "distilbert",
+            "dim": 768,
+            "hidden_dim": 3072,
+            "n_layers": 6,
+            "n_heads": 12,
+            "vocab_size": 30522,
+            "max_position_embeddings": 512,
+            "sinusoidal_pos_embds": False,
+            "activation": "gelu",
+        },
+        66_985_530,
+    ),
+    "xlm-roberta-base": (
+        {
+            "model_type": "xlm-roberta",
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "num_attention_heads": 12,
+            "num_hidden_layers": 12,
+            "vocab_size": 250002,
+            "max_position_embeddings": 514,
+            "type_vocab_size": 1,
+        },
+        278_295_186,
+    ),
+    "mbart-large-cc25": (BART | {"model_type": "mbart", "vocab_size": 250027, "normalize_before": True}, 610_851_840),
+    "pegasus-large": (
+        BART
+        | {"model_type": "pegasus", "vocab_size": 96103, "activation_function": "relu"}
+        | stacks(1024, (16, 16), 16, 4096),
+        570_797_056,
+    ),
+    "m2m100_418M": (BART | {"model_type": "m2m_100", "vocab_size": 128112}, 483_905_536),
+    "nllb-200-distilled-600M": (BART | {"model_type": "m2m_100", "vocab_size": 256206}, 615_073_792),
+    "opus-mt-en-de": (
+        BART
+        | {"model_type": "marian", "vocab_size": 58101, "decoder_vocab_size": 58101, "max_position_embeddings": 512}
+        | stacks(512, (6, 6), 8, 2048),
+        74_410_496,
+    ),
+    "blenderbot-400M-distill": (
+        BART
+        | {"model_type": "blenderbot", "vocab_size": 8008, "max_position_embeddings": 128}
+        | stacks(1280, (2, 12), 32, 5120),
+        364_802_560,
+    ),
+    "blenderbot_small-90M": (
+        BART
+        | {"model_type": "blenderbot-small", "vocab_size": 54944, "max_position_embeddings": 512}
+        | stacks(512, (8, 8), 16, 2048),
+        87_508_992,
+    ),
+}
+"""Keys of a published file, and the parameters of its checkpoint, each tensor once."""
+
+
+def load(tmp_path: Path, data: dict[str, Any]) -> sf.Model:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return sf.Model.load(path)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_sizes(tmp_path: Path, name: str) -> None:
+    data, total = PUBLISHED[name]
+    assert sf.inspect(load(tmp_path, data))["parameters"]["total"] == total
+
+
+def test_a_window_on_both_sides_counts_its_pairs() -> None:
+    for sequence in range(1, 12):
+        for half in range(1, 14):
+            pairs = sum(abs(i - j) <= half for i in range(sequence) for j in range(sequence))
+            assert two_sided_pairs(sequence, 2 * half) == pairs
+
+
+MODERN = {
+    "model_type": "modernbert",
+    "vocab_size": 128,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 4,
+    "max_position_embeddings": 8192,
+}
+
+
+def test_listed_layers_of_transformers_5_are_the_same_model(tmp_path: Path) -> None:
+    words = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+    listed = load(tmp_path, MODERN | {"layer_types": words})
+    counted = load(tmp_path, MODERN)
+    assert (listed.sizes, listed.layers, listed.architecture) == (counted.sizes, counted.layers, counted.architecture)
+    assert counted.layers == ((0, 1), (1, 2), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("local_attention", 127), ("hidden_activation", "gelo"), ("layer_types", [1])]
+)
+def test_bad_values_are_named(tmp_path: Path, key: str, value: object) -> None:
+    with pytest.raises(sf.InputError, match=key):
+        load(tmp_path, MODERN | {key: value})
