@@ -67,6 +67,13 @@ def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
         size = found["parameters_per_layer"][layer["kind"]]
         if len(kinds) > 1:
             rows.append((f"{layer['count']} layers: {layer['kind']}", f"{size:,}", f"{quantity(size, '')} each"))
+    stored = found["checkpoint"]
+    rows.append(("checkpoint", f"{stored['bytes']:,} B", stored["quantization"] or "16 bits"))
+    if stored["quantization"]:
+        for each in stored["classes"]:
+            size = each["weight_bytes"] + each["scale_bytes"]
+            words = f"of it {each['module_class']}".replace("_", " ")
+            rows.append((words, f"{size:,} B", f"{each['format']}, scales {each['scale_bytes']:,} B"))
     rows.append(("KV cache a token", f"{found['kv_bytes_per_token']:,} B", "2 bytes an element"))
     cache = found["kv_cache"]
     for name, words in CACHE_ROWS.items():

@@ -15,6 +15,7 @@ from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
 from .configs import Architecture
 from .families import parse
 from .segments import segments
+from .stored_modules import with_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -158,6 +159,9 @@ def from_file(source: str | os.PathLike[str], ignore_keys: tuple[str, ...] = ())
         where = one_line(path)
         absolute = path.resolve()
         data = read_object(path)
+        beside = path.with_name("hf_quant_config.json")
+        if Path(source).is_dir() and beside.exists() and "quantization_config" not in data:
+            data["quantization_config"] = read_object(beside).get("quantization")
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -174,7 +178,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
             raise InputError(f"{where}: ignore_key: there is no key {quote(key)} in the file{nearest(key[:60], every)}")
     parsed = parse(without_keys(data, frozenset(ignore_keys)), where)
     ignored = tuple(f"the key {quote(key)} is ignored, as asked" for key in dict.fromkeys(ignore_keys))
-    return Model(
+    model = Model(
         name,
         parsed.family,
         source,
@@ -187,6 +191,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         parsed.quantization,
         parsed.towers,
     )
+    return with_classes(model)
 
 
 def encoder_of(model: Model, tower: Tower) -> Model:

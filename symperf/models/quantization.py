@@ -10,31 +10,16 @@ Sources: the quantization config classes of transformers 5.24 (utils/quantizatio
 
 from __future__ import annotations
 
-import re
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
+from .module_patterns import Names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CLASSES: dict[str, tuple[str, ...]] = {
-    "attention": ("self_attn.q_proj", "self_attn.o_proj", "attn.q_proj", "linear_attn.out_proj", "mixer.q_proj"),
-    "mlp": ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "feed_forward.w1", "mixer.up_proj"),
-    "experts": ("mlp.experts.0.gate_proj", "mlp.experts.gate_up_proj", "mlp.experts", "mlp.experts.0.up_proj",
-                "block_sparse_moe.experts.0.w1", "mixer.experts.0.up_proj"),
-    "shared": ("mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj", "mlp.shared_experts.up_proj",
-               "shared_mlp.input_linear", "mixer.shared_experts.up_proj"),
-}  # fmt: skip
-"""Classes of modules, and names of their linear layers behind `model.layers.N.`."""
-PREFIXES = (
-    "model.layers.",
-    "model.language_model.layers.",
-    "language_model.model.layers.",
-    "backbone.layers.",
-    "layers.",
-)
 METHODS = ("fp8", "fbgemm_fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt")
 IGNORED = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules")
 """Keys that name modules which stay in 16 bits."""
@@ -63,18 +48,44 @@ HARMLESS = {
 
 @dataclass(frozen=True)
 class Stored:
-    """One format of weights.
+    """One format of weights, with the scales of a matrix.
 
     Attributes:
         name: of the format, as `--precision` has it.
-        weight: bytes of a weight, scales included.
+        bits: of a weight.
+        block: rows and columns of a matrix that share a scale, 0 for all of them.
+        scale: bytes of the scale of a block, its zero point included.
+        tensor: bytes of what a whole matrix has one of.
     """
 
     name: str
-    weight: float
+    bits: float
+    block: tuple[int, int] = (0, 0)
+    scale: float = 0.0
+    tensor: int = 0
+
+    @property
+    def weight(self) -> float:
+        """Bytes of a weight, with its part of a block's scale; scales of rows and of matrices are small."""
+        rows, columns = self.block
+        return self.bits / 8 + (self.scale / (rows * columns) if rows and columns else 0.0)
+
+    def scale_bytes(self, rows: int, columns: int) -> int:
+        """Bytes of the scales of a matrix, whose last blocks may be part of one."""
+        down, across = self.block
+        if not self.scale:
+            return self.tensor
+        blocks = -(-rows // (down or rows)) * -(-columns // (across or columns))
+        return math.ceil(blocks * self.scale) + self.tensor
+
+    def weight_bytes(self, rows: int, columns: int) -> int:
+        """Bytes of the weights of a matrix without scales."""
+        return math.ceil(rows * columns * self.bits / 8)
 
 
-SIXTEEN = Stored("bf16", 2.0)
+SIXTEEN = Stored("bf16", 16)
+WHOLE_HEADS = ("compressed-tensors", "modelopt")
+"""Methods that mean the head too when they say all linear layers; the others leave it in 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -83,22 +94,40 @@ class Quantization:
 
     Attributes:
         method: as the file calls it.
-        formats: of each class of modules, in the order of `CLASSES`.
+        groups: the formats, each with the modules that have it; None: all linear layers.
+        ignored: modules that stay in 16 bits.
+        where: the place of the file, for messages.
         cache: format of the cache that the file asks for; None: 16 bits.
+        formats: of each class of modules of a model, that of most of its weights; see `stored_modules`.
     """
 
     method: str
-    formats: tuple[tuple[str, Stored], ...]
+    groups: tuple[tuple[Names | None, Stored], ...]
+    ignored: Names
+    where: str
     cache: str | None = None
+    formats: tuple[tuple[str, Stored], ...] = ()
+
+    def of(self, names: tuple[str, ...]) -> Stored:
+        """The format of a module, by the names that files have for it from `layers.` on."""
+        if any(name in self.ignored for name in names):
+            return SIXTEEN
+        for targets, stored in self.groups:
+            if any(name in targets for name in names) if targets else names != HEAD or self.method in WHOLE_HEADS:
+                return stored
+        return SIXTEEN
 
     def stored(self, classes: tuple[str, ...]) -> list[Stored]:
         """The formats other than 16 bits of those classes that a model has, each once."""
         found = dict(self.formats)
-        return list(dict.fromkeys(found[name] for name in classes if found[name] != SIXTEEN))
+        return list(dict.fromkeys(found[name] for name in classes if found.get(name, SIXTEEN) != SIXTEEN))
 
     def kept(self) -> tuple[str, ...]:
         """Classes whose weights stay in 16 bits."""
         return tuple(name for name, stored in self.formats if stored == SIXTEEN)
+
+
+HEAD = ("lm_head",)
 
 
 def read_quantization(data: Mapping[str, Any], where: str) -> Quantization | None:
@@ -115,18 +144,11 @@ def read_quantization(data: Mapping[str, Any], where: str) -> Quantization | Non
             if found is not None:
                 if not isinstance(found, dict):
                     raise InputError(f"{place}: {key} is {quote(found)}, expected an object")
-                return _read(found, f"{place}: {key}", _layers(holder, inner))
+                return _read(found, f"{place}: {key}")
     return None
 
 
-def _layers(*holders: Any) -> int:
-    """How many layers a file speaks of, to tell a list of a few layers from one of all; 1 where it does not say."""
-    keys = ("num_hidden_layers", "n_layer", "num_layers")
-    found = [holder.get(key) for holder in holders if isinstance(holder, dict) for key in keys]
-    return max((number for number in found if type(number) is int), default=1)
-
-
-def _read(data: dict[str, Any], where: str, layers: int) -> Quantization | None:
+def _read(data: dict[str, Any], where: str) -> Quantization | None:
     known = READ | HARMLESS
     for key, value in data.items():
         if key not in known and value is not None:
@@ -140,47 +162,8 @@ def _read(data: dict[str, Any], where: str, layers: int) -> Quantization | None:
         near = nearest(method[:60], METHODS) if isinstance(method, str) else ""
         raise InputError(f"{where}: quant_method is {quote(method)}, expected {' or '.join(METHODS)}{near}")
     groups = _groups(method, data, where)
-    ignored = [_pattern(entry, where) for key in IGNORED for entry in _of_most_layers(_texts(data, key, where), layers)]
-    formats = tuple((name, _of_class(names, groups, ignored)) for name, names in CLASSES.items())
-    if all(stored == SIXTEEN for _, stored in formats):
-        raise InputError(f"{where}: no class of modules is quantized, expected a format that some module has")
-    return Quantization(method, formats, _cache(data, where))
-
-
-def _of_class(
-    names: tuple[str, ...], groups: list[tuple[list[re.Pattern[str]] | None, Stored]], ignored: list[re.Pattern[str]]
-) -> Stored:
-    """The format of a class: of the first group that one of its modules is in, unless it is left out."""
-    modules = [f"{prefix}{layer}.{name}" for prefix in PREFIXES for layer in (0, 1, 7) for name in names]
-    deep = [module for module in modules if ".0." not in module.removeprefix("model.layers.0.")]
-    if any(_matches(pattern, module) for pattern in ignored for module in (deep or modules)):
-        return SIXTEEN
-    for targets, stored in groups:
-        if targets is None or any(_matches(pattern, module) for pattern in targets for module in modules):
-            return stored
-    return SIXTEEN
-
-
-def _matches(pattern: re.Pattern[str], module: str) -> bool:
-    return pattern.match(module) is not None
-
-
-UNSAFE = re.compile(r"[)\]][*+{]|\(\?|\\[0-9]|[*+]{2}")
-"""What a pattern may not have: repeated groups, which could take forever to match, look-arounds, references."""
-
-
-def _pattern(text: str, where: str) -> re.Pattern[str]:
-    """A module's name, or the beginning of names, or a regular expression behind `re:`; layers' numbers do not tell."""
-    if not text.startswith("re:"):
-        parts = [r"[0-9]+" if part.isdecimal() else re.escape(part).replace(r"\*", ".*") for part in text.split(".")]
-        return re.compile(rf"(.*\.)?{r'[.]'.join(parts)}([.].*)?$")
-    body = text.removeprefix("re:")
-    if len(body) > 200 or UNSAFE.search(body.replace(".*", "")):
-        raise InputError(f"{where}: the pattern {quote(text)} is too long or repeats a group, expected a simple one")
-    try:
-        return re.compile(body)
-    except re.error as error:
-        raise InputError(f"{where}: the pattern {quote(text)} is not a regular expression: {error}") from None
+    ignored = Names.of([entry for key in IGNORED for entry in _texts(data, key, where)], where)
+    return Quantization(method, tuple(groups), ignored, where, _cache(data, where))
 
 
 def _texts(data: Mapping[str, Any], key: str, where: str) -> list[str]:
@@ -192,24 +175,6 @@ def _texts(data: Mapping[str, Any], key: str, where: str) -> list[str]:
     return value
 
 
-def _of_most_layers(names: list[str], layers: int) -> list[str]:
-    """Names of modules without the numbers of layers, but for those that only a few layers have.
-
-    >>> _of_most_layers(["layers.0.mlp", "layers.0.attn", "layers.1.attn", "lm_head"], 3)
-    ['layers.0.attn', 'lm_head']
-    """
-    found: dict[str, int] = {}
-    for name in dict.fromkeys(names):
-        same = name if name.startswith("re:") else re.sub(r"(?<=\.)[0-9]+(?=\.|$)", "0", name, count=1)
-        found[same] = found.get(same, 0) + 1
-    numbered = re.compile(r"\.[0-9]+(\.|$)")
-    return [
-        name
-        for name, count in found.items()
-        if name.startswith("re:") or not numbered.search(name) or 2 * count >= layers
-    ]
-
-
 def _number(data: Mapping[str, Any], key: str, where: str, choices: tuple[int, ...]) -> int:
     value = data.get(key)
     if type(value) is not int or value not in choices:
@@ -217,61 +182,76 @@ def _number(data: Mapping[str, Any], key: str, where: str, choices: tuple[int, .
     return value
 
 
-def _grouped(bits: int, group: Any, where: str, *, zeros: bool) -> float:
-    """Bytes of an integer weight with a 16-bit scale for each group, and a zero point as wide as a weight."""
+def _grouped(name: str, bits: int, group: Any, where: str, *, zeros: bool) -> Stored:
+    """Integer weights with a 16-bit scale for each group of a row, and a zero point as wide as a weight."""
     if type(group) is not int or not (group == -1 or 8 <= group <= 2**20):
         raise InputError(f"{where}: group_size is {quote(group)}, expected -1 (a row) or a size of at least 8")
-    return bits / 8 + (0.0 if group == -1 else (2.0 + (bits / 8 if zeros else 0.0)) / group)
+    return Stored(name, bits, (1, max(group, 0)), 2 + (bits / 8 if zeros else 0))
 
 
-def _groups(method: str, data: dict[str, Any], where: str) -> list[tuple[list[re.Pattern[str]] | None, Stored]]:
+def _groups(method: str, data: dict[str, Any], where: str) -> list[tuple[Names | None, Stored]]:
     """The formats that a file speaks of, each with the modules that have it; None: all linear layers."""
     if method == "fp8":
         size = data.get("weight_block_size")
-        if size not in (None, [128, 128]):
-            raise InputError(f"{where}: weight_block_size is {quote(size)}, expected [128, 128] or null")
-        return [(None, Stored("fp8", 1.0) if size is None else Stored("fp8-block", 1 + 4 / 128**2))]
+        inputs = 4 if data.get("activation_scheme") == "static" else 0
+        if size is None:
+            return [(None, Stored("fp8", 8, tensor=4 + inputs))]
+        return [(None, _block(size, where, "weight_block_size"))]
     if method == "fbgemm_fp8":
-        return [(None, Stored("fp8", 1.0))]
+        return [(None, Stored("fp8", 8, (1, 0), 4))]
     if method == "mxfp4":
-        return [(None, Stored("mxfp4-weight", 0.53125))]
+        return [(None, MXFP4)]
     if method in ("awq", "gptq"):
         bits = _number(data, "bits", where, (4, 8))
-        zeros = bool(data.get("zero_point", method == "awq")) or (method == "gptq" and data.get("sym") is False)
-        return [(None, Stored(f"int{bits}-weight", _grouped(bits, data.get("group_size", 128), where, zeros=zeros)))]
+        zeros = bool(data.get("zero_point", True)) if method == "awq" else data.get("sym") is False
+        return [(None, _grouped(f"int{bits}-weight", bits, data.get("group_size", 128), where, zeros=zeros))]
     if method == "bitsandbytes":
         if data.get("load_in_4bit"):
-            scale = 0.5 / 64 + 4 / (64 * 256) * 2 if data.get("bnb_4bit_use_double_quant") else 4 / 64
-            return [(None, Stored("int4-weight", 0.5 + scale))]
+            # One FP32 maximum for 64 weights; doubly quantized, one byte, and FP32 for 256 of these (Dettmers 2023).
+            scale = 1 + 4 / 256 if data.get("bnb_4bit_use_double_quant") else 4.0
+            return [(None, Stored("int4-weight", 4, (1, 64), scale))]
         if data.get("load_in_8bit"):
-            return [(None, Stored("int8-weight", 1.0))]
+            return [(None, Stored("int8-weight", 8, (1, 0), 4))]
         raise InputError(f"{where}: neither load_in_4bit nor load_in_8bit is true, expected one of them")
     if method == "modelopt" and "config_groups" not in data:
         return _modelopt(data, where)
     return _compressed(data, where)
 
 
+def _block(size: Any, where: str, key: str) -> Stored:
+    """FP8 with one FP32 scale for a block of a matrix."""
+    if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 2**20 for n in size)):
+        raise InputError(f"{where}: {key} is {quote(size)}, expected two sizes such as [128, 128], or null")
+    return Stored("fp8-block", 8, (size[0], size[1]), 4)
+
+
+FP8 = Stored("fp8", 8, tensor=8)
+"""One FP32 scale of a matrix and one of its inputs."""
+NVFP4 = Stored("fp4", 4, (1, 16), 1, tensor=8)
+NVFP4_WEIGHT = Stored("nvfp4-weight", 4, (1, 16), 1, tensor=8)
+MXFP4 = Stored("mxfp4-weight", 4, (1, 32), 1)
 ALGORITHMS = {
-    "FP8": Stored("fp8", 1.0),
-    "NVFP4": Stored("fp4", 0.5625),
-    "W4A16_AWQ": Stored("int4-weight", 0.515625),
-    "W4A8_AWQ": Stored("int4-fp8", 0.515625),
-    "FP8_PB_WO": Stored("fp8-block", 1 + 4 / 128**2),
+    "FP8": FP8,
+    "NVFP4": NVFP4,
+    "W4A16_NVFP4": NVFP4_WEIGHT,
+    "W4A16_AWQ": Stored("int4-weight", 4, (1, 128), 2),
+    "W4A8_AWQ": Stored("int4-fp8", 4, (1, 128), 2),
+    "FP8_PB_WO": Stored("fp8-block", 8, (128, 128), 4),
 }
 """Of ModelOpt: FP8 a tensor, NVFP4 in blocks of 16."""
 
 
-def _modelopt(data: dict[str, Any], where: str) -> list[tuple[list[re.Pattern[str]] | None, Stored]]:
+def _modelopt(data: dict[str, Any], where: str) -> list[tuple[Names | None, Stored]]:
     name = data.get("quant_algo")
     if name == "MIXED_PRECISION":
         layers = data.get("quantized_layers")
         if not isinstance(layers, dict) or not layers:
             raise InputError(f"{where}: quantized_layers is {quote(layers)}, expected an object of modules")
-        found: dict[tuple[str, str], None] = {}
+        found: dict[str, list[str]] = {}
         for module, entry in layers.items():
             algorithm = entry.get("quant_algo") if isinstance(entry, dict) else None
-            found[re.sub(r"(?<=\.)[0-9]+(?=\.)", "0", module), _algorithm(algorithm, where)] = None
-        return [([_pattern(module, where)], ALGORITHMS[algorithm]) for module, algorithm in found]
+            found.setdefault(_algorithm(algorithm, where), []).append(module)
+        return [(Names.of(modules, where), ALGORITHMS[algorithm]) for algorithm, modules in found.items()]
     return [(None, ALGORITHMS[_algorithm(name, where)])]
 
 
@@ -282,7 +262,7 @@ def _algorithm(name: Any, where: str) -> str:
     return name
 
 
-def _compressed(data: dict[str, Any], where: str) -> list[tuple[list[re.Pattern[str]] | None, Stored]]:
+def _compressed(data: dict[str, Any], where: str) -> list[tuple[Names | None, Stored]]:
     groups = data.get("config_groups")
     if not isinstance(groups, dict) or not groups:
         raise InputError(f"{where}: config_groups is {quote(groups)}, expected an object of groups")
@@ -291,12 +271,11 @@ def _compressed(data: dict[str, Any], where: str) -> list[tuple[list[re.Pattern[
         place = f"{where}: config_groups: {name}"
         if not isinstance(group, dict):
             raise InputError(f"{place}: found {quote(group)}, expected an object")
-        targets = _of_most_layers(_texts(group, "targets", place), 1)
+        targets = _texts(group, "targets", place)
         if not targets:
             raise InputError(f"{place}: targets is {quote(group.get('targets'))}, expected names of modules")
         everywhere = any(target == "Linear" for target in targets)
-        patterns = None if everywhere else [_pattern(target, place) for target in targets]
-        found.append((patterns, _scheme(group, place)))
+        found.append((None if everywhere else Names.of(targets, place), _scheme(group, place)))
     return found
 
 
@@ -309,25 +288,29 @@ def _scheme(group: dict[str, Any], where: str) -> Stored:
     if kind not in ("int", "float"):
         raise InputError(f"{where}: weights: type is {quote(kind)}, expected int or float")
     act = _number(inputs, "num_bits", where, (4, 8, 16)) if isinstance(inputs, dict) else 16
-    size, block = weights.get("group_size"), weights.get("strategy") == "block"
+    size, strategy = weights.get("group_size"), weights.get("strategy")
+    row = {"block": (1, 0), "scale": 2.0} if strategy == "channel" else {"tensor": 4}
     match bits, kind, act:
         case 8, "float", 8:
-            return Stored("fp8-block", 1 + 4 / 128**2) if block else Stored("fp8", 1.0)
+            if strategy == "block":
+                return _block(weights.get("block_structure") or [128, 128], where, "weights: block_structure")
+            static = isinstance(inputs, dict) and inputs.get("dynamic") is False
+            return (
+                Stored("fp8", 8, (1, 0), 2.0) if strategy == "channel" else Stored("fp8", 8, tensor=8 if static else 4)
+            )
         case 8, "int", 8:
-            return Stored("int8", 1.0)
+            return Stored("int8", 8, **row)
         case 8, _, 16:
-            return Stored("int8-weight", 1.0)
+            return Stored("int8-weight", 8, **row)
         case 4, "float", 4:
-            return Stored("fp4", 0.5625)
+            return NVFP4
         case 4, "float", 16:
-            scale = {16: 1 / 16, 32: 1 / 32}.get(size if type(size) is int else 0)
-            if scale is None:
+            if size not in (16, 32):
                 raise InputError(f"{where}: weights: group_size is {quote(size)}, expected 16 (NVFP4) or 32 (MXFP4)")
-            return Stored("mxfp4-weight", 0.5 + scale)
+            return NVFP4_WEIGHT if size == 16 else MXFP4
         case 4, "int", 16 | 8:
-            asymmetric = weights.get("symmetric") is False
-            weight = _grouped(4, -1 if size is None else size, where, zeros=asymmetric)
-            return Stored("int4-weight" if act == 16 else "int4-fp8", weight)
+            name = "int4-weight" if act == 16 else "int4-fp8"
+            return _grouped(name, 4, -1 if size is None else size, where, zeros=weights.get("symmetric") is False)
     raise InputError(f"{where}: weights of {bits} bits ({kind}) with activations of {act} bits, expected a known pair")
 
 

@@ -9,6 +9,7 @@ from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
 from ..models.model import encoder_of
+from ..models.stored_modules import class_bytes
 from ..plans.plan import STATE_BYTES, positive_integer
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ def inspect(
 def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     architecture = model.architecture
     total, tables = number["total"], number["tables"]
+    beside = _parts(model, total) if model.towers else {}
+    stored = class_bytes(model, total)
+    for tower in model.towers:
+        count = sum(beside[tower.part].values())
+        row = {"module_class": tower.part, "format": "bf16", "parameters": count}
+        stored.append({**row, "weight_bytes": 2 * count, "scale_bytes": 0})
     parts = {part: number[f"ssm_{part}"] for part in SSM_PARTS if f"ssm_{part}" in number}
     if parts:
         number["ssm"] = sum(parts.values())
@@ -126,7 +133,12 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         "flops_ssm": parts or None,
         "sizes": dict(model.sizes),
         "architecture": {**asdict(architecture), "kinds": [_kind(k) for k in architecture.kinds]},
-        **({"parts": _parts(model, total)} if model.towers else {}),
+        "checkpoint": {
+            "bytes": sum(each["weight_bytes"] + each["scale_bytes"] for each in stored),
+            "quantization": model.quantization.method if model.quantization else None,
+            "classes": stored,
+        },
+        **({"parts": beside} if beside else {}),
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
         "warnings": list(model.warnings),
     }

@@ -51,6 +51,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("gemma-2-9b", "h100-sxm", {"recompute": "full", "recompute_layers": 2}),
     ("t5-base", "a100-80gb-sxm", {}),
     ("vit-base-p16-224", "a100-80gb-sxm", {}),
+    ("modernbert-large", "a100-80gb-sxm", {}),
     ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "zero": 1, "precision": "fp8", "optimizer": "adam-8bit"}),
     ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "precision": "fp8", **SENT}),
     ("deepseek-v3", "h100-sxm", {"dp": 32, "ep": 32, "node_limit": 4, **SENT}),

@@ -1,0 +1,113 @@
+"""Names of modules as checkpoints' files give them: whole names, parts, globs and regular expressions.
+
+A user's text is matched, never evaluated: regular expressions are a subset without repeated groups, look-arounds and
+references, with few repetitions, so that no text takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..common.errors import InputError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
+"""What stands before `layers.N` in files of language models, of those within others, and of state-space models."""
+LONGEST = 200
+MOST_REPEATS = 4
+UNSAFE = re.compile(r"[)}][*+?{]|\(\?|\\[0-9bBAZ]|[*+?][*+?]|\{")
+"""What a regular expression may not have: repeated groups, look-arounds, references, possessive or counted repeats."""
+
+
+def matches_glob(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern in which `*` stands for anything, in at most the product of their lengths.
+
+    >>> matches_glob("mtp.*", "mtp.layers"), matches_glob("*a*b", "xaxc")
+    (True, False)
+    """
+    place = at = 0
+    star, resumed = -1, 0
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == "*":
+            star, resumed, place = place, at, place + 1
+        elif place < len(pattern) and pattern[place] == text[at]:
+            place, at = place + 1, at + 1
+        elif star >= 0:
+            resumed += 1
+            place, at = star + 1, resumed
+        else:
+            return False
+    return pattern[place:].strip("*") == ""
+
+
+def without_prefix(name: str) -> str:
+    """A module's name from its layers on: what stands before them differs from file to file.
+
+    >>> without_prefix("model.language_model.layers.3.mlp.up_proj")
+    'layers.3.mlp.up_proj'
+    """
+    first, found, rest = name.partition("layers.")
+    return found + rest if found and (not first or first.endswith(".")) else name
+
+
+def compile_regex(body: str, where: str) -> re.Pattern[str]:
+    """A regular expression of a file.
+
+    Raises:
+        InputError: it is none, or might take long to match.
+    """
+    repeats = len(re.findall(r"(?<!\\)[*+?]", body))
+    if len(body) > LONGEST or UNSAFE.search(body) or repeats > MOST_REPEATS:
+        raise InputError(
+            f"{where}: the pattern {quote(body)} might take long to match, expected at most {LONGEST} characters and "
+            f"{MOST_REPEATS} repeats, and no repeated groups, look-arounds or references"
+        )
+    try:
+        return re.compile(body)
+    except re.error as error:
+        raise InputError(f"{where}: the pattern {quote(body)} is no regular expression: {error}") from None
+
+
+@dataclass(frozen=True)
+class Names:
+    """Some names of modules.
+
+    Attributes:
+        plain: parts of names, each a run of whole components: a module's name, or the end or beginning of several.
+        globs: patterns with `*`.
+        regexes: regular expressions, matched from the beginning of a name.
+    """
+
+    plain: frozenset[str] = frozenset()
+    globs: tuple[str, ...] = ()
+    regexes: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def of(cls, texts: Iterable[str], where: str) -> Names:
+        """The names that texts give: regular expressions follow `re:`.
+
+        Raises:
+            InputError: a regular expression that is refused.
+        """
+        found = list(dict.fromkeys(texts))
+        regexes = [compile_regex(text[3:], where) for text in found if text.startswith("re:")]
+        others = [text for text in found if not text.startswith("re:")]
+        globs = [text for text in others if "*" in text]
+        plain = frozenset(without_prefix(text) for text in others if "*" not in text)
+        return cls(plain, tuple(globs), tuple(regexes))
+
+    def __contains__(self, module: object) -> bool:
+        """Whether a module, by its name from `layers.` on, is among them, whatever stands before it in the file."""
+        name = str(module)
+        parts = name.split(".")
+        runs = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
+        if any(run in self.plain for run in runs):
+            return True
+        whole = [f"{prefix}{name}" for prefix in PREFIXES]
+        if any(matches_glob(glob, each) or matches_glob(f"{glob}.*", each) for glob in self.globs for each in whole):
+            return True
+        return any(regex.match(each) for regex in self.regexes for each in whole)
