@@ -245,9 +245,9 @@ def test_runs_of_sparse_attention_are_refused(name: str) -> None:
     with pytest.raises(sf.InputError, match="not modelled yet"):
         sf.training(of, system, sf.Plan(), batch=8, sequence=128)
     with pytest.raises(sf.InputError, match="not modelled yet"):
-        sf.inference(of, system, batch=1, prompt=128, generate=8)
+        sf.inference(of, system, sf.Plan(precision="bf16"), batch=1, prompt=128, generate=8)
     with pytest.raises(sf.InputError, match="not modelled yet"):
-        sf.serving(of, system, prompt=128, generate=8)
+        sf.serving(of, system, sf.Plan(precision="bf16"), prompt=128, generate=8)
 
 
 @pytest.mark.parametrize(
@@ -265,3 +265,21 @@ def test_faults_of_block_selection_name_their_key(change: dict[str, Any]) -> Non
     data["text_config"]["sparse_attention_config"] |= change
     with pytest.raises(sf.InputError, match=f"sparse_attention_config: .*{next(iter(change))}"):
         make_model("minimax-m3-vl", "test", data, "minimax-m3-vl.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "experts", "attention", "fp8"),
+    [
+        ("deepseek-v4-flash", "mxfp4-weight", "fp8-block", 43 * 106954752 + 21 * 1024 * 64 * 128),
+        ("deepseek-v4-flash-sgl-fp8", "fp8-block", "fp8-block", 43 * 106954752 + 21 * 1024 * 64 * 128),
+    ],
+)
+def test_checkpoints_of_compressed_attention(name: str, experts: str, attention: str, fp8: int) -> None:
+    """Attention and the queries of indexers in blocks of FP8; routed experts as `expert_dtype` says."""
+    rows = {row["module_class"]: row for row in sf.inspect(model(name))["checkpoint"]["classes"]}
+    assert (rows["routed_experts"]["format"], rows["attention"]["format"]) == (experts, attention)
+    assert rows["attention"]["parameters"] == rows["attention"]["weight_bytes"] == fp8
+    assert rows["routed_experts"]["parameters"] == 43 * 256 * 3 * 4096 * 2048
+    assert (
+        rows["routed_experts"]["weight_bytes"] * (2 if experts == "mxfp4-weight" else 1) == 43 * 256 * 3 * 4096 * 2048
+    )
