@@ -313,6 +313,14 @@ QI = _arxiv(
     "Qi, Penghui and Wan, Xinyi and Huang, Guangxing and Lin, Min",
     2024,
 )
+DEEPSEEK32 = _arxiv(
+    "deepseek2025v32",
+    "2512.02556",
+    "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
+    "{DeepSeek-AI}",
+    2025,
+)
+HYPER_CONNECTIONS = _arxiv("zhu2024", "2409.19606", "Hyper-Connections", "Zhu, Defa and others", 2024)
 DEEPSEEK3 = _arxiv("deepseek2024v3", "2412.19437", "DeepSeek-V3 Technical Report", "{DeepSeek-AI}", 2024)
 RING_ATTENTION = _arxiv(
     "liu2023",

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 Mixer = Literal[
-    "attention", "local_attention", "latent_attention", "ssm", "ssm1", "linear_attention", "short_convolution", "none"
+    "attention",
+    "local_attention",
+    "latent_attention",
+    "compressed_attention",
+    "ssm",
+    "ssm1",
+    "linear_attention",
+    "short_convolution",
+    "none",
 ]
-"""What moves information between tokens: softmax attention over all keys, over a window, or through latent keys
-and values (MLA); Mamba-2; Mamba-1; a gated delta rule; a gated convolution over a few tokens (LFM2); or nothing."""
+"""What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
+values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
+a few tokens (LFM2); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
@@ -23,13 +32,28 @@ _MIXER_WORDS = {
     "attention": "attention",
     "local_attention": "sliding-window attention",
     "latent_attention": "latent attention",
+    "compressed_attention": "attention with one key that is the value",
     "ssm": "Mamba-2",
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
     "short_convolution": "short convolution",
 }
-TRAIT_WORDS: dict[str, str] = {}
-"""Variations of a mixer -> how a kind of layers with it is told."""
+TRAIT_WORDS: dict[str, str] = {
+    "indexer": "an indexer selects keys",
+    "reused_index": "keys selected by an earlier layer",
+    "block_index": "an indexer selects blocks of keys",
+    "selected_entries": "a window and selected compressed entries",
+    "all_entries": "a window and all compressed entries",
+    "window_only": "a window",
+}
+"""Variations of a mixer -> how a kind of layers with it is told.
+
+Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
+(DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
+"""
+SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
+"""Variations that see a part of the keys, of which the part is not masked but never read."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -137,6 +161,7 @@ class Architecture:
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
+        hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
@@ -184,6 +209,7 @@ class Architecture:
     ssm_convolution_bias: bool = False
     ssm_norms: bool = False
     wide_stream: bool = False
+    hyper_connections: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
@@ -214,6 +240,12 @@ class Architecture:
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
         return any(kind.mixer in mixers for kind in self.kinds)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
+        selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
+        return selected or self.hyper_connections
 
     @property
     def routed(self) -> bool:

@@ -218,7 +218,7 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
 ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
-    **dict.fromkeys(("silu", "swish", "swiglu"), "silu"),
+    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai"), "silu"),
     **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul
 from ..formulas.language import symbols as sym
@@ -26,6 +27,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import sparse_counts as sparse
 from .architecture import UNIFORM
 
 if TYPE_CHECKING:
@@ -82,8 +84,10 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 
 
 def final_norm_parameters(architecture: Architecture) -> Any:
-    """Parameters of the norm before the head, and of the encoder's end if there are two stacks."""
-    return architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
+    total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    streams = architecture.hyper_connections
+    return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
 
 def total_parameters(architecture: Architecture) -> Any:
@@ -167,16 +171,22 @@ def forward_flops(
         encoder = kind.encoder and architecture.stacks == 2
         own = (sym.encoder_sequence, sym.encoder_sequence) if encoder else (queries, keys)
         if stepwise and not encoder:
-            own = (queries, layers.cached_tokens(kind, keys))
+            # Compressed attention has entries of the whole context beside its window.
+            entries = kind.mixer == "compressed_attention"
+            own = (queries, keys if entries else layers.cached_tokens(kind, keys))
         for name, flops in layers.layer_flops(architecture, kind, *own, stepwise=stepwise).items():
             found[name] = found.get(name, ZERO) + count * flops
         if architecture.uniform_dense and not stepwise:
             break
-    return found | _end_flops(architecture, batch * queries)
+    for name, flops in _end_flops(architecture, batch * queries).items():
+        found[name] = found.get(name, ZERO) + flops
+    return found
 
 
 def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     found = {}
+    if architecture.hyper_connections:
+        found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
     if architecture.patches:
         found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
     if architecture.head == "labels":
@@ -210,7 +220,8 @@ def absorbed_flops(architecture: Architecture, queries: Any, keys: Any) -> dict[
             continue
         tokens = batch * queries
         expanded = layers.layer_flops(architecture, kind, queries, keys, stepwise=True)["attention_scores"]
-        scores = mla.absorbed_attention_flops(batch, queries, keys, heads, rank, sym.qk_rope_head_dim)
+        seen = sparse.selected_keys(kind, keys)
+        scores = mla.absorbed_attention_flops(batch, queries, seen, heads, rank, sym.qk_rope_head_dim)
         scores += mla.absorption_flops(tokens, heads, rank, *widths)
         count = count_of(kind)
         found["attention_scores"] += count * (scores - expanded)
@@ -218,20 +229,23 @@ def absorbed_flops(architecture: Architecture, queries: Any, keys: Any) -> dict[
     return found
 
 
-def cache_bytes(architecture: Architecture, context: Any, *, windows: bool | None = None) -> Any:
+def cache_bytes(architecture: Architecture, context: Any, *, windows: bool | None = None, whole: bool = True) -> Any:
     """Bytes that B = 1 sequence of a context caches in layers whose cache grows, at `element_bytes` an element.
 
     Args:
         architecture: of the model.
         context: tokens.
-        windows: only layers with a window (True), only those without (False), or all (None).
+        windows: only what a window limits (True), only what grows (False), or all (None).
+        whole: compressed entries are whole ones; else as many as there are in the mean.
     """
     total = ZERO
     for kind in architecture.kinds:
-        local = kind.mixer == "local_attention"
-        if windows is None or windows == local:
-            elements = layers.cached_elements(kind) * layers.cached_tokens(kind, context)
-            total += count_of(kind) * elements * sym.element_bytes
+        elements = ZERO
+        if windows is None or windows == layers.windowed(kind):
+            elements += layers.cached_elements(kind) * layers.cached_tokens(kind, context)
+        if not windows:
+            elements += layers.entry_elements(kind, context, whole=whole)
+        total += count_of(kind) * elements * sym.element_bytes
     return total
 
 

@@ -72,7 +72,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     context = lengths[0] if lengths else None
     window = family.window(inner)
     kinds, order = count_kinds((family.kinds or all_or_windowed)(inner, sizes, window is not None), sizes)
-    if not any(kind.mixer == "local_attention" for kind in kinds):
+    if not any(kind.mixer in ("local_attention", "compressed_attention") for kind in kinds):
         window = None
     if window is not None:
         sizes["sliding_window"] = window
@@ -81,6 +81,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         "kinds": kinds,
         "latent_experts": sizes.get("moe_latent_size", 0) > 0,
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
+        "hyper_connections": sizes.get("num_streams", 0) > 0,
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,
         "attention_soft_capping": "attn_logit_softcapping" in caps,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import compressed_attention as comp
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import linear_attention as lin
@@ -14,6 +15,7 @@ from ..formulas.kernels import matmul, moe, ssm, windows
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
+from . import sparse_counts as sparse
 from .own_sizes import in_own_sizes
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         if architecture.query_compression:
             return own + mla.compressed_query_parameters(h, a, sym.q_lora_rank, nope, rope)
         return own + mla.latent_query_parameters(h, a, nope, rope)
+    if kind.mixer == "compressed_attention":
+        output = sym.output_groups, sym.output_lora_rank
+        return comp.shared_key_parameters(h, a, sym.head_dim, sym.q_lora_rank, *output)
     if kind.mixer == "ssm":
         return ssm.mamba2_parameters(h, sym.ssm_num_heads, sym.ssm_head_dim, sym.ssm_groups, sym.ssm_state_size)
     if kind.mixer == "ssm1":
@@ -128,6 +133,8 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer of a kind."""
     total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
     total += mixer_vectors(architecture, kind) + norms(architecture, kind)
+    total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
+    total += sparse.connection_weights(architecture, kind)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("dense", "dense_experts"):
@@ -175,7 +182,7 @@ def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
             total += sym.kv_lora_rank + sym.qk_rope_head_dim
             total += sym.q_lora_rank if architecture.query_compression else ZERO
         return total + (h if architecture.attention_output_bias else ZERO)
-    if kind.mixer == "none":
+    if kind.mixer in ("compressed_attention", "none"):
         return ZERO
     channels = convolution_channels(kind)
     total = conv.convolution_parameters(channels, sym.conv_kernel)
@@ -244,10 +251,15 @@ def layer_flops(
         widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
         found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *widths)
         found["projections"] = projections
+    elif kind.mixer == "compressed_attention":
+        seen = sparse.dense_keys(kind, queries, keys, stepwise)
+        found["attention_scores"] = att.attention_flops(batch, queries, seen, sym.num_attention_heads, sym.head_dim)
+        found["projections"] = projections
     elif kind.mixer != "none":
         found["ssm_projections"] = projections
         found["ssm_convolution"] = _convolution_flops(kind, queries, stepwise)
         found["ssm_scan"] = _step_flops(kind, queries) if stepwise else _scan_flops(kind, queries)
+    found |= sparse.flops(architecture, kind, queries, keys)
     if kind.cross:
         own, other = cross_weights(kind)
         encoder = batch * sym.encoder_sequence
@@ -277,6 +289,10 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
             whole = s * Min(s, window) if architecture.chunked_attention else windows.two_sided_pairs(s, window)
             return scores * whole / s**2
         return scores
+    selected = sparse.prefill_pairs(kind, s)
+    if selected is not None:
+        every = s * sparse.dense_keys(kind, s, s, False) if kind.mixer == "compressed_attention" else s**2
+        return scores * selected / every
     if kind.mixer == "local_attention":
         pairs = windows.chunk_pairs(s, window) if architecture.chunked_attention else windows.window_pairs(s, window)
     else:
@@ -321,21 +337,37 @@ def _scan_flops(kind: LayerKind, queries: Any) -> Any:
 
 @in_own_sizes
 def cached_elements(kind: LayerKind) -> Any:
-    """Elements that a layer of a decoder caches for every token while no window is full."""
+    """Elements that a layer of a decoder caches for every token while no window is full, without compressed entries."""
     if kind.encoder:
         return ZERO
     if kind.mixer == "latent_attention":
-        return mla.latent_cache_elements(sym.kv_lora_rank, sym.qk_rope_head_dim)
+        return mla.latent_cache_elements(sym.kv_lora_rank, sym.qk_rope_head_dim) + sparse.index_elements(kind)
+    if kind.mixer == "compressed_attention":
+        return sym.head_dim
     if kind.mixer in ("attention", "local_attention"):
         kv_heads, width = sym.num_key_value_heads, sym.head_dim
-        return 2 * kv_heads * width
+        return 2 * kv_heads * width + sparse.index_elements(kind)
     return ZERO
 
 
 @in_own_sizes
 def cached_tokens(kind: LayerKind, context: Any) -> Any:
     """Tokens of a context that a layer's cache holds."""
-    return Min(context, sym.sliding_window) if kind.mixer == "local_attention" else context
+    return Min(context, sym.sliding_window) if windowed(kind) else context
+
+
+def windowed(kind: LayerKind) -> bool:
+    """Whether a layer's cache of tokens is a window."""
+    return kind.mixer in ("local_attention", "compressed_attention")
+
+
+@in_own_sizes
+def entry_elements(kind: LayerKind, context: Any, *, whole: bool = True) -> Any:
+    """Elements of the compressed entries of a context; not rounded down, their mean growth a token."""
+    if (elements := sparse.entry_elements(kind)) == 0:
+        return ZERO
+    ratio = sym.compress_ratio
+    return elements * (comp.compressed_entries(context, ratio) if whole else context / ratio)
 
 
 @in_own_sizes
@@ -350,6 +382,6 @@ def state_bytes(kind: LayerKind) -> Any:
     elif kind.mixer == "short_convolution":
         width, state = ZERO, ZERO
     else:
-        return ZERO
+        return sparse.state_bytes(kind)
     window = conv.convolution_state_bytes(1, convolution_channels(kind), sym.conv_kernel, sym.element_bytes)
     return window + ssm.recurrent_state_bytes(1, width, state, sym.state_bytes)

@@ -26,7 +26,7 @@ IGNORED = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_module
 READ = {
     *("quant_method", "config_groups", "format", "quant_algo", "kv_cache_quant_algo", "kv_cache_scheme", "bits"),
     *("weight_block_size", "group_size", "load_in_4bit", "load_in_8bit", "bnb_4bit_use_double_quant", "zero_point"),
-    *("quantized_layers", "sym", *IGNORED),
+    *("quantized_layers", "sym", "expert_dtype", *IGNORED),
 }
 HARMLESS = {
     *("activation_scheme", "fmt", "scale_fmt", "version", "desc_act", "damp_percent", "true_sequential", "backend"),
@@ -144,7 +144,9 @@ def read_quantization(data: Mapping[str, Any], where: str) -> Quantization | Non
             if found is not None:
                 if not isinstance(found, dict):
                     raise InputError(f"{place}: {key} is {quote(found)}, expected an object")
-                return _read(found, f"{place}: {key}")
+                # DeepSeek-V4 says beside it, or within, how the routed experts are stored.
+                experts = {"expert_dtype": holder["expert_dtype"]} if "expert_dtype" in holder else {}
+                return _read(experts | found, f"{place}: {key}")
     return None
 
 
@@ -162,6 +164,10 @@ def _read(data: dict[str, Any], where: str) -> Quantization | None:
         near = nearest(method[:60], METHODS) if isinstance(method, str) else ""
         raise InputError(f"{where}: quant_method is {quote(method)}, expected {' or '.join(METHODS)}{near}")
     groups = _groups(method, data, where)
+    if data.get("expert_dtype") is not None:
+        if data["expert_dtype"] not in ("fp4", "fp8"):
+            raise InputError(f"{where}: expert_dtype is {quote(data['expert_dtype'])}, expected fp4 or fp8")
+        groups = [(Names.of(["mlp.experts"], where), MXFP4)] * (data["expert_dtype"] == "fp4") + groups
     ignored = Names.of([entry for key in IGNORED for entry in _texts(data, key, where)], where)
     return Quantization(method, tuple(groups), ignored, where, _cache(data, where))
 

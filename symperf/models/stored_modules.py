@@ -117,6 +117,21 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
             ("kv_b_proj", heads * (size("qk_nope_head_dim") + size("v_head_dim")), rank),
             ("o_proj", h, heads * size("v_head_dim")),
         ]
+        if "indexer" in kind.traits:
+            found += _indexer(size)
+        return [("attention", *each, 1) for each in found]
+    if kind.mixer == "compressed_attention":
+        width, inner = heads * size("head_dim"), size("q_lora_rank")
+        groups, rank = size("output_groups"), size("output_lora_rank")
+        found = [
+            ("q_a_proj", inner, h),
+            ("q_b_proj", width, inner),
+            ("kv_proj", size("head_dim"), h),
+            ("o_a_proj", groups * rank, width // groups),
+            ("o_b_proj", h, groups * rank),
+        ]
+        # Compressors and the weights of an indexer's heads stay in 16 bits, and are among the others.
+        found += _indexer(size)[:1] if "selected_entries" in kind.traits else []
         return [("attention", *each, 1) for each in found]
     if kind.mixer == "linear_attention":
         keys = size("linear_num_key_heads") * size("linear_key_head_dim")
@@ -132,6 +147,13 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         ]
         return [("linear_attention", *each, 1) for each in found]
     return []
+
+
+def _indexer(size: Callable[[str], int]) -> list[tuple[str, int, int]]:
+    """Queries and key of an indexer; the weights of its heads stay in 16 bits."""
+    width = size("index_head_dim")
+    queries = ("indexer.wq_b", size("index_num_heads") * width, size("q_lora_rank"))
+    return [queries, ("indexer.wk", width, size("hidden_size"))]
 
 
 def _feed_forward(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Row]:

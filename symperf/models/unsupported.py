@@ -4,7 +4,7 @@ from __future__ import annotations
 
 NOT_YET: dict[str, str] = {
     "a mixture of experts of another kind": """
-        deepseek_v32 deepseek_v4 glm_moe_dsa jetmoe minimax minimax_text_01 arctic snowflake step3
+        jetmoe minimax minimax_text_01 arctic snowflake step3
         longcat_flash exaone_moe nllb-moe switch_transformers
     """,
     "a state-space or recurrent model of another kind": """

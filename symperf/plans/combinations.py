@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 NAMES = (
+    "sparse",
     "flash",
     "relative_positions",
     "parts",
@@ -50,6 +51,12 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 
 COMBINATION_RULES = (
+    _rule(
+        "selected_and_compressed_keys_are_counted_only",
+        "sparse == 0",
+        "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
+        "time and memory in runs are not modelled yet; expected a model without",
+    ),
     _rule(
         "relative_positions_need_eager_attention",
         "flash == 0 or relative_positions == 0",
@@ -206,6 +213,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
+        "sparse": architecture.sparse,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

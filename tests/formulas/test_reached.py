@@ -29,6 +29,9 @@ TIED = {
         "test_the_step_is_the_schedule_of_the_literature": "bubble_fraction gpipe_time interleaved_time "
         "one_f_one_b_time",
     },
+    "runs/test_golden_2026.py": {
+        "test_keys_that_a_step_sees": "block_keys selected_entries",
+    },
     "serve/test_serving_laws.py": {
         "test_affine_decoding_is_exact": "affine_capacity decoding_sequences loaded_iteration_time",
     },

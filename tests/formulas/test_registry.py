@@ -140,6 +140,17 @@ UNDECIDED: dict[tuple[str, str], str] = {
         ("chunk_pairs", symbol): "what is left of the last chunk is a difference"
         for symbol in ("sequence", "sliding_window")
     },
+    **{
+        (name, symbol): "what later queries do not see, or see again, is a difference"
+        for name, symbols in {
+            "entry_pairs": "sequence compress_ratio",
+            "selected_entry_pairs": "sequence compress_ratio index_top_keys",
+            "block_pairs": "sequence index_block_size index_top_blocks",
+        }.items()
+        for symbol in symbols.split()
+    },
+    ("block_keys", "context"): "the query's own block starts again and again",
+    ("block_keys", "index_block_size"): "larger blocks hold more, and the query's own is filled less",
     ("zero_bubble_h1_time", "stages"): MORE_STAGES,
     ("zero_bubble_h2_time", "stages"): MORE_STAGES,
     ("zero_bubble_1p_time", "stages"): MORE_STAGES,

@@ -314,6 +314,12 @@ def test_catalogue_shows_every_family():
 
 
 FROM_FILES = {
+    "deepseek_ref",
+    "deepseek_v32",
+    "deepseek_v4",
+    "glm_moe_dsa",
+    "minimax_m3",
+    "minimax_m3_vl",
     *("blenderbot", "blenderbot-small", "camembert", "dinov2", "distilbert", "m2m_100", "marian", "mbart"),
     *("modernbert", "pegasus", "xlm-roberta"),
     "afmoe",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from functools import cache
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from support.paths import GOLDEN_2026
 
 import symperf as sf
+from symperf.formulas.kernels import compressed_attention, sparse_selection
+from symperf.models.model import make_model
 
 WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
-    *("deepseek-v3.2", "glm-5", "deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash"),
-    *("minimax-m3-vl", "default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
+    *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
     *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
     *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
 }
@@ -93,13 +95,17 @@ CLASSES = {
     "expert_projections": "flops_moe_latent",
     "cross_projections": "flops_cross_attn_proj",
     "cross_attention_scores": "flops_cross_attn_core",
+    "indexer_projections": "flops_indexer_proj",
+    "indexer_scores": "flops_indexer_core",
+    "compressor": "flops_compressor",
+    "hyper_connections": "flops_hyper_conn",
     "patch_embedding": "flops_patch_embed",
     "head_transform": "flops_other",
     "total": "flops_total",
 }
 SSM = {"projections": "flops_ssm_proj", "convolution": "flops_ssm_conv", "scan": "flops_ssm_core"}
 FLOPS = rows("flops.csv")
-PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed")
+PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed", "decode_mla_absorbed_selected")
 """What is counted here; decoding of latents that are expanded at every step is not what any engine does."""
 
 
@@ -134,3 +140,146 @@ def test_flops_by_class(row: dict[str, str]) -> None:
         counted["projections"] -= again
         counted["total"] -= again
     assert {name: flops.get(name, 0) for name in CLASSES} == counted
+
+
+SPARSE = [row for row in FLOPS if row["phase"] == "prefill" and any(row[f"flops_{name}"] != "0" for name in (
+    "indexer_core", "compressor"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", SPARSE, ids=lambda row: f"{row['model']}-{row['q_len']}")
+def test_selected_pairs(row: dict[str, str]) -> None:
+    """Scores of the pairs alone that causal masks, windows and selection leave, to the last FLOP."""
+    lengths = {"batch": int(row["batch"]), "sequence": int(row["q_len"])}
+    found = sf.inspect(model(row["model"]), **lengths, causal_half=True)
+    assert found["flops_forward"]["attention_scores"] == int(row["flops_attn_core_unmasked"])
+
+
+STEPS = [row for row in FLOPS if row["phase"] == "decode" and row["model"] in ("deepseek-v4-flash", "minimax-m3-vl")]
+
+
+@pytest.mark.parametrize("row", STEPS, ids=lambda row: f"{row['model']}-{row['kv_len']}")
+def test_keys_that_a_step_sees(row: dict[str, str]) -> None:
+    """Scores of one query with its window and selected entries, or with its selected blocks, to the last FLOP."""
+    sizes, tokens = model(row["model"]).sizes, int(row["kv_len"])
+    keys = 0
+    for kind in model(row["model"]).architecture.kinds:
+        if "block_index" in kind.traits:
+            seen = sparse_selection.block_keys(tokens, sizes["index_top_blocks"], sizes["index_block_size"])
+        elif kind.mixer == "attention":
+            seen = tokens
+        else:
+            ratio, top = sizes[kind.size("compress_ratio")], sizes["index_top_keys"]
+            entries = {
+                "window_only": 0,
+                "selected_entries": compressed_attention.selected_entries(tokens, ratio, top),
+                "all_entries": compressed_attention.compressed_entries(tokens, ratio),
+            }
+            seen = min(tokens, sizes["sliding_window"]) + entries[kind.traits[0]]
+        keys += sizes[kind.count] * seen
+    assert 4 * sizes["num_attention_heads"] * sizes["head_dim"] * keys == int(row["flops_attn_core_unmasked"])
+
+
+def test_reference_words_of_a_file_give_the_same_model() -> None:
+    names = ("deepseek-v4-flash", "deepseek-v4-flash-sgl-fp8", "resaved-deepseek-v4-flash")
+    first, *others = (model(name) for name in names)
+    for other in others:
+        assert (other.sizes, other.architecture) == (first.sizes, first.architecture)
+
+
+def test_layers_that_share_an_indexer_have_none() -> None:
+    """GLM-5.2 has 21 indexers in 78 layers: words and the period with its offset say the same."""
+    data = json.loads((GOLDEN_2026 / "configs" / "glm-5.json").read_text(encoding="utf-8"))
+    shared = [max(layer - 2, 0) % 4 != 0 for layer in range(78)]
+    words = ["shared" if each else "full" for each in shared]
+    letters = "".join("S" if each else "F" for each in shared)
+    ways = ({"indexer_types": words}, {"index_topk_pattern": letters},
+            {"index_topk_freq": 4, "index_skip_topk_offset": 3})  # fmt: skip
+    every, *others = (sf.inspect(make_model("glm", "test", {**data, **way}, "glm.json")) for way in ({}, *ways))
+    indexer = 2048 * 32 * 128 + 6144 * (128 + 32) + 2 * 128
+    for found in others:
+        assert every["parameters"]["total"] - found["parameters"]["total"] == 57 * indexer
+        growing = [answer["kv_cache"]["growing_bytes_per_token"] for answer in (every, found)]
+        assert growing[0] - growing[1] == 57 * 128 * 2
+        assert found["flops_forward"]["indexer_scores"] * 78 == every["flops_forward"]["indexer_scores"] * 21
+
+
+def test_block_selection_in_the_words_of_transformers_5_is_the_same_model() -> None:
+    data = json.loads((GOLDEN_2026 / "configs" / "minimax-m3-vl.json").read_text(encoding="utf-8"))
+    text = data["text_config"]
+    nested = text.pop("sparse_attention_config")
+    text["layer_types"] = [
+        "minimax_m3_sparse" if each else "full_attention" for each in nested["sparse_attention_freq"]
+    ]
+    text["mlp_layer_types"] = ["sparse" if each else "dense" for each in text.pop("moe_layer_freq")]
+    text |= {"index_n_heads": 4, "index_head_dim": 128, "index_topk_blocks": 16, "index_block_size": 128}
+    found = make_model("minimax-m3-vl", "test", data, "minimax-m3-vl.json")
+    assert (found.sizes, found.architecture) == (model("minimax-m3-vl").sizes, model("minimax-m3-vl").architecture)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("glm-5", {"indexer_types": ["shared"] * 78}),
+        ("glm-5", {"indexer_types": ["full"] * 77}),
+        ("glm-5", {"index_topk_pattern": "FX" * 39}),
+        ("deepseek-v3.2", {"index_topk": None}),
+        ("deepseek-v3.2", {"index_head_dim": 0}),
+        ("deepseek-v4-flash", {"compress_ratios": [0, 8] * 22}),
+        ("deepseek-v4-flash", {"compress_ratios": [4]}),
+        ("deepseek-v4-flash", {"compress_ratios": None}),
+        ("deepseek-v4-flash", {"num_key_value_heads": 2}),
+        ("resaved-deepseek-v4-flash", {"mlp_layer_types": ["dense"] * 43}),
+        ("resaved-deepseek-v4-flash", {"layer_types": ["full_attention"] * 43}),
+    ],
+)
+def test_faults_of_sparse_attention_name_their_key(name: str, change: dict[str, Any]) -> None:
+    data = json.loads((GOLDEN_2026 / "configs" / f"{name}.json").read_text(encoding="utf-8"))
+    with pytest.raises(sf.InputError, match="|".join({*change, "index_n_heads"})):
+        make_model(name, "test", {**data, **change}, f"{name}.json")
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl"])
+def test_runs_of_sparse_attention_are_refused(name: str) -> None:
+    """Counts are exact; a time that took them for dense attention would be silently another model's."""
+    of, system = model(name), sf.System.load("h200-sxm")
+    with pytest.raises(sf.InputError, match="not modelled yet"):
+        sf.training(of, system, sf.Plan(), batch=8, sequence=128)
+    with pytest.raises(sf.InputError, match="not modelled yet"):
+        sf.inference(of, system, sf.Plan(precision="bf16"), batch=1, prompt=128, generate=8)
+    with pytest.raises(sf.InputError, match="not modelled yet"):
+        sf.serving(of, system, sf.Plan(precision="bf16"), prompt=128, generate=8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"use_sparse_attention": False},
+        {"sparse_init_block": 1},
+        {"sparse_topk_block": 8},
+        {"sparse_index_dim": 0},
+        {"sparse_attention_freq": [1]},
+    ],
+)
+def test_faults_of_block_selection_name_their_key(change: dict[str, Any]) -> None:
+    data = json.loads((GOLDEN_2026 / "configs" / "minimax-m3-vl.json").read_text(encoding="utf-8"))
+    data["text_config"]["sparse_attention_config"] |= change
+    with pytest.raises(sf.InputError, match=f"sparse_attention_config: .*{next(iter(change))}"):
+        make_model("minimax-m3-vl", "test", data, "minimax-m3-vl.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "experts", "attention", "fp8"),
+    [
+        ("deepseek-v4-flash", "mxfp4-weight", "fp8-block", 43 * 106954752 + 21 * 1024 * 64 * 128),
+        ("deepseek-v4-flash-sgl-fp8", "fp8-block", "fp8-block", 43 * 106954752 + 21 * 1024 * 64 * 128),
+    ],
+)
+def test_checkpoints_of_compressed_attention(name: str, experts: str, attention: str, fp8: int) -> None:
+    """Attention and the queries of indexers in blocks of FP8; routed experts as `expert_dtype` says."""
+    rows = {row["module_class"]: row for row in sf.inspect(model(name))["checkpoint"]["classes"]}
+    assert (rows["routed_experts"]["format"], rows["attention"]["format"]) == (experts, attention)
+    assert rows["attention"]["parameters"] == rows["attention"]["weight_bytes"] == fp8
+    assert rows["routed_experts"]["parameters"] == 43 * 256 * 3 * 4096 * 2048
+    assert (
+        rows["routed_experts"]["weight_bytes"] * (2 if experts == "mxfp4-weight" else 1) == 43 * 256 * 3 * 4096 * 2048
+    )

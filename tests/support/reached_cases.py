@@ -13,6 +13,7 @@ import sympy
 import symperf as sf
 import symperf.serve
 from support.known_kernels import known
+from support.paths import GOLDEN_2026
 from symperf.calibration import forms as calibration
 from symperf.formulas.language.formula import REGISTRY, record_calls
 from symperf.formulas.language.symbols import context
@@ -110,6 +111,13 @@ def reached() -> set[str]:
             _inference(model, known("h100-sxm"), "vllm", {})
         _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
+        for name in ("deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl"):
+            sparse = sf.Model.load(GOLDEN_2026 / "configs" / f"{name}.json").architecture
+            counts.total_parameters(sparse)
+            counts.visible_score_flops(sparse)
+            counts.state_bytes(sparse)
+            counts.cache_bytes(sparse, context)
+            counts.absorbed_flops(sparse, 1, context)
         spending_forms.cache_clear()
         spending_forms(_structure("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}))
         for tiers in (1, 2):

@@ -36,6 +36,18 @@ qk_nope_head_dim = add("model", "qk_nope_head_dim", "d_n", "Width of a latent-at
 qk_rope_head_dim = add("model", "qk_rope_head_dim", "d_r", "Width of the rotary part of a latent-attention key.")
 v_head_dim = add("model", "v_head_dim", "d_v", "Width of a latent-attention value.")
 
+index_num_heads = add("model", "index_num_heads", "a_x", "Heads of an indexer, which scores keys before attention.")
+index_head_dim = add("model", "index_head_dim", "d_x", "Width of an indexer's head and of its one key.")
+index_top_keys = add(
+    "model", "index_top_keys", "k_x", "Keys or compressed entries that an indexer selects for a query."
+)
+index_top_blocks = add("model", "index_top_blocks", "k_b", "Blocks of keys that an indexer selects for a query.")
+index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that an indexer selects as one.")
+compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
+output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
+output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper-connections mix.")
+
 # Experts
 
 num_experts = add("model", "num_experts", "E", "Routed experts of a layer.")
@@ -89,6 +101,7 @@ _MIXERS = {
     "attention": ("att", "softmax attention over all keys"),
     "local_attention": ("win", "windowed attention"),
     "latent_attention": ("mla", "latent attention"),
+    "compressed_attention": ("ca", "attention with one key that is the value"),
     "ssm": ("ssm", "a Mamba-2 mixer"),
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),

@@ -19,6 +19,7 @@ from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
+from .sparse import SPARSE_FAMILIES
 from .towers import read_towers
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **ENCODERS,
+    **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
     **MULTIMODAL,
 }
