@@ -64,7 +64,6 @@ def window_pairs(sequence: Any, sliding_window: Any) -> Any:
     glyph="n_{both}",
     dimension=ONE,
     source=BELTAGY,
-    increasing="sequence",
 )
 def two_sided_pairs(sequence: Any, sliding_window: Any) -> Any:
     """Pairs that a window on both sides leaves: two causal windows of w_a / 2 + 1, which share the diagonal.

@@ -135,6 +135,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
         ("chunked_growing_time", symbol): "what is left of the last chunk is a difference"
         for symbol in ("first_context", "sliding_window", "steps")
     },
+    ("two_sided_pairs", "sequence"): "both sides count the diagonal, which is taken off once: a difference",
+    ("two_sided_pairs", "sliding_window"): "as window_pairs, of which it is made",
     ("window_pairs", "sliding_window"): "a wider window makes longer rows, but fewer of them are whole",
     **{
         ("chunk_pairs", symbol): "what is left of the last chunk is a difference"
