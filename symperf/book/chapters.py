@@ -52,6 +52,9 @@ CHAPTERS = (
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
             "latent_attention": "Latent attention",
+            "sparse_selection": "Selection of keys",
+            "compressed_attention": "Compressed keys",
+            "hyper_connections": "Hyper-connections",
         },
     ),
     Chapter(
