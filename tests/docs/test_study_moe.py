@@ -68,7 +68,7 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         assert times[-1] == min(times)
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.7 * by["1f1b", precision, recompute]["time_s"]
-        assert hidden["all_to_all"] < 0.2
+        assert min(hidden["all_to_all"], hidden["share_compute"]) < 0.2
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
