@@ -233,7 +233,8 @@ def test_layers_of_t5(load: Any) -> None:
     def attention(tokens: int, keys: int, length: int, depth: int) -> int:
         return 2 * (tokens * 2 * 32 + 2 * keys * 32) + 2 * 2 * 4 * length * depth
 
-    mlp = 2 * 2 * 128
+    # ReLU: the output of the activation function serves its gradient and the next product.
+    mlp = 2 * 128
     assert kept(run, 0) == other * (4 * 64 * 2 + mlp) + attention(other, other, 20, 20)
     both = attention(own, own, 12, 12) + attention(own, other, 12, 20)
     assert kept(run, 1) == own * (6 * 64 * 2 + mlp) + both
