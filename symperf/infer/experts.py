@@ -172,6 +172,8 @@ class Experts:
         kinds = ("direct", "bulk") if self.layer.phase == "decode" else ("bulk", "direct")
         kind = next((kind for kind in kinds if f"{kind}_exchanges" in self.layer.structure.families), None)
         message = dealt.dispatch_bytes(*count)
+        if kind is None and self.layer.structure.limits_domains:
+            return self.kernels.node_limited(self.path(name), message, count, expert_group())
         if kind is None:
             return self.kernels.all_to_all(self.path(name), message, expert_group())
         op = self.kernels.exchange(self.path(name), kind, count, expert_group())

@@ -50,6 +50,8 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
     refuse(rules, values | {"vpp": 1})
+    if plan.node_limit is not None and not model.architecture.routed:
+        raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
     if plan.ep > 1 and plan.effective_expert_tp > 1:
         raise InputError(

@@ -69,6 +69,7 @@ class InferenceStructure:
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
         kept: classes of modules whose weights a quantized checkpoint keeps in 16 bits.
         skewed: the run states how uneven the loads of experts are.
+        node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
     """
 
@@ -92,11 +93,16 @@ class InferenceStructure:
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
     kept: tuple[str, ...] = ()
+    node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
 
     sequence_parallel = False
-    node_limited = False
     context = "none"
+
+    @property
+    def limits_domains(self) -> bool:
+        """Whether a token's experts lie in a limited number of scale-up domains."""
+        return self.node_limited or self.architecture.grouped_routing
 
     @property
     def generates(self) -> bool:
@@ -148,6 +154,7 @@ def structure_of(
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
         kept=kept,
+        node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
     )
 

@@ -156,6 +156,7 @@ class Architecture:
         router_scale: The router scales its input and each expert's weight (Gemma 4).
         expert_bias: All matrices of the experts have biases.
         latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
+        grouped_routing: The experts form groups, and a token chooses from some of them only.
         shared_experts: Some experts see every token.
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
@@ -203,6 +204,7 @@ class Architecture:
     router_scale: bool = False
     expert_bias: bool = False
     latent_experts: bool = False
+    grouped_routing: bool = False
     shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False

@@ -280,6 +280,7 @@ class Family:
         traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
+        groups: Groups of experts where the file does not say it, and of how many a token chooses; 0 where it has to.
 
     """
 
@@ -292,3 +293,4 @@ class Family:
     traits: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     section: str | None = None
+    groups: tuple[int, int] = (1, 0)

@@ -70,7 +70,7 @@ class Structure:
         power_limited: power bounds lasting products in 16 bits.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
-        node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
+        node_limited: the plan limits the scale-up domains in which a token's experts lie; copies are made inside.
         hybrid: state is sharded inside groups of replicas, and whole in each of them.
         optimizer: what updates the weights.
         products: format of the products of linear layers.
@@ -112,6 +112,11 @@ class Structure:
     families: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     segments: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def limits_domains(self) -> bool:
+        """Whether a token's experts lie in a limited number of scale-up domains, by the plan or by their groups."""
+        return self.node_limited or self.architecture.grouped_routing
 
     @property
     def splits(self) -> bool:

@@ -60,7 +60,7 @@ CALLS: dict[str, Callable[[Kernels, Group], Any]] = {
 
 def structure(links: str, **other: Any) -> Any:
     """What operations of a network read of a structure."""
-    given = {"families": (), "in_switch": False, "tiers": 2, "node_limited": False} | other
+    given = {"families": (), "in_switch": False, "tiers": 2, "node_limited": True, "limits_domains": False} | other
     return SimpleNamespace(links=links, mixed_rates=False, kept=(), called_collectives=False, **given)
 
 

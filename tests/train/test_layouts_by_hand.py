@@ -284,9 +284,10 @@ def test_activations_of_gpt_3_by_korthikanti(sequence_parallel: bool, recompute:
     assert state == pytest.approx(18 * first, rel=1e-12)
 
 
-def test_all_to_all_of_deepseek_v3() -> None:
+@pytest.mark.parametrize("limit", [{}, {"node_limit": 4}], ids=["by its groups", "as stated"])
+def test_all_to_all_of_deepseek_v3(limit: dict[str, int]) -> None:
     """4096 tokens of 7168 channels to 8 experts each, on at most 4 of 8 nodes; 1/8 of either tier's bytes stays."""
-    plan = {"pp": 16, "dp": 128, "ep": 64, "node_limit": 4, "uneven_stages": True, "zero": 1}
+    plan = {"pp": 16, "dp": 128, "ep": 64, "uneven_stages": True, "zero": 1, **limit}
     made = rows(run("deepseek-v3", "h800-sxm", 15360, 4096, **plan))
     (up, up_half, up_hop), (out, out_half, out_hop) = (200e9 * 0.8, 23.6e6, 1.95e-6), (50e9 * 0.739, 11.2e6, 8e-6)
     message, crossing = 4096 * 8 * 7168 * 2, 4096 * 4 * 7168 * 2

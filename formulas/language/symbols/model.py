@@ -51,6 +51,10 @@ num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper
 # Experts
 
 num_experts = add("model", "num_experts", "E", "Routed experts of a layer.")
+num_expert_groups = add("model", "num_expert_groups", "n_{grp}", "Groups that the routed experts of a layer form.")
+expert_groups_per_token = add(
+    "model", "expert_groups_per_token", "k_{grp}", "Groups of experts from which a token may choose."
+)
 num_experts_per_token = add("model", "num_experts_per_token", "k_e", "Routed experts that a token passes.")
 moe_latent_size = add(
     "model", "moe_latent_size", "h_{lat}", "Width of what routed experts read and give, where it is not the stream's."

@@ -100,8 +100,8 @@ def key_width(nope: int | None = None, rope: int | None = None) -> Rule:
     return lambda config, sizes: sum(optional(key, absent=absent)(config, sizes) for key, absent in parts.items())
 
 
-def deepseek(*, shared: int, first: int) -> Family:
-    """The family with its class defaults: shared experts, and layers with an MLP before those with experts."""
+def deepseek(*, shared: int, first: int, groups: tuple[int, int] = (1, 0)) -> Family:
+    """The family with its class defaults: shared experts, layers with an MLP before those with experts, and groups."""
     return Family(
         LLAMA_SIZES
         | LATENT_SIZES
@@ -117,10 +117,11 @@ def deepseek(*, shared: int, first: int) -> Family:
         kinds=layout(constant_mixer("latent_attention"), first_dense(first)),
         # Every head has keys and values of its own, whatever the file says.
         harmless=("num_key_value_heads",),
+        groups=groups,
     )
 
 
-DEEPSEEK = deepseek(shared=1, first=3)
+DEEPSEEK = deepseek(shared=1, first=3, groups=(8, 4))
 
 
 def dbrx_section(section: str, key: str, absent: int) -> Rule:

@@ -175,7 +175,7 @@ class Experts:
         count = self.tokens, num_experts_per_token, hidden_size, element_bytes, token_imbalance
         if "bulk_exchanges" in self.layer.structure.families:
             return self.kernels.exchange(self.path(name), "bulk", count, expert_group())
-        if self.layer.structure.node_limited:
+        if self.layer.structure.limits_domains:
             return self.kernels.node_limited(self.path(name), message, count, expert_group())
         return self.kernels.all_to_all(self.path(name), message, expert_group())
 
