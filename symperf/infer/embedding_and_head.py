@@ -119,16 +119,10 @@ class ModelEnds(Block):
         ]
 
     def product(self, name: str, rows: Any, columns: Any, result: Any = activation_bytes) -> Op:
-        """A product of the head, in 16 bits."""
-        return self.kernels.matmul(
-            self.path(f"head/{name}"),
-            rows,
-            columns,
-            hidden_size,
-            right=table_bytes,
-            result=result,
-            left=activation_bytes,
-        )
+        """A product of the head, in 16 bits unless the checkpoint has logits' matrix in fewer."""
+        narrow = name == "logits" and self.structure.narrow_head
+        kinds = {} if narrow else {"right": table_bytes, "left": activation_bytes}
+        return self.kernels.matmul(self.path(f"head/{name}"), rows, columns, hidden_size, result=result, **kinds)
 
     def sampling(self, traffic: Any, elements: Any) -> Op:
         """The kernels that choose a token: the first reads the logits, the others only start."""

@@ -56,7 +56,7 @@ class Experts:
     """The experts of one kind of layer, in one phase."""
 
     def __init__(self, layer: Layer) -> None:
-        self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
+        self.layer, self.kernels, self.architecture = layer, layer.kernels.of_class("experts"), layer.architecture
         dealt_out = layer.structure.experts_dealt
         self.dealt_out = dealt_out
         self.tokens = layer.tokens / tp if dealt_out else layer.tokens
@@ -69,7 +69,7 @@ class Experts:
         self.groups = moe.expected_experts(*routed) / parts
         self.rows = self.imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
-        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.mixed_rates)
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=self.kernels.mixed_rates)
 
     def operations(self) -> list[Op | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
@@ -95,7 +95,7 @@ class Experts:
 
     def routed(self) -> list[Op | None]:
         """Tokens to their experts, through them, and back."""
-        measured = "experts" in self.layer.structure.families
+        measured = "experts" in self.kernels.structure.families
         return [
             # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
             None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
@@ -137,7 +137,8 @@ class Experts:
         sizes = rows, groups, hidden_size, self.up_columns, self.inner, *formats
         time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
         work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
-        return self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
+        op = self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
+        return self.kernels.in_format(op)
 
     def path(self, name: str) -> str:
         """The path of an operation of the experts."""

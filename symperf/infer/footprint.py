@@ -48,6 +48,7 @@ from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from .kernels import numbered_symbols
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
 
@@ -139,7 +140,7 @@ def activations(structure: InferenceStructure) -> Any:
 
 def arrived_share(structure: InferenceStructure) -> Any:
     """Bytes of a row that arrived at an expert, over those of a row of activations."""
-    as_sent = structure.mixed_rates and dispatch_element_bytes.name in structure.sent
+    as_sent = structure.of_class("experts").mixed_rates and dispatch_element_bytes.name in structure.sent
     return dispatch_element_bytes / activation_bytes if as_sent else 1
 
 
@@ -171,25 +172,36 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes of weights of layers and of ends, of each the most that a stage has."""
     architecture, dealing = structure.architecture, Dealing(structure.segments)
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
-    layers = model_state.weights_memory(layers, weight_bytes) + _kept_memory(structure, dealing)
-    ends = model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes)
+    layers = model_state.weights_memory(layers, weight_bytes)
+    layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    layers += _apart(structure, dealing, structure.kept)
+    head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
     return {
         "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
         "weights/ends": ends,
     }
 
 
-def _kept_memory(structure: InferenceStructure, dealing: Dealing) -> Any:
-    """Bytes by which weights of a stage that stay in 16 bits are larger than those in the checkpoint's format."""
-    if not structure.kept:
+def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
+    """Bytes of a weight of a class of modules."""
+    if name in structure.kept:
+        return table_bytes
+    number = structure.of_class(name).format
+    return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]
+
+
+def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
+    """Bytes by which weights of some classes on a stage, of one format, are larger than if they had that of most."""
+    own = tuple(name for name in classes if name != "head")
+    if not own:
         return 0
     kinds = structure.architecture.kinds
-    kept = sum(
-        dealing.layers_of(number_of(kind, len(kinds)))
-        * sum(device.class_parameters(structure.architecture, kind, structure.kept))
+    held = sum(
+        dealing.layers_of(number_of(kind, len(kinds))) * sum(device.class_parameters(structure.architecture, kind, own))
         for kind in kinds
     )
-    return kept * (table_bytes - weight_bytes)
+    return held * (weight_bytes_of(structure, own[0]) - weight_bytes)
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:

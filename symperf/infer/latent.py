@@ -165,7 +165,8 @@ class LatentAttention(CachedAttention):
 
     def absorb(self, name: str, rows: Any, columns: Any, inner: Any) -> Op:
         """A product for each head, in 16 bits where the software has them so; else its left factor may be cast."""
-        kernels, structure = self.layer.kernels, self.layer.structure
+        kernels = self.layer.kernels.of_class("attention")
+        structure = self.layer.structure.of_class("attention")
         wide = kernels.mixed_rates and "wide_absorption" in structure.latent
         kinds = {"left": activation_bytes, "right": activation_bytes} if wide else {}
         op = kernels.matmul(self.path(name), rows, columns, inner, self.heads, **kinds)
@@ -176,7 +177,7 @@ class LatentAttention(CachedAttention):
             late += looped.cast_time(rows * self.heads, inner, operand_bytes)
             moved = op.demand.memory_bytes + cast_bytes(rows * self.heads, inner, operand_bytes)
             op = replace(op, demand=replace(op.demand, memory_bytes=moved))
-        return replace(op, time=late)
+        return kernels.in_format(replace(op, time=late))
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; latents and rotary keys once for all heads."""

@@ -36,6 +36,7 @@ RUN_CLASSES = {
     "mlp": ("dense_mlp",),
     "experts": ("routed_experts", "latent_experts"),
     "shared": ("shared_experts",),
+    "head": ("lm_head",),
 }
 """Classes of products of an inference, and those of matrices that they read."""
 ALIASES = {
@@ -237,4 +238,5 @@ def with_classes(model: Model) -> Model:
     warnings = model.warnings
     if mixed:
         warnings += (f"weights of {' and '.join(mixed)} are stored in several formats: runs take that of most",)
-    return replace(model, quantization=replace(quantization, formats=formats), warnings=warnings)
+    weights = tuple((name, sum(each.values())) for name, each in counts.items() if each)
+    return replace(model, quantization=replace(quantization, formats=formats, weights=weights), warnings=warnings)
