@@ -299,6 +299,13 @@ DELTANET = _arxiv(
     "Yang, Songlin and Kautz, Jan and Hatamizadeh, Ali",
     2024,
 )
+KIMI_LINEAR = _arxiv(
+    "kimi2025",
+    "2510.26692",
+    "Kimi Linear: An Expressive, Efficient Attention Architecture",
+    "{Kimi Team}",
+    2025,
+)
 BELTAGY = _arxiv(
     "beltagy2020",
     "2004.05150",

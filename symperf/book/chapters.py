@@ -73,6 +73,7 @@ CHAPTERS = (
         "Recurrent and state-space layers",
         {
             "linear_attention": "Linear attention",
+            "channel_decay": "Kimi Delta Attention",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

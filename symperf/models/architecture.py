@@ -45,12 +45,15 @@ TRAIT_WORDS: dict[str, str] = {
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
     "window_only": "a window",
+    "channel_decay": "a decay for every channel",
+    "narrow_gate": "a gate through a narrow width",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with a
+`channel_decay` is Kimi Delta Attention, whose gate may be narrow.
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -146,7 +149,8 @@ class Architecture:
         dropout: Training drops out: some dropout probability is above zero.
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
-        attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        attention_gate: The output of attention is gated by a projection as wide: the other half of the queries' (Qwen3-
+            Next), or one beside latent attention (Kimi-K3).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.

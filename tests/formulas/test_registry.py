@@ -119,6 +119,9 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_solve_flops",
             "delta_rule_backward_flops",
             "delta_rule_backward_bytes",
+            "channel_delta_bytes",
+            "channel_delta_backward_flops",
+            "channel_delta_backward_bytes",
         )
     },
     ("blocked_attention_time", "block_rows"): TILES,
