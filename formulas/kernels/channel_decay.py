@@ -83,7 +83,7 @@ def channel_delta_bytes(
     activation_bytes: Any,
     state_bytes: Any,
 ) -> Any:
-    """Bytes of a chunked delta rule with channelwise decays, forward: what its six kernels move, a tensor once a kernel.
+    """Bytes of a chunked delta rule with channelwise decays, forward: each tensor once for each of its six kernels.
 
     The equation: b a_lv (s (w (11 d_lk + 6 d_lv + 5 c + 3) + w_st (5 d_lk + c / 2)) + 2 ceil(s / c) d_lk d_lv w).
 

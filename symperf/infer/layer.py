@@ -21,9 +21,12 @@ from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
-from .recurrent import MIXERS, Recurrent
+from .matrix_states import delta_rule
+from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
@@ -183,3 +186,12 @@ class Layer(Block):
             self.linear(f"{self.root}/mlp/gate", hidden_size, self.inner),
             self.linear(f"{self.root}/mlp/up", hidden_size, self.inner),
         ]
+
+
+MIXERS: dict[str, Callable[[Layer], Recurrent]] = {
+    "ssm": Mamba2,
+    "ssm1": Mamba1,
+    "linear_attention": delta_rule,
+    "short_convolution": ShortConvolution,
+}
+"""What builds the operations of a recurrent mixer."""

@@ -13,7 +13,8 @@ from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, heads, optional
 from ..layouts import in_runs, layer_range
 from .bases import LLAMA_LAYERS, LLAMA_SIZES
-from .experts import MULTI_TOKEN, first_dense, key_width, routed_sizes, whole_or_none
+from .experts import MULTI_TOKEN, key_width, routed_sizes, whole_or_none
+from .sparse import each_feed_forward
 
 if TYPE_CHECKING:
     from ..architecture import Mixer
@@ -37,7 +38,7 @@ def nested(inner: str, outer: str, absent: int) -> Rule:
 
 
 def kimi_mixers(config: Config, sizes: Sizes) -> list[Mixer]:
-    """By a word for every layer, or by lists of layers counted from 1; else attention in every fourth from the fifth."""
+    """By words for all layers, or by lists of layers counted from 1; else attention in every fourth from the fifth."""
     layers = layer_range(config, sizes)
     section, lists = config.section(NESTED), ("full_attn_layers", "kda_layers")
     full, linear = (section.numbers(key, largest=len(layers)) for key in lists)
@@ -61,11 +62,11 @@ def kimi_mixers(config: Config, sizes: Sizes) -> list[Mixer]:
 
 def kimi_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Kimi Delta Attention and latent attention; experts in every layer but the first ones."""
-    ffns = first_dense(1)(config, sizes)
+    ffns = each_feed_forward(1, config, sizes)
     gate = () if config.section(NESTED).flag("use_full_rank_gate", False) else ("narrow_gate",)
     traits = {"linear_attention": ("channel_decay", *gate)}
     return in_runs(
-        LayerKind(mixer, ffn if isinstance(ffn, str) else ffn, traits=traits.get(mixer, ()))
+        LayerKind(mixer, ffn, traits=traits.get(mixer, ()))
         for mixer, ffn in zip(kimi_mixers(config, sizes), ffns, strict=True)
     )
 

@@ -14,7 +14,7 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
-from .delta_rule import DeltaRule
+from .delta_rule import delta_rule
 from .experts import Experts
 from .latent import LatentAttention
 from .linear import Linears
@@ -23,18 +23,20 @@ from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import Operations
 
 Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recurrent]] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
+    "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
 }
 """What builds a mixer's operations."""

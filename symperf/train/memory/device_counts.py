@@ -132,6 +132,7 @@ def _cross(architecture: Architecture, kind: LayerKind) -> Any:
 def _latent(architecture: Architecture) -> Any:
     heads, nope, rope = num_attention_heads / tp, sym.qk_nope_head_dim, sym.qk_rope_head_dim
     total = mla.latent_attention_parameters(hidden_size, heads, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+    total += hidden_size * heads * sym.v_head_dim if architecture.attention_gate else ZERO
     total += par.norm_parameters(sym.kv_lora_rank)
     if architecture.query_compression:
         total += mla.compressed_query_parameters(hidden_size, heads, sym.q_lora_rank, nope, rope)
