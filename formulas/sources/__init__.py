@@ -306,6 +306,13 @@ KIMI_LINEAR = _arxiv(
     "{Kimi Team}",
     2025,
 )
+KIMI_K3 = _arxiv(
+    "kimi2026",
+    "2607.24653",
+    "Kimi K3 Technical Report",
+    "{Kimi Team}",
+    2026,
+)
 BELTAGY = _arxiv(
     "beltagy2020",
     "2004.05150",

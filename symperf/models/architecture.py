@@ -166,6 +166,8 @@ class Architecture:
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
+        latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
@@ -214,6 +216,8 @@ class Architecture:
     ssm_norms: bool = False
     wide_stream: bool = False
     hyper_connections: bool = False
+    attention_residuals: bool = False
+    latent_expert_norm: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
@@ -233,7 +237,13 @@ class Architecture:
             for kind in self.kinds
         )
         own = any(kind.own or kind.traits for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
+        special = (
+            self.attention_sinks
+            or self.attention_gate
+            or self.attention_residuals
+            or own
+            or self.positions == "relative"
+        )
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import compressed_attention as comp
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul, moe, windows
@@ -115,6 +116,8 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     total += mixer_vectors(architecture, kind) + norms(architecture, kind)
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
     total += sparse.connection_weights(architecture, kind)
+    if architecture.attention_residuals:
+        total += sparse.parts(kind) * residuals.attention_residual_parameters(h)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("dense", "dense_experts"):
@@ -122,6 +125,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.ffn in ("experts", "dense_experts"):
         total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
         total += latent_weights(architecture)
+        total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
         total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
     return total
 
@@ -224,6 +228,10 @@ def layer_flops(
         found["ssm_projections"] = projections
         found |= recurrent.flops(kind, queries, stepwise=stepwise)
     found |= sparse.flops(architecture, kind, queries, keys)
+    if architecture.attention_residuals:
+        sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
+        mixture = residuals.attention_residual_flops(tokens, h, sources)
+        found["attention_residuals"] = sparse.parts(kind) * mixture
     if kind.cross:
         own, other = cross_weights(kind)
         encoder = batch * sym.encoder_sequence

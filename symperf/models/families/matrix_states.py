@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, heads, optional
+from ..configs import Config, Family, Sizes, flag, heads, optional
 from ..layouts import in_runs, layer_range
 from .bases import LLAMA_LAYERS, LLAMA_SIZES
 from .experts import MULTI_TOKEN, key_width, routed_sizes, whole_or_none
@@ -64,6 +64,7 @@ def kimi_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Kimi Delta Attention and latent attention; experts in every layer but the first ones."""
     ffns = each_feed_forward(1, config, sizes)
     gate = () if config.section(NESTED).flag("use_full_rank_gate", False) else ("narrow_gate",)
+    config.section(NESTED).used.add("gate_lower_bound")
     traits = {"linear_attention": ("channel_decay", *gate)}
     return in_runs(
         LayerKind(mixer, ffn, traits=traits.get(mixer, ()))
@@ -74,6 +75,11 @@ def kimi_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
 def kimi_shared(config: Config, sizes: Sizes) -> int:
     """Width of all shared experts together."""
     return whole_or_none("num_shared_experts", absent=1)(config, sizes) * sizes["expert_intermediate_size"]
+
+
+def latent_norm(config: Config) -> bool:
+    """Whether a norm follows the experts in their own width, if they have one."""
+    return config.flag("latent_moe_use_norm", False) and config.holds("routed_expert_hidden_size")
 
 
 MATRIX_STATES: dict[str, Family] = {
@@ -95,17 +101,24 @@ MATRIX_STATES: dict[str, Family] = {
             # The chunk is fixed in the published kernels (fla, chunk_kda).
             "ssm_chunk_size": 64,
             "moe_latent_size": whole_or_none("routed_expert_hidden_size"),
+            "residual_block": whole_or_none("attn_res_block_size"),
         }
         | routed_sizes("num_experts", width="moe_intermediate_size", chosen="num_experts_per_token")
         | {"shared_expert_intermediate_size": kimi_shared}
         | MULTI_TOKEN,
-        LLAMA_LAYERS | {"positions": "none"},
+        LLAMA_LAYERS
+        | {
+            "positions": "none",
+            "attention_gate": flag("mla_use_output_gate", False),
+            "latent_expert_norm": latent_norm,
+        },
         kinds=kimi_kinds,
         only={"mla_use_nope": True},
         harmless=(
             # Every head of latent attention has keys and values of its own, whatever the file says.
             "num_key_value_heads", "qk_head_dim", "head_dim", "model_max_length", "moe_renormalize", "num_expert_group",
             "moe_router_activation_func", "use_grouped_topk", "linear_attn_config",
+            "activation_situ_beta", "activation_situ_linear_beta",
         ),
     ),
 }  # fmt: skip

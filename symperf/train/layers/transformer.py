@@ -89,6 +89,7 @@ class Decoder(Linears):
     def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
         """A mixer between its norm and the residual stream."""
         return [
+            self.mixture(mixer.path("mixture"), phase),
             self.norm(mixer.path("norm"), phase),
             self.gather(mixer.path(f"gather/{phase}")),
             *mixer.forward(phase),
@@ -107,6 +108,7 @@ class Decoder(Linears):
             self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
             *mixer.backward(),
             self.norm_backward(mixer.path("norm")),
+            self.mixture(mixer.path("mixture"), "backward"),
         ]
 
     # --- the MLP and experts
@@ -121,6 +123,7 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
+            self.mixture(f"{self.root}/mlp/mixture", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
@@ -138,6 +141,7 @@ class Decoder(Linears):
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.mixture(f"{self.root}/mlp/mixture", "backward"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:

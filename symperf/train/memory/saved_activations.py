@@ -38,6 +38,9 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
+    if architecture.attention_residuals:
+        # A mixture keeps what has been added since the last block beside the mixed input that the norm keeps.
+        kept += _parts(kind) * stream_kept(structure, stream)
     if structure.dropout:
         kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
     if kind.mixer in ("attention", "local_attention", "latent_attention"):
@@ -174,6 +177,7 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
     kept += read_kept(structure, arriving, hidden)
     kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
+    kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
