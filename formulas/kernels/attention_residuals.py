@@ -62,7 +62,7 @@ def residual_sources(num_layers: Any, residual_block: Any) -> Any:
     dimension=FLOP,
     source=KIMI_K3,
     increasing="flop hidden_size mixture_sources tokens",
-    curvature="convex",
+    curvature="affine",
 )
 def attention_residual_flops(tokens: Any, hidden_size: Any, mixture_sources: Any) -> Any:
     """FLOPs of a mixture: 4 T h n_m, of scores and of the weighted sum.

@@ -61,8 +61,8 @@ COMBINATION_RULES = (
     _rule(
         "attention_residuals_in_a_pipeline",
         "mixed_stages == 0",
-        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send on; that is "
-        "not modelled yet, expected pp = 1",
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send on; that "
+        "is not modelled yet, expected pp = 1",
     ),
     _rule(
         "relative_positions_need_eager_attention",

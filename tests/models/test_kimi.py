@@ -30,7 +30,7 @@ def kimi(**changes: Any) -> sf.Model:
 
 
 def test_kimi_k3_has_the_parameters_that_the_hub_shows() -> None:
-    """To the last one: the router's corrections are parameters there, and decays' rates one a channel, not one a head."""
+    """To the last one: corrections of routers are parameters there, and rates of decays one a channel, not a head."""
     found = sf.inspect(sf.Model.load("kimi-k3"))
     routers, rates = 92 * 896, 69 * (128 - 96)
     assert found["parts"]["full_model"] + routers + rates == HUB
