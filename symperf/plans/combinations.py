@@ -61,7 +61,7 @@ COMBINATION_RULES = (
     _rule(
         "attention_residuals_in_a_pipeline",
         "mixed_stages == 0",
-        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send on; that "
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
         "is not modelled yet, expected pp = 1",
     ),
     _rule(
