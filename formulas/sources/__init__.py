@@ -299,6 +299,20 @@ DELTANET = _arxiv(
     "Yang, Songlin and Kautz, Jan and Hatamizadeh, Ali",
     2024,
 )
+KIMI_LINEAR = _arxiv(
+    "kimi2025",
+    "2510.26692",
+    "Kimi Linear: An Expressive, Efficient Attention Architecture",
+    "{Kimi Team}",
+    2025,
+)
+KIMI_K3 = _arxiv(
+    "kimi2026",
+    "2607.24653",
+    "Kimi K3 Technical Report",
+    "{Kimi Team}",
+    2026,
+)
 BELTAGY = _arxiv(
     "beltagy2020",
     "2004.05150",

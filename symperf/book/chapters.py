@@ -55,6 +55,7 @@ CHAPTERS = (
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
+            "attention_residuals": "Attention residuals",
         },
     ),
     Chapter(
@@ -73,6 +74,7 @@ CHAPTERS = (
         "Recurrent and state-space layers",
         {
             "linear_attention": "Linear attention",
+            "channel_decay": "Kimi Delta Attention",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

@@ -10,8 +10,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
-from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
+from ..formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    intermediate_size,
+    num_layers,
+    residual_block,
+    tp,
+)
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..operations.kernels import tensor_group
@@ -21,9 +29,12 @@ from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
-from .recurrent import MIXERS, Recurrent
+from .matrix_states import delta_rule
+from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
@@ -76,6 +87,15 @@ class Block:
             n, activation_bytes
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def mixture(self, name: str) -> Op | None:
+        """What attention residuals make of the sums of earlier layers, where the model has them."""
+        if not self.architecture.attention_residuals:
+            return None
+        sources = residuals.residual_sources(num_layers, residual_block)
+        traffic = residuals.attention_residual_bytes(self.tokens, hidden_size, sources, activation_bytes)
+        n = self.tokens * hidden_size * sources
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["mixture"])
 
     def reduce(self, name: str) -> Op | None:
         """The sum of the shares of a row-split product."""
@@ -133,6 +153,7 @@ class Layer(Block):
             return []
         block, both = f"{self.root}/{mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         return [
+            self.mixture(f"{block}/mixture"),
             self.norm(f"{block}/norm", after_residual=True),
             *mixer.projections(),
             *core,
@@ -155,6 +176,7 @@ class Layer(Block):
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
+            self.mixture(f"{block}/mixture"),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
@@ -183,3 +205,12 @@ class Layer(Block):
             self.linear(f"{self.root}/mlp/gate", hidden_size, self.inner),
             self.linear(f"{self.root}/mlp/up", hidden_size, self.inner),
         ]
+
+
+MIXERS: dict[str, Callable[[Layer], Recurrent]] = {
+    "ssm": Mamba2,
+    "ssm1": Mamba1,
+    "linear_attention": delta_rule,
+    "short_convolution": ShortConvolution,
+}
+"""What builds the operations of a recurrent mixer."""

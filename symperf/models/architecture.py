@@ -45,12 +45,15 @@ TRAIT_WORDS: dict[str, str] = {
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
     "window_only": "a window",
+    "channel_decay": "a decay for every channel",
+    "narrow_gate": "a gate through a narrow width",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
+a `channel_decay` is Kimi Delta Attention, whose gate may be narrow.
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -146,7 +149,8 @@ class Architecture:
         dropout: Training drops out: some dropout probability is above zero.
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
-        attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        attention_gate: The output of attention is gated by a projection as wide: the other half of the queries' (Qwen3-
+            Next), or one beside latent attention (Kimi-K3).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -163,6 +167,8 @@ class Architecture:
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
+        latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
@@ -212,6 +218,8 @@ class Architecture:
     ssm_norms: bool = False
     wide_stream: bool = False
     hyper_connections: bool = False
+    attention_residuals: bool = False
+    latent_expert_norm: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
@@ -231,7 +239,13 @@ class Architecture:
             for kind in self.kinds
         )
         own = any(kind.own or kind.traits for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
+        special = (
+            self.attention_sinks
+            or self.attention_gate
+            or self.attention_residuals
+            or own
+            or self.positions == "relative"
+        )
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property

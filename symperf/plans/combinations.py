@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "sparse",
+    "mixed_stages",
     "flash",
     "relative_positions",
     "parts",
@@ -56,6 +57,12 @@ COMBINATION_RULES = (
         "sparse == 0",
         "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
         "time and memory in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "attention_residuals_in_a_pipeline",
+        "mixed_stages == 0",
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
+        "is not modelled yet, expected pp = 1",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -214,6 +221,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "sparse": architecture.sparse,
+        "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

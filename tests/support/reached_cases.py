@@ -44,6 +44,8 @@ OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
+    ("kimi-linear-48b-a3b", "h100-sxm", {"dp": 8, "ep": 8}),
+    ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),

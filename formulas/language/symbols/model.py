@@ -46,6 +46,10 @@ index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+residual_block = add(
+    "model", "residual_block", "B_r", "Layers whose additions to the residual stream are one source of a mixture."
+)
+mixture_sources = add("formal", "mixture_sources", "n_m", "Sources that a mixture of residuals reads.", domain=POSITIVE)
 num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper-connections mix.")
 
 # Experts

@@ -14,7 +14,7 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
-from .delta_rule import DeltaRule
+from .delta_rule import delta_rule
 from .experts import Experts
 from .latent import LatentAttention
 from .linear import Linears
@@ -23,18 +23,20 @@ from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import Operations
 
 Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recurrent]] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
+    "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
 }
 """What builds a mixer's operations."""
@@ -87,6 +89,7 @@ class Decoder(Linears):
     def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
         """A mixer between its norm and the residual stream."""
         return [
+            self.mixture(mixer.path("mixture"), phase),
             self.norm(mixer.path("norm"), phase),
             self.gather(mixer.path(f"gather/{phase}")),
             *mixer.forward(phase),
@@ -105,6 +108,7 @@ class Decoder(Linears):
             self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
             *mixer.backward(),
             self.norm_backward(mixer.path("norm")),
+            self.mixture(mixer.path("mixture"), "backward"),
         ]
 
     # --- the MLP and experts
@@ -119,6 +123,7 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
+            self.mixture(f"{self.root}/mlp/mixture", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
@@ -136,6 +141,7 @@ class Decoder(Linears):
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.mixture(f"{self.root}/mlp/mixture", "backward"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:

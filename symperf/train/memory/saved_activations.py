@@ -38,6 +38,9 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
+    if architecture.attention_residuals:
+        # A mixture keeps what has been added since the last block beside the mixed input that the norm keeps.
+        kept += _parts(kind) * stream_kept(structure, stream)
     if structure.dropout:
         kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
     if kind.mixer in ("attention", "local_attention", "latent_attention"):
@@ -135,8 +138,9 @@ def _recurrent_width(kind: LayerKind) -> Any:
 
     Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
     projection in, the narrow one and the scan's result (selective_scan_interface.py); the delta rule also queries and
-    keys of every value head, and the inverse of each chunk (flash-linear-attention). A short convolution keeps the
-    projection in, what it reads and gives, and the gated result (transformers, Lfm2ShortConv).
+    keys of every value head, and the inverse of each chunk (flash-linear-attention); with channelwise decays
+    these, both score matrices and what is narrow too (kda/chunk.py). A short convolution keeps the projection in, what
+    it reads and gives, and the gated result (transformers, Lfm2ShortConv).
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
@@ -148,6 +152,10 @@ def _recurrent_width(kind: LayerKind) -> Any:
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
     repeated = 2 * heads * sym.linear_key_head_dim
+    if "channel_decay" in kind.traits:
+        narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
+        decays = heads * sym.linear_key_head_dim
+        return (2 * keys + repeated + decays + 5 * values + heads * (1 + 2 * sym.ssm_chunk_size)) / tp + narrow
     return (2 * keys + repeated + 5 * values + heads * (2 + sym.ssm_chunk_size)) / tp
 
 
@@ -157,6 +165,7 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
+    kept += 2 * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
     return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
 
 
@@ -168,6 +177,7 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
     kept += read_kept(structure, arriving, hidden)
     kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
+    kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
