@@ -73,6 +73,8 @@ CHAPTERS = (
         "Recurrent and state-space layers",
         {
             "linear_attention": "Linear attention",
+            "lightning_attention": "Lightning attention",
+            "gated_lru": "Gated linear recurrent units",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

@@ -119,6 +119,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_solve_flops",
             "delta_rule_backward_flops",
             "delta_rule_backward_bytes",
+            "lightning_flops",
+            "lightning_backward_flops",
         )
     },
     ("blocked_attention_time", "block_rows"): TILES,
