@@ -313,6 +313,20 @@ KIMI_K3 = _arxiv(
     "{Kimi Team}",
     2026,
 )
+GRIFFIN = _arxiv(
+    "de2024",
+    "2402.19427",
+    "Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient Language Models",
+    "De, Soham and Smith, Samuel L. and others",
+    2024,
+)
+LIGHTNING = _arxiv(
+    "qin2024",
+    "2401.04658",
+    "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in Large Language Models",
+    "Qin, Zhen and Sun, Weigao and Li, Dong and Shen, Xuyang and Sun, Weixuan and Zhong, Yiran",
+    2024,
+)
 BELTAGY = _arxiv(
     "beltagy2020",
     "2004.05150",

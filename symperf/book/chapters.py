@@ -75,6 +75,8 @@ CHAPTERS = (
         {
             "linear_attention": "Linear attention",
             "channel_decay": "Kimi Delta Attention",
+            "lightning_attention": "Lightning attention",
+            "gated_lru": "Gated linear recurrent units",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

@@ -102,9 +102,10 @@ def _cross_cache(structure: InferenceStructure) -> Any:
 def _states(structure: InferenceStructure) -> Any:
     layers = layers_of(structure, "decode")
     kept = [
-        (n, of_kind(layer.mixer.sequence_bytes(), layer.kind))
+        (n, of_kind(mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
-        if isinstance(layer.mixer, Recurrent)
+        for mixer in layer.mixers
+        if isinstance(mixer, Recurrent)
     ]
     return _of_fullest(structure, kept)
 
@@ -121,7 +122,7 @@ def activations(structure: InferenceStructure) -> Any:
     """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
-    blocks = [of_kind(_mixer_features(layer.mixer), layer.kind) for layer in layers if layer.mixer]
+    blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -153,11 +154,15 @@ def _mixer_features(mixer: Any) -> Any:
 
 def _chunk_states(structure: InferenceStructure) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
-    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in ("ssm", "linear_attention")]
-    if not layers:
+    states = [
+        of_kind(mixer.state, layer.kind)
+        for layer, _ in layers_of(structure, "prefill")
+        for mixer in layer.mixers
+        if isinstance(mixer, Recurrent) and mixer.chunked
+    ]
+    if not states:
         return 0
     chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
-    states = [of_kind(layer.mixer.state, layer.kind) for layer in layers]  # type: ignore[union-attr]
     return chunks * state_bytes * Max(*states)
 
 

@@ -28,11 +28,12 @@ decays, scores of diagonal blocks, the other scores and the solve, the others al
 class DeltaRule(Recurrent):
     """Linear attention by a gated delta rule: a matrix for each value head."""
 
+    chunked = True
     rates_of_head = 2
     """Numbers a head and token that a kernel of their own makes: decay and rate."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.key_heads, self.heads = sym.linear_num_key_heads / tp, sym.linear_num_value_heads / tp
         self.keys = self.key_heads * sym.linear_key_head_dim
         self.inner = self.heads * sym.linear_value_head_dim
@@ -101,8 +102,8 @@ class ChannelDeltaRule(DeltaRule):
 
     rates_of_head = 1
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.decays = self.heads * sym.linear_key_head_dim
         self.narrow_gate = "narrow_gate" in layer.kind.traits
         self.narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if self.narrow_gate else 0)
@@ -130,6 +131,6 @@ class ChannelDeltaRule(DeltaRule):
         return 2 * self.keys + 2 * self.inner + self.decays + self.heads
 
 
-def delta_rule(layer: Layer) -> DeltaRule:
+def delta_rule(layer: Layer, name: str | None = None) -> DeltaRule:
     """The delta rule of a layer, by how its state decays."""
-    return (ChannelDeltaRule if "channel_decay" in layer.kind.traits else DeltaRule)(layer)
+    return (ChannelDeltaRule if "channel_decay" in layer.kind.traits else DeltaRule)(layer, name)

@@ -73,8 +73,8 @@ def _encoder_ends(structure: InferenceStructure) -> list[Any]:
 def _prefill(layer: Layer) -> Sequence:
     if layer.kind.cross:
         own = layer.mixer.over(1)  # type: ignore[union-attr]
-        return layer.layer(own, cross=layer.cross.block(prompt, first=True))
-    return layer.layer(*(layer.mixer.prefill(prompt) if layer.mixer else ()))
+        return layer.layer(lambda _: [own], cross=layer.cross.block(prompt, first=True))
+    return layer.layer(lambda mixer: mixer.prefill(prompt))
 
 
 def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
@@ -133,8 +133,8 @@ def passes_of_stages(
 
 def _decode(layer: Layer, steps: Any) -> Sequence:
     first = 2 if layer.kind.cross else prompt + 1
-    core = layer.mixer.decode((steps, first)) if layer.mixer else []
-    return layer.layer(*core, cross=layer.cross.block(prompt, first=False) if layer.kind.cross else ())
+    cross = layer.cross.block(prompt, first=False) if layer.kind.cross else ()
+    return layer.layer(lambda mixer: mixer.decode((steps, first)), cross=cross)
 
 
 def layers_of(structure: InferenceStructure, phase: str) -> list[tuple[Layer, Any]]:

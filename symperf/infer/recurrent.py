@@ -32,21 +32,24 @@ class Recurrent:
 
     Attributes:
         layer: whose mixer it is.
-        folder: the part of its paths that names it.
+        folder: the part of its paths that names it: the layer's mixer, or the one beside it that is told.
         channels: that the convolution runs over, on one device.
         inner: channels of its result.
         state: elements of the state of one sequence.
         scratch: features of a token that are alive at once inside of it.
+        chunked: its scan runs in chunks, whose states are alive between its kernels.
     """
+
+    chunked = False
 
     channels: Any
     inner: Any
     state: Any
     scratch: Any
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
         self.layer, self.kernels = layer, layer.kernels
-        self.folder = layer.kind.mixer
+        self.folder = name or layer.kind.mixer
 
     def path(self, name: str) -> str:
         """The path of an operation of the mixer."""
@@ -124,8 +127,10 @@ class Recurrent:
 class Mamba2(Recurrent):
     """Mamba-2: heads with a scalar decay, scanned in chunks by products (SSD)."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    chunked = True
+
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.heads, self.groups = sym.ssm_num_heads / tp, ceil_div(sym.ssm_groups, tp)
         self.inner = self.heads * sym.ssm_head_dim
         self.channels = self.inner + 2 * self.groups * sym.ssm_state_size
@@ -163,8 +168,8 @@ class Mamba2(Recurrent):
 class Mamba1(Recurrent):
     """Mamba-1: channels with decays of their own, scanned by one fused kernel that also applies the gate."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.inner = self.channels = sym.ssm_inner_size / tp
         self.state = self.inner * sym.ssm_state_size
         self.narrow = sym.ssm_time_step_rank + 2 * sym.ssm_state_size
@@ -232,8 +237,8 @@ class Mamba1(Recurrent):
 class ShortConvolution(Recurrent):
     """A convolution over a few tokens between two gates (LFM2): all that it keeps is its last inputs."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.inner = self.channels = hidden_size / tp
         self.state = 0
         self.scratch = 6 * self.channels

@@ -110,6 +110,7 @@ def _sequences(model: Model, work: Work) -> dict[str, int]:
 _DEALT = {
     "ssm_num_heads": "heads of the Mamba-2 layers",
     "ssm_inner_size": "channels of the Mamba-1 layers",
+    "lru_width": "channels of the gated linear recurrent units",
     "linear_num_key_heads": "key heads of the linear attention",
     "linear_num_value_heads": "value heads of the linear attention",
 }

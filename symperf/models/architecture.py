@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Mixer = Literal[
@@ -15,18 +15,20 @@ Mixer = Literal[
     "ssm1",
     "linear_attention",
     "short_convolution",
+    "gated_lru",
+    "lightning_attention",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); or nothing."""
+a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution")
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -37,6 +39,8 @@ _MIXER_WORDS = {
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
     "short_convolution": "short convolution",
+    "gated_lru": "gated linear recurrent unit",
+    "lightning_attention": "lightning attention",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -65,7 +69,7 @@ class LayerKind:
     """One kind of layer.
 
     Attributes:
-        mixer: what moves information between tokens.
+        mixer: what moves information between tokens; of several, the one with a cache that grows.
         ffn: what follows it.
         count: The symbol that holds how many such layers there are: `num_layers` where all are of this kind.
         encoder: The layer belongs to an encoder: it sees all tokens, and generation does not repeat it.
@@ -73,6 +77,7 @@ class LayerKind:
         own: Sizes of its own, as pairs: the size that formulas are written in, and the one that stands for it in
             these layers. `(("head_dim", "global_head_dim"),)`
         traits: Variations of the mixer that have no size.
+        beside: Recurrent mixers that read the same normalised stream as `mixer`, and whose results are added to its.
 
     """
 
@@ -83,6 +88,18 @@ class LayerKind:
     cross: bool = False
     own: tuple[tuple[str, str], ...] = ()
     traits: tuple[str, ...] = ()
+    beside: tuple[Mixer, ...] = ()
+
+    @property
+    def alone(self) -> tuple[LayerKind, ...]:
+        """The kinds that have one of the mixers each, and else are the same; none where there is no mixer.
+
+        >>> [kind.mixer for kind in LayerKind("attention", "dense", beside=("ssm",)).alone]
+        ['attention', 'ssm']
+        """
+        if not self.beside:
+            return (self,) if self.mixer != "none" else ()
+        return tuple(replace(self, mixer=mixer, beside=()) for mixer in (self.mixer, *self.beside))
 
     @property
     def label(self) -> str:
@@ -98,7 +115,8 @@ class LayerKind:
         return dict(self.own).get(name, name)
 
     def __str__(self) -> str:
-        parts = [_MIXER_WORDS.get(self.mixer, ""), "cross-attention" if self.cross else ""]
+        mixers = " beside ".join(_MIXER_WORDS[each] for each in (self.mixer, *self.beside) if each != "none")
+        parts = [mixers, "cross-attention" if self.cross else ""]
         text = " + ".join(part for part in (*parts, _FEED_FORWARD_WORDS.get(self.ffn, "")) if part)
         text += "".join(f", {TRAIT_WORDS[trait]}" for trait in self.traits)
         numbers = sorted({match[1] for _, name in self.own if (match := re.search(r"_([0-9]+)$", name))}, key=int)
@@ -166,6 +184,7 @@ class Architecture:
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
+        ssm_gated_norm: Mamba-2 has a norm at its gate; else the gate alone (small Falcon-H1).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
         attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
         latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
@@ -216,6 +235,7 @@ class Architecture:
     ssm_projection_bias: bool = False
     ssm_convolution_bias: bool = False
     ssm_norms: bool = False
+    ssm_gated_norm: bool = True
     wide_stream: bool = False
     hyper_connections: bool = False
     attention_residuals: bool = False
@@ -238,7 +258,7 @@ class Architecture:
             kind.mixer in ("attention", "local_attention") and kind.ffn == "dense" and not (kind.encoder or kind.cross)
             for kind in self.kinds
         )
-        own = any(kind.own or kind.traits for kind in self.kinds)
+        own = any(kind.own or kind.traits or kind.beside for kind in self.kinds)
         special = (
             self.attention_sinks
             or self.attention_gate
@@ -255,7 +275,7 @@ class Architecture:
 
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
-        return any(kind.mixer in mixers for kind in self.kinds)
+        return any(each.mixer in mixers for kind in self.kinds for each in kind.alone)
 
     @property
     def sparse(self) -> bool:

@@ -278,7 +278,8 @@ class Family:
         kinds: The kinds of layers and how many there are of each.
         only: Keys whose other values change the architecture in a way that is not carried.
         absent: Keys of `only` that mean another value where the file leaves them out, and that value.
-        traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
+        traits: `soft_capping`: logits are soft-capped where the keys are absent; `output_soft_capping`: only those of
+            the output, under RecurrentGemma's name; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
         groups: Groups of experts where the file does not say it, and of how many a token chooses; 0 where it has to.

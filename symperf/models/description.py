@@ -88,7 +88,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,
         "attention_soft_capping": "attn_logit_softcapping" in caps,
-        "logit_soft_capping": "final_logit_softcapping" in caps,
+        "logit_soft_capping": bool({"final_logit_softcapping", "logits_soft_cap"} & set(caps)),
     }
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
@@ -147,7 +147,8 @@ def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[
     counts = [sum(count for place, count in order if place == each) for each in range(len(places))]
     kinds, taken = [], set[str]()
     for kind, count in zip(places, counts, strict=True):
-        base = count_name(kind.mixer, kind.ffn, encoder=kind.encoder, cross=kind.cross)
+        mixers = "_".join((kind.mixer, *kind.beside))
+        base = count_name(mixers, kind.ffn, encoder=kind.encoder, cross=kind.cross)
         names = (base if number == 1 else f"{base}_{number}" for number in itertools.count(1))
         name = next(name for name in names if name not in taken)
         taken.add(name)
@@ -205,9 +206,11 @@ def _refuse_other_architectures(config: Config, family: Family, model_type: str)
 
 
 def _soft_caps(config: Config, family: Family) -> list[str]:
-    keys = ("attn_logit_softcapping", "final_logit_softcapping")
+    keys = dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), "soft_capping" in family.traits)
+    if "output_soft_capping" in family.traits:
+        keys["logits_soft_cap"] = True
     config.used |= set(keys)
-    return [k for k in keys if (config.data[k] is not None if k in config.data else "soft_capping" in family.traits)]
+    return [key for key, absent in keys.items() if (config.data[key] is not None if key in config.data else absent)]
 
 
 def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:

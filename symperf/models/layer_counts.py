@@ -36,7 +36,7 @@ def norm(architecture: Architecture, width: Any) -> Any:
 
 @in_own_sizes
 def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
-    """Weights of the mixer's linear layers."""
+    """Weights of the linear layers of a layer's mixer, the first of several."""
     a = sym.num_attention_heads
     if kind.mixer in ("attention", "local_attention"):
         kv_heads, width = sym.num_key_value_heads, sym.head_dim
@@ -54,7 +54,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "compressed_attention":
         output = sym.output_groups, sym.output_lora_rank
         return comp.shared_key_parameters(h, a, sym.head_dim, sym.q_lora_rank, *output)
-    return recurrent.weights(kind)
+    return ZERO if kind.mixer == "none" else recurrent.weights(kind)
 
 
 @in_own_sizes
@@ -112,8 +112,8 @@ def expert_parameters(architecture: Architecture) -> Any:
 @in_own_sizes
 def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer of a kind."""
-    total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
-    total += mixer_vectors(architecture, kind) + norms(architecture, kind)
+    mixers = (projection_weights(architecture, each) + mixer_vectors(architecture, each) for each in kind.alone)
+    total = sum(mixers, sum(cross_weights(kind)) + mlp_weights(architecture, kind) + norms(architecture, kind))
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
     total += sparse.connection_weights(architecture, kind)
     if architecture.attention_residuals:
@@ -156,7 +156,7 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
 
 @in_own_sizes
 def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
-    """Biases, inner norms and other vectors of a mixer."""
+    """Biases, inner norms and other vectors of a layer's mixer, the first of several."""
     if kind.mixer in ("attention", "local_attention"):
         return _attention_vectors(architecture, kind)
     if kind.mixer == "latent_attention":
@@ -224,9 +224,10 @@ def layer_flops(
         seen = sparse.dense_keys(kind, queries, keys, stepwise)
         found["attention_scores"] = att.attention_flops(batch, queries, seen, sym.num_attention_heads, sym.head_dim)
         found["projections"] = projections
-    elif kind.mixer != "none":
-        found["ssm_projections"] = projections
-        found |= recurrent.flops(kind, queries, stepwise=stepwise)
+    for each in (each for each in kind.alone if each.mixer in RECURRENT):
+        own = {"ssm_projections": product(projection_weights(architecture, each))}
+        own |= recurrent.flops(each, queries, stepwise)
+        found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
     if architecture.attention_residuals:
         sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
@@ -312,5 +313,6 @@ def entry_elements(kind: LayerKind, context: Any, *, whole: bool = True) -> Any:
 
 @in_own_sizes
 def state_bytes(kind: LayerKind) -> Any:
-    """Bytes that a recurrent layer keeps of a sequence, however long it is."""
-    return recurrent.state_bytes(kind) if kind.mixer in RECURRENT else sparse.state_bytes(kind)
+    """Bytes that a layer keeps of a sequence, however long it is: recurrent states, and what compressors keep."""
+    kept = (recurrent.state_bytes(each) for each in kind.alone if each.mixer in RECURRENT)
+    return sum(kept, sparse.state_bytes(kind))

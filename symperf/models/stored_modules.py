@@ -89,7 +89,8 @@ def _of_layer(model: Model, kind: LayerKind, layer: str) -> Iterator[Matrix]:
     def size(name: str) -> int:
         return model.sizes.get(kind.size(name), 0)
 
-    for group, name, rows, columns, copies in (*_mixer(model, kind, size), *_feed_forward(model, kind, size)):
+    mixers = [row for each in kind.alone for row in _mixer(model, each, size)]
+    for group, name, rows, columns, copies in (*mixers, *_feed_forward(model, kind, size)):
         leaves = (name, *ALIASES.get(name, ()))
         folders = FOLDERS[group]
         if group == "routed_experts":
@@ -153,6 +154,10 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
             *_decay(kind, size),
         ]
         return [("linear_attention", *each, 1) for each in found]
+    if kind.mixer == "lightning_attention":
+        width = size("linear_num_value_heads") * size("linear_value_head_dim")
+        found = [("qkv_proj", 3 * width, h), ("output_gate", width, h), ("out_proj", h, width)]
+        return [("attention", *each, 1) for each in found]
     return []
 
 

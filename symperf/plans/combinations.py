@@ -226,7 +226,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
         "two_stacks": architecture.stacks == 2,
-        "recurrent": plan.cp > 1 and any(kind.mixer in RECURRENT for kind in architecture.kinds),
+        "recurrent": plan.cp > 1 and architecture.has(*RECURRENT),
         "splits_backward": schedule in SPLIT,
         "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
@@ -260,7 +260,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "recompute": plan.recompute,
         "precision": plan.precision,
         "optimizer": plan.optimizer,
-        "recurrent_mixer": next(iter(sorted({kind.mixer for kind in model.architecture.kinds} & set(RECURRENT))), ""),
+        "recurrent_mixer": next((name for name in sorted(RECURRENT) if model.architecture.has(name)), ""),
         "unlisted": _first_unlisted(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
@@ -273,7 +273,4 @@ def _first_unlisted(model: Model) -> str:
     other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))
     if other:
         return other[0]
-    if any(kind.cross for kind in architecture.kinds):
-        return "cross"
-    gated = architecture.attention_gate or architecture.shared_key_value
-    return "attention with a gate or shared keys and values" if gated else ""
+    return "attention to an encoder" if any(kind.cross for kind in architecture.kinds) else ""

@@ -125,6 +125,11 @@ KIND_RULES = (
         "tp: {tp} does not divide the {ssm_inner_size} channels of the Mamba-1 layers of {model}",
     ),
     Rule(
+        "tp_does_not_divide_unit_channels",
+        "lru_width % tp == 0",
+        "tp: {tp} does not divide the {lru_width} channels of the gated linear recurrent units of {model}",
+    ),
+    Rule(
         "tp_does_not_divide_linear_heads",
         "linear_num_key_heads % tp == 0 and linear_num_value_heads % tp == 0",
         "tp: {tp} does not divide the {linear_num_key_heads} key heads and {linear_num_value_heads} value heads of the "

@@ -49,6 +49,7 @@ SIZES = (
     "ssm_num_heads",
     "ssm_groups",
     "ssm_inner_size",
+    "lru_width",
     "linear_num_key_heads",
     "linear_num_value_heads",
 )
@@ -57,7 +58,7 @@ NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK,
 ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
-    **dict.fromkeys(("num_patches", "ssm_num_heads", "ssm_groups", "ssm_inner_size"), 0),
+    **dict.fromkeys(("num_patches", "ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 0),
 }
 """What stands for sizes that a model has not."""

@@ -157,7 +157,7 @@ def _parts(model: Model, language: int) -> dict[str, Any]:
 
 
 def _kind(kind: LayerKind) -> dict[str, Any]:
-    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits)}
+    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits), "beside": list(kind.beside)}
 
 
 def _program(architecture: Architecture, form: str) -> Program:

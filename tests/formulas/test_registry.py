@@ -124,6 +124,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "channel_delta_bytes",
             "channel_delta_backward_flops",
             "channel_delta_backward_bytes",
+            "lightning_flops",
+            "lightning_backward_flops",
         )
     },
     ("blocked_attention_time", "block_rows"): TILES,

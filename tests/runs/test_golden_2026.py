@@ -18,8 +18,7 @@ WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("falcon-h1-34b", "xlstm-7b", "default-zamba2"),
-    *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
+    *("xlstm-7b", "default-zamba2", "step-3.7-flash"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
 NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))
@@ -115,8 +114,8 @@ PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed", "decode_mla_abso
 def test_flops_by_class(row: dict[str, str]) -> None:
     """To the last FLOP, with the exceptions of `test_inspection`.
 
-    In a step of decoding torch pads the convolution's window to k + 1 inputs, two results a token; the gated delta rule
-    steps elementwise there; and transformers expands the cache of latents anew.
+    In a step of decoding torch pads the convolution's window to k + 1 inputs, two results a token, or convolves and
+    scans elementwise (RecurrentGemma, the gated delta rule); and transformers expands the cache of latents anew.
     """
     of = model(row["model"])
     decoding = row["phase"] not in ("prefill", "encode")
@@ -127,7 +126,7 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
-        assert parts["convolution"] == 2 * found["flops_ssm"]["convolution"]
+        assert parts["convolution"] in (0, 2 * found["flops_ssm"]["convolution"])
         assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
         counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
@@ -140,6 +139,10 @@ def test_flops_by_class(row: dict[str, str]) -> None:
         again = 2 * (int(row["kv_len"]) - 1) * layers * sizes["kv_lora_rank"] * width
         counted["projections"] -= again
         counted["total"] -= again
+    if row["phase"] == "decode" and row["model"] == "default-recurrent_gemma":
+        # Its step was counted without the keys that were there before.
+        seen = (min(int(row["kv_len"]), of.sliding_window or 0) - 1) * counted["attention_scores"]
+        counted = counted | {name: counted[name] + seen for name in ("attention_scores", "total")}
     assert {name: flops.get(name, 0) for name in CLASSES} == counted
 
 

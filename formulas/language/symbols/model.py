@@ -89,6 +89,7 @@ linear_num_key_heads = add("model", "linear_num_key_heads", "a_{lk}", "Key heads
 linear_num_value_heads = add("model", "linear_num_value_heads", "a_{lv}", "Value heads of a linear-attention layer.")
 linear_key_head_dim = add("model", "linear_key_head_dim", "d_{lk}", "Width of a linear-attention key.")
 linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width of a linear-attention value.")
+lru_width = add("model", "lru_width", "h_r", "Channels of a gated linear recurrent unit.")
 state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
 
 # Encoders
@@ -114,6 +115,9 @@ _MIXERS = {
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),
     "short_convolution": ("cvl", "a short convolution between two gates"),
+    "gated_lru": ("lru", "a gated linear recurrent unit"),
+    "lightning_attention": ("la", "lightning attention"),
+    "attention_ssm": ("att+ssm", "softmax attention beside a Mamba-2 mixer"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

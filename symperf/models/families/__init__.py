@@ -19,6 +19,7 @@ from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
+from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
 from .sparse import SPARSE_FAMILIES
 from .towers import read_towers
@@ -37,6 +38,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **MATRIX_STATES,
+    **RECENT_HYBRIDS,
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,

@@ -130,6 +130,11 @@ class Blocks:
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
         return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
 
+    def addition(self, path: str) -> Op:
+        """An addition of two tensors as long and wide as the stream, in the format of activations."""
+        n = self.stream_elements
+        return self.kernels.stream(path, ew.residual_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["residual"])
+
     def added(self, elements: Any) -> Any:
         """Bytes of an addition to the stream, or to its gradient."""
         if self.architecture.wide_stream:

@@ -105,6 +105,8 @@ class Linears(Blocks):
             "cross/output": architecture.attention_output_bias,
             "ssm/in": architecture.ssm_projection_bias,
             "ssm/output": architecture.ssm_projection_bias,
+            "gated_lru/in": architecture.ssm_projection_bias,
+            "gated_lru/output": architecture.ssm_projection_bias,
             "mlp/up": architecture.mlp_bias,
             "mlp/down": architecture.mlp_bias,
         }

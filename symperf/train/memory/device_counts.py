@@ -36,18 +36,20 @@ DEALT = {
     for size in (
         sym.ssm_num_heads,
         sym.ssm_inner_size,
+        sym.lru_width,
+        num_attention_heads,
         sym.linear_num_key_heads,
         sym.linear_num_value_heads,
     )
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
-"""Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
-more devices than groups, inference copies them)."""
+"""Sizes of recurrent mixers of which every device has its share, heads as the blocks of gates among them; of groups of
+B and C at least one (training refuses more devices than groups, inference copies them)."""
 
 
 @in_own_sizes
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
-    total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
     if architecture.attention_residuals:
         total += sparse_counts.parts(kind) * residuals.attention_residual_parameters(hidden_size)
     if kind.ffn in ("dense", "dense_experts"):
@@ -84,13 +86,17 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
     dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
     routed = kind.ffn in ("experts", "dense_experts")
     found = {
-        "attention": _mixer(architecture, kind) + _cross(architecture, kind),
+        "attention": _mixers(architecture, kind) + _cross(architecture, kind),
         "mlp": dense,
         "experts": expert_parameters(architecture, kind),
         "shared": layers.shared_weights(architecture) / tp if routed else ZERO,
     }
     rest = dense_parameters(architecture, kind) - found["attention"] - dense - found["shared"]
     return [rest, *(form for name, form in found.items() if name in classes)]
+
+
+def _mixers(architecture: Architecture, kind: LayerKind) -> Any:
+    return sum((_mixer(architecture, each) for each in kind.alone), ZERO)
 
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
@@ -101,7 +107,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
         vectors = layers.mixer_vectors(architecture, kind)
         whole = hidden_size if architecture.ssm_projection_bias else ZERO
         return (layers.projection_weights(architecture, kind) + vectors - whole) / tp + whole
-    if kind.mixer == "none" or kind.mixer in RECURRENT:
+    if kind.mixer in RECURRENT:
         whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
         return sympy.sympify(whole, strict=True).xreplace(DEALT)
     heads = num_attention_heads / tp

@@ -9,6 +9,7 @@ import sympy
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import low_precision as low
 from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
@@ -33,7 +34,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         return stream_kept(structure, stream)
     blocks, norms = _blocks(architecture, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
-    kept += _mixer_kept(structure, kind, shapes)
+    kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
@@ -89,13 +90,16 @@ def _parts(kind: LayerKind) -> int:
 
 
 def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
-    """Normalised inputs of linear layers that a layer keeps, and inputs of its norms."""
+    """Normalised inputs of linear layers that a layer keeps, and inputs of its norms.
+
+    Mixers side by side each scale what they read (transformers, FalconH1DecoderLayer), so each keeps its own.
+    """
     if kind.mixer == "none" or kind.ffn == "none":
-        return 1, max(architecture.block_norms // 2, 1)
+        return 1 + len(kind.beside), max(architecture.block_norms // 2, 1)
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
-    return (1 if shared else 2) + kind.cross, norms + kind.cross
+    return (1 if shared else 2) + kind.cross + len(kind.beside), norms + kind.cross
 
 
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
@@ -104,14 +108,13 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if kind.mixer == "latent_attention":
         return _latent_kept(structure, shapes)
     if kind.mixer in RECURRENT:
-        return saved.input_kept_bytes(tokens, _recurrent_width(kind))
-    if kind.mixer == "none":
-        return ZERO
+        return _recurrent_kept(structure, kind, shapes)
     kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
     if architecture.query_key_norm != "none":
         kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
     if architecture.attention_gate:
         kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
+        return kept + read_kept(structure, tokens, shapes.attention_width)
     return kept + _shared_kept_bytes(structure, tokens, shapes.attention_width)
 
 
@@ -133,30 +136,50 @@ def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
     return own + other + _core_kept(structure, shapes, encoder_sequence)
 
 
-def _recurrent_width(kind: LayerKind) -> Any:
-    """Features of a token that a recurrent mixer keeps, as its fused kernels do.
+def _recurrent_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that a recurrent mixer keeps; what the projection out alone reads is in the format of its products."""
+    width, result = _recurrent_width(kind)
+    kept = saved.input_kept_bytes(shapes.tokens, width)
+    if kind.mixer == "lightning_attention":
+        states = ceil_div(shapes.length, sym.ssm_chunk_size) * result * sym.linear_value_head_dim
+        kept += micro_batch * states * sym.state_bytes
+    if kind.mixer == "ssm1" and structure.products != "half":
+        kept += low.product_input_kept_bytes(shapes.tokens, sym.ssm_inner_size / tp)
+    return kept + read_kept(structure, shapes.tokens, result)
+
+
+def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
+    """Features of a token that a recurrent mixer keeps, as its fused kernels do, and those that its end alone reads.
 
     Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
-    projection in, the narrow one and the scan's result (selective_scan_interface.py); the delta rule also queries and
-    keys of every value head, and the inverse of each chunk (flash-linear-attention); with channelwise decays
-    these, both score matrices and what is narrow too (kda/chunk.py). A short convolution keeps the projection in, what
-    it reads and gives, and the gated result (transformers, Lfm2ShortConv).
+    projection in, the narrow one and the scan's result (selective_scan_interface.py), of which it makes the gated one
+    again (in low precision its cast copy is kept); the delta rule also queries and keys of every value head, and the
+    inverse of each chunk (flash-linear-attention); with channelwise decays these, both score matrices and what is
+    narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
+    result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
+    two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
+    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks.
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
-        return (4 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp
+        return (3 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp, inner / tp
     if kind.mixer == "ssm1":
-        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size
+        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size, ZERO
     if kind.mixer == "short_convolution":
-        return 6 * sym.hidden_size / tp
+        return 5 * sym.hidden_size / tp, sym.hidden_size / tp
+    if kind.mixer == "gated_lru":
+        return 7 * sym.lru_width / tp, sym.lru_width / tp
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
+    if kind.mixer == "lightning_attention":
+        return 9 * values / tp, values / tp
     repeated = 2 * heads * sym.linear_key_head_dim
     if "channel_decay" in kind.traits:
         narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
         decays = heads * sym.linear_key_head_dim
-        return (2 * keys + repeated + decays + 5 * values + heads * (1 + 2 * sym.ssm_chunk_size)) / tp + narrow
-    return (2 * keys + repeated + 5 * values + heads * (2 + sym.ssm_chunk_size)) / tp
+        features = 2 * keys + repeated + decays + 4 * values + heads * (1 + 2 * sym.ssm_chunk_size)
+        return features / tp + narrow, values / tp
+    return (2 * keys + repeated + 4 * values + heads * (2 + sym.ssm_chunk_size)) / tp, values / tp
 
 
 def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
