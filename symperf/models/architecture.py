@@ -135,6 +135,7 @@ class Architecture:
         block_norms: Norms of hidden width in a layer of two parts; a layer of one part has half of them.
         norm_bias: These norms have a bias next to their scale.
         qkv_bias: The query, key and value projections have biases; of latent attention, the down-projections.
+        key_bias: Keys have a bias too where queries and values have one (Whisper's have none).
         attention_output_bias: The output projection of attention has a bias.
         mlp_bias: All matrices of the MLP have biases.
         head_bias: The output projection to the vocabulary has a bias.
@@ -168,6 +169,7 @@ class Architecture:
         norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
+        spectra: The encoder's input are spectra of sound, which two convolutions make its tokens (Whisper).
         layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
         mask_token: A vector stands for hidden patches in pre-training.
         head_transform_bias: The dense layer of a transformed head has a bias.
@@ -216,6 +218,8 @@ class Architecture:
     norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
+    spectra: bool = False
+    key_bias: bool = True
     layer_scale: bool = False
     mask_token: bool = False
     head_transform_bias: bool = True

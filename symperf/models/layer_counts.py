@@ -209,6 +209,7 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     total = ZERO
     if architecture.qkv_bias:
         total += blocks * att.query_key_value_width(a, kv_heads, width)
+        total -= ZERO if architecture.key_bias else blocks * kv_heads * width
     if architecture.attention_output_bias:
         total += blocks * h
     if architecture.query_key_norm == "per_head":

@@ -32,6 +32,7 @@ OTHER_CLASSES = (
     "cross_attention_scores",
     "cross_projections",
     "patch_embedding",
+    "spectrum_embedding",
     "head_transform",
 )
 SSM_PARTS = ("projections", "convolution", "scan")

@@ -16,6 +16,11 @@ position_rows = add(
     "model", "position_rows", "P_{pos}", "Rows of the learned position table, 0 without one.", domain=ZERO_UP
 )
 
+encoder_position_rows = add(
+    "model", "encoder_position_rows", "P_{enc}", "Rows of the encoder's position table, where they are another number."
+)
+mel_bins = add("model", "mel_bins", "n_{mel}", "Values of one spectrum of sound: its bands of frequency.")
+
 # Attention of other kinds
 
 sliding_window = add("model", "sliding_window", "w_a", "Keys that a query of a windowed layer sees, itself included.")

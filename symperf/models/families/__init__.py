@@ -20,6 +20,7 @@ from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
 from .sparse import SPARSE_FAMILIES
+from .speech import SPEECH
 from .towers import read_towers
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
+    **SPEECH,
     **MULTIMODAL,
 }
 
