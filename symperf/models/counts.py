@@ -75,12 +75,16 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
     else:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        total += par.linear_parameters(ceil_div(vocab_size, shards), hidden_size)
     if architecture.spectra:
         total += sum(par.linear_parameters(inputs, hidden_size) + hidden_size for _, inputs in SPECTRA)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
+    if architecture.positions == "disentangled":
+        total += sym.relative_rows * hidden_size + _norm(architecture, hidden_size)
     return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
 
 
@@ -130,6 +134,8 @@ def table_parameters(architecture: Architecture) -> Any:
     if architecture.patches:
         return position_rows * hidden_size
     tables = par.embedding_parameters(vocab_size, _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        tables += par.linear_parameters(vocab_size, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")

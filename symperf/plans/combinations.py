@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "sparse",
+    "disentangled",
     "flash",
     "relative_positions",
     "parts",
@@ -56,6 +57,12 @@ COMBINATION_RULES = (
         "sparse == 0",
         "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
         "time and memory in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "disentangled_attention_is_not_trained",
+        "disentangled == 0",
+        "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
+        "inspect and infer have it; expected a model without",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -214,6 +221,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "sparse": architecture.sparse,
+        "disentangled": architecture.positions == "disentangled",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

@@ -15,6 +15,7 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
@@ -55,7 +56,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED])
+    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED])
     if "model_type" not in data:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
     model_type = data["model_type"]
@@ -63,13 +64,15 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in PAIRED:
+        return read_pair(data, where, model_type)
     if model_type not in FAMILIES:
         for kind, names in NOT_YET.items():
             if model_type in names.split():
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
+            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED])}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))

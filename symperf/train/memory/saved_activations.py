@@ -93,7 +93,7 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
-    return (1 if shared else 2) + kind.cross, norms + kind.cross
+    return (1 if shared else 2) + kind.cross, norms + kind.cross * max(architecture.block_norms // 2, 1)
 
 
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
