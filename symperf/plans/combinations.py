@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NAMES = (
     "sparse",
     "disentangled",
+    "two_towers",
     "flash",
     "relative_positions",
     "parts",
@@ -63,6 +64,12 @@ COMBINATION_RULES = (
         "disentangled == 0",
         "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
         "inspect and infer have it; expected a model without",
+    ),
+    _rule(
+        "two_towers_are_not_trained",
+        "two_towers == 0",
+        "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
+        "and infer have them; expected a model without",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -221,6 +228,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "sparse": architecture.sparse,
+        "two_towers": any(tower.grid.apart for tower in model.towers),
         "disentangled": architecture.positions == "disentangled",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
