@@ -76,6 +76,13 @@ DAO2 = _arxiv(
     "Dao, Tri",
     2023,
 )
+DEBERTA = _arxiv(
+    "he2021",
+    "2006.03654",
+    "DeBERTa: Decoding-enhanced BERT with Disentangled Attention",
+    "He, Pengcheng and Liu, Xiaodong and Gao, Jianfeng and Chen, Weizhu",
+    2021,
+)
 AINSLIE = _arxiv(
     "ainslie2023",
     "2305.13245",

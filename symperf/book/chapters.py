@@ -51,6 +51,7 @@ CHAPTERS = (
             "attention": "Attention core",
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
+            "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",

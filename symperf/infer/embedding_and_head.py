@@ -26,6 +26,7 @@ from ..formulas.language.symbols import (
     tp,
     vocab_size,
 )
+from ..models.counts import SPECTRA
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .layer import Block
@@ -64,6 +65,19 @@ class ModelEnds(Block):
                 left=activation_bytes,
             )
         ]
+
+    def spectra(self) -> list[Op | None]:
+        """The convolutions that make tokens of spectra, as products of what their taps read, and the positions."""
+        found: list[Op | None] = []
+        for number, (rows, inputs) in enumerate(SPECTRA, 1):
+            name, n = f"embedding/convolution_{number}", rows * self.tokens * hidden_size
+            traffic = ew.activation_function_bytes(n, activation_bytes)
+            kinds = {"right": table_bytes, "left": activation_bytes}
+            found += [
+                self.kernels.matmul(self.path(name), rows * self.tokens, hidden_size, inputs, **kinds),
+                self.kernels.stream(self.path(f"{name}/activation"), traffic, n, FLOPS_PER_ELEMENT["activation"]),
+            ]
+        return [*found, self.added("encoder_positions")]
 
     def added(self, name: str) -> Op:
         """Rows of a table that are added to the embeddings."""

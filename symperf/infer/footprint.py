@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels.disentangled_attention import disentangled_elements
 from ..formulas.language.atoms import Max, Min, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -31,6 +33,7 @@ from ..formulas.language.symbols import (
     pp,
     prompt,
     qk_rope_head_dim,
+    relative_rows,
     sliding_window,
     ssm_chunk_size,
     state_bytes,
@@ -95,7 +98,8 @@ def _layer_cache(kind: LayerKind, slots: Any) -> Any:
 def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
-    crossed = [kind for kind in kinds if kind.cross]
+    # However little the decoder's tokens see of each other, they see the whole encoder.
+    crossed = [replace(kind, mixer="attention") for kind in kinds if kind.cross]
     return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
 
 
@@ -135,6 +139,8 @@ def activations(structure: InferenceStructure) -> Any:
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    if architecture.positions == "disentangled":
+        scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
     alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 

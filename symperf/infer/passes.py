@@ -52,7 +52,9 @@ def prefill(structure: InferenceStructure) -> Node:
     """
     two = structure.architecture.stacks == 2
     last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
-    first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if two else last
+    # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
+    texts = two and not structure.architecture.spectra
+    first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     return in_sequence(
         passes_of_stages(
@@ -67,7 +69,8 @@ def _encoder_ends(structure: InferenceStructure) -> list[Any]:
     ends = ModelEnds(structure, "prefill", micro_batch * prompt)
     if structure.architecture.stacks == 1:
         return []
-    return [ends.relative_bias(), ends.norm("encoder/norm") if structure.architecture.final_norm else None]
+    spectra = ends.spectra() if structure.architecture.spectra else ()
+    return [*spectra, ends.relative_bias(), ends.norm("encoder/norm") if structure.architecture.final_norm else None]
 
 
 def _prefill(layer: Layer) -> Sequence:

@@ -88,6 +88,12 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"prompt: found {work.prompt}, expected {sizes['num_patches'] + 1}: {model.name} reads "
             f"{sizes['num_patches']} patches of an image and a token for its class"
         )
+    if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:
+        rows = sizes["encoder_position_rows"]
+        raise InputError(
+            f"prompt: found {work.prompt}, expected {rows}: the encoder of {model.name} reads {2 * rows} spectra of "
+            f"sound, to which shorter recordings are filled up, as {rows} tokens"
+        )
     rows = sizes["position_rows"]
     for what, tokens in _sequences(model, work).items():
         if rows and tokens > rows:
@@ -101,8 +107,8 @@ def _sequences(model: Model, work: Work) -> dict[str, int]:
     if all(kind.encoder for kind in model.architecture.kinds):
         return {f"prompt: {work.prompt}": work.prompt}
     if model.architecture.stacks == 2:
-        made = 1 + work.generate
-        return {f"prompt: {work.prompt}": work.prompt, f"1 + generate: 1 + {work.generate} = {made}": made}
+        made, read = 1 + work.generate, 0 if model.architecture.spectra else work.prompt
+        return {f"prompt: {read}": read, f"1 + generate: 1 + {work.generate} = {made}": made}
     total = work.prompt + work.generate
     return {f"prompt + generate: {work.prompt} + {work.generate} = {total}": total}
 

@@ -150,12 +150,13 @@ class Architecture:
     Attributes:
         gated_mlp: The MLP and the experts have three matrices (SwiGLU, GeGLU) and not two.
         norm: The kind of every norm of hidden width.
-        positions: How positions enter; `learned` and `relative` (T5) have parameters.
+        positions: How positions enter; `learned`, `relative` (T5) and `disentangled` (DeBERTa) have parameters.
         tied_embeddings: The output projection is the token table.
         parallel_block: Attention and MLP read the same residual stream and are added together.
         block_norms: Norms of hidden width in a layer of two parts; a layer of one part has half of them.
         norm_bias: These norms have a bias next to their scale.
         qkv_bias: The query, key and value projections have biases; of latent attention, the down-projections.
+        key_bias: Keys have a bias too where queries and values have one (Whisper's have none).
         attention_output_bias: The output projection of attention has a bias.
         mlp_bias: All matrices of the MLP have biases.
         head_bias: The output projection to the vocabulary has a bias.
@@ -194,6 +195,8 @@ class Architecture:
         norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
+        encoder_table: The encoder has a table of tokens of its own (T5Gemma).
+        spectra: The encoder's input are spectra of sound, which two convolutions make its tokens (Whisper).
         layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
         mask_token: A vector stands for hidden patches in pre-training.
         head_transform_bias: The dense layer of a transformed head has a bias.
@@ -204,7 +207,7 @@ class Architecture:
 
     gated_mlp: bool
     norm: Literal["layer_norm", "rms_norm"]
-    positions: Literal["learned", "rotary", "alibi", "relative", "none"]
+    positions: Literal["learned", "rotary", "alibi", "relative", "disentangled", "none"]
     tied_embeddings: bool
     parallel_block: bool
     block_norms: int
@@ -246,6 +249,9 @@ class Architecture:
     norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
+    encoder_table: bool = False
+    spectra: bool = False
+    key_bias: bool = True
     layer_scale: bool = False
     mask_token: bool = False
     head_transform_bias: bool = True

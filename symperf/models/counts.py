@@ -55,6 +55,19 @@ def kinds_with_counts(architecture: Architecture) -> list[tuple[Any, LayerKind]]
     return [(count_of(kind), kind) for kind in architecture.kinds]
 
 
+SPECTRA = ((2, 3 * sym.mel_bins), (1, 3 * hidden_size))
+"""Convolutions that make an encoder's tokens of spectra: rows for each token, and values that each row reads.
+
+Both have three taps, and the second steps over every other row (Radford et al. 2022, Whisper, section 2.2).
+"""
+
+
+def _position_rows(architecture: Architecture) -> Any:
+    """Rows of the tables of positions, of which an encoder has its own."""
+    encoder = sym.encoder_position_rows if architecture.spectra else position_rows
+    return position_rows + (architecture.stacks - 1) * encoder
+
+
 def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
     stacks = architecture.stacks
@@ -62,11 +75,17 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
         total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
     else:
-        total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
+        total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        total += par.linear_parameters(ceil_div(vocab_size, shards), hidden_size)
+    if architecture.spectra:
+        total += sum(par.linear_parameters(inputs, hidden_size) + hidden_size for _, inputs in SPECTRA)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
+    if architecture.positions == "disentangled":
+        total += sym.relative_rows * hidden_size + _norm(architecture, hidden_size)
     return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
 
 
@@ -114,10 +133,11 @@ def active_parameters(architecture: Architecture) -> Any:
 
 def table_parameters(architecture: Architecture) -> Any:
     """Parameters of the tables of tokens, positions and token types, and of an untied head's weights."""
-    positions = architecture.stacks * position_rows
     if architecture.patches:
         return position_rows * hidden_size
-    tables = par.embedding_parameters(vocab_size, positions, hidden_size)
+    tables = par.embedding_parameters(vocab_size, _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        tables += par.linear_parameters(vocab_size, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
@@ -181,7 +201,11 @@ def forward_flops(
             found[name] = found.get(name, ZERO) + count * flops
         if architecture.uniform_dense and not stepwise:
             break
-    for name, flops in _end_flops(architecture, batch * queries).items():
+    ends = _end_flops(architecture, batch * queries)
+    if architecture.spectra and not stepwise:
+        rows = batch * (sym.encoder_sequence if architecture.stacks == 2 else queries)
+        ends["spectrum_embedding"] = sum(matmul.matmul_flops(n * rows, hidden_size, k, 1) for n, k in SPECTRA)
+    for name, flops in ends.items():
         found[name] = found.get(name, ZERO) + flops
     return found
 
@@ -266,7 +290,7 @@ def cross_cache_bytes(architecture: Architecture) -> Any:
     return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
 
 
-ENDS = ("lm_head", "head_transform", "patch_embedding")
+ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding")
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 

@@ -9,6 +9,7 @@ import sympy
 from ..formulas.kernels import attention as att
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import compressed_attention as comp
+from ..formulas.kernels import disentangled_attention as dis
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul, moe, windows
 from ..formulas.language import symbols as sym
@@ -151,7 +152,7 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
-    return (count + (1 if kind.cross else 0)) * norm(architecture, h) + scales
+    return (count + (max(architecture.block_norms // 2, 1) if kind.cross else 0)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
@@ -178,6 +179,7 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     total = ZERO
     if architecture.qkv_bias:
         total += blocks * att.query_key_value_width(a, kv_heads, width)
+        total -= ZERO if architecture.key_bias else blocks * kv_heads * width
     if architecture.attention_output_bias:
         total += blocks * h
     if architecture.query_key_norm == "per_head":
@@ -216,6 +218,10 @@ def layer_flops(
         heads, width = sym.num_attention_heads, sym.head_dim
         found["attention_scores"] = att.attention_flops(batch, queries, keys, heads, width)
         found["projections"] = projections
+        if architecture.positions == "disentangled":
+            # Queries and keys of relative positions are those of no sequence.
+            found["attention_scores"] += dis.relative_scores_flops(batch, queries, sym.relative_rows, heads, width)
+            found["projections"] += product(2 * h * heads * width, sym.relative_rows)
     elif kind.mixer == "latent_attention":
         widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
         found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *widths)

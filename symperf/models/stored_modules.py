@@ -232,7 +232,8 @@ def class_bytes(model: Model, total: int) -> list[dict[str, Any]]:
         row[0] += matrix.copies * matrix.rows * matrix.columns
         row[1] += matrix.copies * stored.weight_bytes(*shape)
         row[2] += matrix.copies * stored.scale_bytes(*shape)
-    tables = 0 if model.architecture.patches else model.sizes["vocab_size"] * model.sizes["hidden_size"]
+    count = 0 if model.architecture.patches else 2 if model.architecture.encoder_table else 1
+    tables = count * model.sizes["vocab_size"] * model.sizes["hidden_size"]
     rest = total - tables - sum(row[0] for row in found.values())
     found["embedding", "bf16"], found["others", "bf16"] = [tables, 2 * tables, 0], [rest, 2 * rest, 0]
     names = "module_class", "format", "parameters", "weight_bytes", "scale_bytes"

@@ -11,7 +11,7 @@ NOT_YET: dict[str, str] = {
         falcon_mamba zamba zamba2 rwkv xlstm plamo2 minicpm_sala
     """,
     "an encoder or an encoder-decoder of another kind": """
-        albert electra deberta deberta-v2 umt5 t5gemma whisper clip siglip
+        albert electra deberta umt5
     """,
     "a multimodal model of another kind": """
         mllama qwen2_vl pixtral gemma3n phi4_multimodal

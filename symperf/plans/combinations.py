@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NAMES = (
     "sparse",
     "mixed_stages",
+    "disentangled",
+    "two_towers",
     "flash",
     "relative_positions",
     "parts",
@@ -63,6 +65,18 @@ COMBINATION_RULES = (
         "mixed_stages == 0",
         "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
         "is not modelled yet, expected pp = 1",
+    ),
+    _rule(
+        "disentangled_attention_is_not_trained",
+        "disentangled == 0",
+        "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
+        "inspect and infer have it; expected a model without",
+    ),
+    _rule(
+        "two_towers_are_not_trained",
+        "two_towers == 0",
+        "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
+        "and infer have them; expected a model without",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -222,6 +236,8 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     return {
         "sparse": architecture.sparse,
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
+        "two_towers": any(tower.grid.apart for tower in model.towers),
+        "disentangled": architecture.positions == "disentangled",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

@@ -148,8 +148,14 @@ KIND_RULES = (
     ),
     Rule(
         "encoder_sequence_exceeds_learned_positions",
-        "position_rows == 0 or two_stacks == 0 or encoder_sequence <= position_rows",
+        "position_rows == 0 or two_stacks == 0 or encoder_position_rows > 0 or encoder_sequence <= position_rows",
         "encoder_sequence: {encoder_sequence} tokens, but {model} has {position_rows} learned positions",
+    ),
+    Rule(
+        "sound_has_a_sequence_of_its_own",
+        "encoder_position_rows == 0 or encoder_sequence == encoder_position_rows",
+        "encoder_sequence: found {encoder_sequence}, expected {encoder_position_rows}: {model} fills recordings up to "
+        "as many tokens",
     ),
     Rule(
         "image_has_a_sequence_of_its_own",

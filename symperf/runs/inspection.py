@@ -33,6 +33,7 @@ OTHER_CLASSES = (
     "cross_attention_scores",
     "cross_projections",
     "patch_embedding",
+    "spectrum_embedding",
     "head_transform",
 )
 SSM_PARTS = ("projections", "convolution", "scan")
@@ -98,6 +99,10 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     total, tables = number["total"], number["tables"]
     beside = _parts(model, total) if model.towers else {}
     stored = class_bytes(model, total)
+    if any(tower.grid.apart for tower in model.towers):
+        # Of two towers neither is beside the other.
+        number["active"] += beside["full_model"] - total
+        total = beside["full_model"]
     for tower in model.towers:
         count = sum(beside[tower.part].values())
         row = {"module_class": tower.part, "format": "bf16", "parameters": count}

@@ -16,6 +16,11 @@ position_rows = add(
     "model", "position_rows", "P_{pos}", "Rows of the learned position table, 0 without one.", domain=ZERO_UP
 )
 
+encoder_position_rows = add(
+    "model", "encoder_position_rows", "P_{enc}", "Rows of the encoder's position table, where they are another number."
+)
+mel_bins = add("model", "mel_bins", "n_{mel}", "Values of one spectrum of sound: its bands of frequency.")
+
 # Attention of other kinds
 
 sliding_window = add("model", "sliding_window", "w_a", "Keys that a query of a windowed layer sees, itself included.")
@@ -95,7 +100,7 @@ state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a r
 # Encoders
 
 encoder_sequence = add("work", "encoder_sequence", "s_e", "Tokens in the encoder's sequence.")
-relative_rows = add("model", "relative_rows", "P_r", "Buckets of relative positions (T5).", domain=ZERO_UP)
+relative_rows = add("model", "relative_rows", "P_r", "Relative positions told apart (T5, DeBERTa).", domain=ZERO_UP)
 token_type_rows = add("model", "token_type_rows", "P_t", "Rows of the token-type table (BERT).", domain=ZERO_UP)
 num_patches = add("model", "num_patches", "n_p", "Patches of an image.")
 patch_features = add("model", "patch_features", "n_f", "Values of a patch: its pixels times their channels.")

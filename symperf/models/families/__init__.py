@@ -16,13 +16,16 @@ from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .matrix_states import MATRIX_STATES
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
 from .sparse import SPARSE_FAMILIES
+from .speech import SPEECH
 from .towers import read_towers
+from .two_towers import TWO_TOWERS, read_two_towers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +45,7 @@ FAMILIES: dict[str, Family] = {
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
+    **SPEECH,
     **MULTIMODAL,
 }
 
@@ -57,7 +61,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED])
+    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
     if "model_type" not in data:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
     model_type = data["model_type"]
@@ -65,13 +69,17 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in PAIRED:
+        return read_pair(data, where, model_type)
+    if model_type in TWO_TOWERS:
+        return read_two_towers(data, where, model_type)
     if model_type not in FAMILIES:
         for kind, names in NOT_YET.items():
             if model_type in names.split():
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
+            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
@@ -17,7 +17,7 @@ from ..towers import Grid, Product
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..configs import Rule, Runs
 
@@ -62,6 +62,7 @@ class TowerFamily:
         grid: patches and tokens of an image.
         stem: products, and other parameters, before the layers.
         projector: products, and other parameters, after them.
+        absent: class defaults of keys that its object leaves out.
 
     """
 
@@ -69,6 +70,7 @@ class TowerFamily:
     grid: Callable[[Source], Grid]
     stem: Callable[[Source], tuple[list[Product], int]]
     projector: Callable[[Source], tuple[list[Product], int]]
+    absent: Mapping[str, int] = field(default_factory=dict)
 
 
 def every(_: Config, sizes: Sizes, __: bool) -> Runs:
@@ -276,6 +278,26 @@ def single(found: Source, *, bias: bool, norm: bool = False, merge: int = 1) -> 
     return chain([found.width * merge**2, found.text], bias=bias), found.width if norm else 0
 
 
+def clip_projections(found: Source) -> tuple[list[Product], int]:
+    """A product of each tower's last vector; the scale of their cosines is the one other parameter."""
+    out = found.beside("projection_dim", 512)
+    image = Product("image_projection", found.width, out, False, "images")
+    return [image, Product("text_projection", found.text, out, False, "texts")], 1
+
+
+def siglip_pool(found: Source) -> tuple[list[Product], int]:
+    """Attention of a learned query to the patches, an MLP, and a product of the text; scale and bias of the cosines.
+
+    The scores of the one query are left out.
+    """
+    width, inner = found.width, found.sizes["intermediate_size"]
+    out = optional("projection_size", absent=found.text, null=found.text)(found.outer.section("text_config"), {})
+    shapes = (("query", width, width), ("output", width, width), ("up", width, inner), ("down", inner, width))
+    pool = [Product(f"pool/{name}", inputs, outputs, True, "images") for name, inputs, outputs in shapes]
+    keys = Product("pool/key_value", width, 2 * width, True, "patches")
+    return [keys, *pool, Product("text_projection", found.text, out, True, "texts")], 3 * width + 2
+
+
 # Grids ------------------------------------------------------------------------------------------------------------
 
 
@@ -285,9 +307,10 @@ def free(found: Source, merge: int, *, frames: int = 0, row_end: int = 0, larges
     return Grid(patch, merge, frames=frames, row_end=row_end, largest=largest)
 
 
-def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False) -> Grid:
+def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False, apart: bool = False) -> Grid:
     """Images are scaled to, or cut into, squares of one size."""
-    return Grid(found.size("patch_size", absent=None), merge, found.size("image_size", absent=224), extra, tiles=tiles)
+    patch, side = found.size("patch_size", absent=None), found.size("image_size", absent=224)
+    return Grid(patch, merge, side, extra, tiles=tiles, apart=apart)
 
 
 def gemma3_grid(found: Source) -> Grid:

@@ -20,6 +20,7 @@ from .tower_parts import (
     VIT_LAYERS,
     Source,
     TowerFamily,
+    clip_projections,
     clip_stem,
     family,
     free,
@@ -42,6 +43,7 @@ from .tower_parts import (
     qwen_window,
     qwen_windows,
     scaled,
+    siglip_pool,
     siglip_stem,
     single,
     sizes_of,
@@ -74,6 +76,20 @@ GEMMA4_SIZES = with_defaults(768, 3072, 16, 12) | {
 
 TOWERS: dict[str, TowerFamily] = {
     "llava": CLIP,
+    "clip": TowerFamily(
+        CLIP.layers,
+        lambda found: scaled(found, extra=1, apart=True),
+        clip_stem,
+        clip_projections,
+        {"patch_size": 32},
+    ),
+    "siglip": TowerFamily(
+        family(with_defaults(768, 3072, 12, 12), VIT_LAYERS, only={"vision_use_head": True}),
+        lambda found: scaled(found, apart=True),
+        siglip_stem,
+        siglip_pool,
+        {"patch_size": 16},
+    ),
     "mistral3": TowerFamily(
         family(
             with_defaults(1024, 4096, 24, 16) | {"head_dim": optional("head_dim", absent=hidden_by_heads)},
@@ -195,6 +211,7 @@ def read_towers(outer: Config, model_type: str, language: Parsed) -> tuple[Tower
     if model_type not in TOWERS or not outer.holds("vision_config"):
         return ()
     kind, vision = TOWERS[model_type], outer.section("vision_config")
+    vision.data = {**kind.absent, **vision.data}
     encoder = describe(vision, kind.layers, model_type)
     found = Source(vision, outer, encoder.sizes, language.sizes["hidden_size"])
     stem, projector = kind.stem(found), kind.projector(found)

@@ -123,6 +123,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
         total += par.norm_parameters(width * (heads + kv_heads))
     if architecture.qkv_bias:
         total += att.query_key_value_width(heads, kv_heads, width)
+        total -= ZERO if architecture.key_bias else kv_heads * width
     if architecture.attention_output_bias:
         total += hidden_size
     return total + (heads if architecture.attention_sinks else ZERO)
@@ -136,6 +137,7 @@ def _cross(architecture: Architecture, kind: LayerKind) -> Any:
     total = par.attention_parameters(hidden_size, heads, kv_heads, width)
     if architecture.qkv_bias:
         total += att.query_key_value_width(heads, kv_heads, width)
+        total -= ZERO if architecture.key_bias else kv_heads * width
     return total + (hidden_size if architecture.attention_output_bias else ZERO)
 
 

@@ -15,6 +15,7 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT, UNIFORM
+from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 
@@ -99,7 +100,8 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
-    return (1 if shared else 2) + kind.cross + len(kind.beside), norms + kind.cross
+    read = norms + kind.cross * max(architecture.block_norms // 2, 1)
+    return (1 if shared else 2) + kind.cross + len(kind.beside), read
 
 
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
@@ -213,11 +215,19 @@ def end_activations(structure: Structure) -> tuple[Any, Any]:
     shapes = Shapes.of(structure, architecture.kinds[-1])
     first = embedding_kept(structure, shapes.stream_tokens)
     if architecture.stacks == 2:
-        encoder = Shapes.of(structure, architecture.kinds[0]).stream_tokens
+        shapes_of_encoder = Shapes.of(structure, architecture.kinds[0])
+        encoder = shapes_of_encoder.stream_tokens
         # The encoder's end: the input of its norm, and its output, which the decoder's layers share.
         outputs = 2 if architecture.final_norm else 1
+        first += spectra_kept(shapes_of_encoder.tokens) if architecture.spectra else ZERO
         first += embedding_kept(structure, encoder) + outputs * saved.input_kept_bytes(encoder, hidden_size)
     return first, head_kept(structure, shapes)
+
+
+def spectra_kept(tokens: Any) -> Any:
+    """Bytes that the convolutions of spectra keep: their inputs, and those of their activation functions."""
+    read = saved.input_kept_bytes(SPECTRA[0][0] * tokens, sym.mel_bins + 2 * hidden_size)
+    return read + saved.input_kept_bytes(tokens, hidden_size)
 
 
 def embedding_kept(structure: Structure, stream: Any) -> Any:
