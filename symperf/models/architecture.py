@@ -45,12 +45,18 @@ TRAIT_WORDS: dict[str, str] = {
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
     "window_only": "a window",
+    "own_values": "values of another width than keys",
+    "sinks": "a logit beside those of its keys",
+    "reused_keys": "keys and values of an earlier layer",
+    "differential": "the difference of two attentions",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). Softmax attention has
+`own_values` whose width is not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads
+`reused_keys` (Gemma-3n), or subtracts two maps of attention from one another (`differential`, DiffLlama).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -147,6 +153,7 @@ class Architecture:
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
         attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        head_gate: Every head has one gate of its output (Step-3.5).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -194,6 +201,7 @@ class Architecture:
     kinds: tuple[LayerKind, ...] = (UNIFORM,)
     attention_sinks: bool = False
     attention_gate: bool = False
+    head_gate: bool = False
     shared_key_value: bool = False
     chunked_attention: bool = False
     attention_soft_capping: bool = False
@@ -229,7 +237,7 @@ class Architecture:
             for kind in self.kinds
         )
         own = any(kind.own or kind.traits for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
+        special = self.attention_sinks or self.attention_gate or self.head_gate or own or self.positions == "relative"
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property

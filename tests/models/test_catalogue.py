@@ -38,6 +38,7 @@ def test_catalogue_shows_every_family():
 
 
 FROM_FILES = {
+    *("diffllama", "mimo_v2_flash", "step3p5"),
     "deepseek_ref",
     "deepseek_v32",
     "deepseek_v4",

@@ -17,9 +17,9 @@ from symperf.models.model import make_model
 WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
-    *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
+    *("default-glm5_next", "default-inkling_text"),
     *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
-    *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),
+    *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
 NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))

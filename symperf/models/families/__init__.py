@@ -15,6 +15,7 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .own_heads import OWN_HEADS
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
+    **OWN_HEADS,
     **MULTIMODAL,
 }
 

@@ -14,6 +14,7 @@ from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
+from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
 from ...models.own_sizes import in_own_sizes
@@ -98,13 +99,20 @@ def _by_columns(name: str, rows: Any, columns: Any) -> Matrix:
 def _attention(kind: LayerKind) -> list[Matrix]:
     if kind.mixer == "none":
         return []
-    kv_heads, width = sym.num_key_value_heads, sym.head_dim
-    heads = num_attention_heads * width
-    each = Matrix(
-        "attention/key_value", kv_heads * width, hidden_size, (ceil_div(kv_heads, tp) * width, hidden_size), 2, tp
-    )
-    query = _by_rows("attention/query", heads, hidden_size)
-    return [query, each, _by_columns("attention/output", hidden_size, heads)]
+    key, value, heads = sym.head_dim, widths.value_width(kind), num_attention_heads
+    query = _by_rows("attention/query", heads * key, hidden_size)
+    output = _by_columns("attention/output", hidden_size, heads * value)
+    if "reused_keys" in kind.traits:
+        return [query, output]
+    if key == value:
+        return [query, _of_heads("key_value", key, 2), output]
+    return [query, _of_heads("key", key), _of_heads("value", value), output]
+
+
+def _of_heads(name: str, width: Any, copies: int = 1) -> Matrix:
+    kv_heads = sym.num_key_value_heads
+    share = ceil_div(kv_heads, tp) * width, hidden_size
+    return Matrix(f"attention/{name}", kv_heads * width, hidden_size, share, copies, tp)
 
 
 def _latent(architecture: Architecture) -> list[Matrix]:
