@@ -146,6 +146,7 @@ class Architecture:
         head_bias: The output projection to the vocabulary has a bias.
         query_key_norm: Norms of queries and keys: one scale of head width for each (`per_head`), or a scale
             for every query and key channel (`full_width`).
+        query_key_norm_bias: These norms have a bias next to their scale (Persimmon).
         embedding_norm: A norm follows the token table (BLOOM, BERT, BART).
         final_norm: A norm precedes the output projection, or ends the encoder.
         wide_stream: In training the residual stream stays in FP32 (Mamba).
@@ -199,6 +200,7 @@ class Architecture:
     final_norm: bool
     dropout: bool
     kinds: tuple[LayerKind, ...] = (UNIFORM,)
+    query_key_norm_bias: bool = False
     attention_sinks: bool = False
     attention_gate: bool = False
     head_gate: bool = False

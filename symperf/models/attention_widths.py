@@ -44,6 +44,11 @@ def made_heads(kind: LayerKind, key_value_heads: Any) -> Any:
     return 0 if "reused_keys" in kind.traits else key_value_heads
 
 
+def head_norms(kind: LayerKind) -> int:
+    """Norms of one head's width: of queries, and of keys where the layer projects them."""
+    return 1 if "reused_keys" in kind.traits else 2
+
+
 def projected(kind: LayerKind, heads: Any, key_value_heads: Any) -> Any:
     """Features of the joint projection of queries, keys and values, without a gate."""
     made = made_heads(kind, key_value_heads)

@@ -214,7 +214,7 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     if architecture.attention_output_bias:
         total += blocks * h
     if architecture.query_key_norm == "per_head":
-        total += (1 if "reused_keys" in kind.traits else 2) * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
         total += par.norm_parameters(width * (a + widths.made_heads(kind, kv_heads)))
     if "differential" in kind.traits:

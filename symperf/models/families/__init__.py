@@ -15,6 +15,7 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .older import OLDER
 from .own_heads import OWN_HEADS
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
@@ -40,6 +41,7 @@ FAMILIES: dict[str, Family] = {
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
     **OWN_HEADS,
+    **OLDER,
     **MULTIMODAL,
 }
 

@@ -111,7 +111,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
-        total += (1 if "reused_keys" in kind.traits else 2) * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
         total += par.norm_parameters(width * (heads + widths.made_heads(kind, kv_heads)))
     if architecture.qkv_bias:
