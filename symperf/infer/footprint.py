@@ -19,7 +19,6 @@ from ..formulas.language.symbols import (
     expert_intermediate_size,
     expert_tp,
     generate,
-    head_dim,
     hidden_size,
     intermediate_size,
     kv_block,
@@ -46,6 +45,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
+from ..models import attention_widths as widths
 from ..models import counts, layer_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
@@ -92,7 +92,8 @@ def _layer_cache(kind: LayerKind, slots: Any) -> Any:
     if kind.mixer == "latent_attention":
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    return model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
+    heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
+    return model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
@@ -155,7 +156,7 @@ def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
     if isinstance(mixer, Recurrent):
         return mixer.scratch
-    return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
+    return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
 def _chunk_states(structure: InferenceStructure) -> Any:

@@ -51,13 +51,19 @@ TRAIT_WORDS: dict[str, str] = {
     "window_only": "a window",
     "channel_decay": "a decay for every channel",
     "narrow_gate": "a gate through a narrow width",
+    "own_values": "values of another width than keys",
+    "sinks": "a logit beside those of its keys",
+    "reused_keys": "keys and values of an earlier layer",
+    "differential": "the difference of two attentions",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
-a `channel_decay` is Kimi Delta Attention, whose gate may be narrow.
+a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Softmax attention has `own_values` whose width is
+not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two
+maps of attention from one another (`differential`, DiffLlama).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -162,6 +168,7 @@ class Architecture:
         head_bias: The output projection to the vocabulary has a bias.
         query_key_norm: Norms of queries and keys: one scale of head width for each (`per_head`), or a scale
             for every query and key channel (`full_width`).
+        query_key_norm_bias: These norms have a bias next to their scale (Persimmon).
         embedding_norm: A norm follows the token table (BLOOM, BERT, BART).
         final_norm: A norm precedes the output projection, or ends the encoder.
         wide_stream: In training the residual stream stays in FP32 (Mamba).
@@ -170,6 +177,7 @@ class Architecture:
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
         attention_gate: The output of attention is gated by a projection as wide: the other half of the queries' (Qwen3-
             Next), or one beside latent attention (Kimi-K3).
+        head_gate: Every head has one gate of its output (Step-3.5).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -221,8 +229,10 @@ class Architecture:
     final_norm: bool
     dropout: bool
     kinds: tuple[LayerKind, ...] = (UNIFORM,)
+    query_key_norm_bias: bool = False
     attention_sinks: bool = False
     attention_gate: bool = False
+    head_gate: bool = False
     shared_key_value: bool = False
     chunked_attention: bool = False
     attention_soft_capping: bool = False
@@ -268,6 +278,7 @@ class Architecture:
         special = (
             self.attention_sinks
             or self.attention_gate
+            or self.head_gate
             or self.attention_residuals
             or own
             or self.positions == "relative"

@@ -15,6 +15,7 @@ from ..formulas.kernels import matmul, moe, windows
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
+from . import attention_widths as widths
 from . import recurrent_counts as recurrent
 from . import sparse_counts as sparse
 from .architecture import RECURRENT
@@ -41,9 +42,10 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     a = sym.num_attention_heads
     if kind.mixer in ("attention", "local_attention"):
         kv_heads, width = sym.num_key_value_heads, sym.head_dim
-        total = par.attention_parameters(h, a, kv_heads, width)
+        total = par.attention_parameters(h, a, widths.made_heads(kind, kv_heads), widths.stored_width(kind))
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
+        total += h * a if architecture.head_gate else ZERO
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
@@ -178,15 +180,17 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     blocks = 2 if kind.cross else 1
     total = ZERO
     if architecture.qkv_bias:
-        total += blocks * att.query_key_value_width(a, kv_heads, width)
+        total += blocks * widths.projected(kind, a, kv_heads)
         total -= ZERO if architecture.key_bias else blocks * kv_heads * width
     if architecture.attention_output_bias:
         total += blocks * h
     if architecture.query_key_norm == "per_head":
-        total += 2 * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
-        total += par.norm_parameters(width * (a + kv_heads))
-    return total + (a if architecture.attention_sinks else ZERO)
+        total += par.norm_parameters(width * (a + widths.made_heads(kind, kv_heads)))
+    if "differential" in kind.traits:
+        total += 4 * par.norm_parameters(width)  # of which two products weigh the subtracted map
+    return total + (a if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
 
 
 # Forward FLOPs --------------------------------------------------------------------------------------------------
@@ -215,16 +219,19 @@ def layer_flops(
     found = {"mlp": product(mlp_weights(architecture, kind))}
     projections = product(projection_weights(architecture, kind))
     if kind.mixer in ("attention", "local_attention"):
-        heads, width = sym.num_attention_heads, sym.head_dim
-        found["attention_scores"] = att.attention_flops(batch, queries, keys, heads, width)
+        found["attention_scores"] = att.attention_flops(
+            batch, queries, keys, sym.num_attention_heads, widths.core_width(kind)
+        )
         found["projections"] = projections
         if architecture.positions == "disentangled":
             # Queries and keys of relative positions are those of no sequence.
-            found["attention_scores"] += dis.relative_scores_flops(batch, queries, sym.relative_rows, heads, width)
-            found["projections"] += product(2 * h * heads * width, sym.relative_rows)
+            found["attention_scores"] += dis.relative_scores_flops(
+                batch, queries, sym.relative_rows, sym.num_attention_heads, sym.head_dim
+            )
+            found["projections"] += product(2 * h * sym.num_attention_heads * sym.head_dim, sym.relative_rows)
     elif kind.mixer == "latent_attention":
-        widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
-        found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *widths)
+        latent = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
+        found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *latent)
         found["projections"] = projections
     elif kind.mixer == "compressed_attention":
         seen = sparse.dense_keys(kind, queries, keys, stepwise)
@@ -292,8 +299,8 @@ def cached_elements(kind: LayerKind) -> Any:
     if kind.mixer == "compressed_attention":
         return sym.head_dim
     if kind.mixer in ("attention", "local_attention"):
-        kv_heads, width = sym.num_key_value_heads, sym.head_dim
-        return 2 * kv_heads * width + sparse.index_elements(kind)
+        kv_heads = widths.made_heads(kind, sym.num_key_value_heads)
+        return 2 * kv_heads * widths.stored_width(kind) + sparse.index_elements(kind)
     return ZERO
 
 

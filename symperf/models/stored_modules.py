@@ -106,13 +106,16 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
     """Class, name, rows, columns and number of the matrices of a mixer."""
     h, heads = size("hidden_size"), size("num_attention_heads")
     if kind.mixer in ("attention", "local_attention"):
-        width, kv = heads * size("head_dim"), size("num_key_value_heads") * size("head_dim")
+        width, kv_heads = heads * size("head_dim"), size("num_key_value_heads")
+        values = size("v_head_dim" if "own_values" in kind.traits else "head_dim")
         shared = model.architecture.shared_key_value and kind.mixer == "attention"
+        reused = "reused_keys" in kind.traits
         found = [
             ("q_proj", width * (2 if model.architecture.attention_gate else 1), h),
-            ("k_proj", kv, h),
-            *([] if shared else [("v_proj", kv, h)]),
-            ("o_proj", h, width),
+            *([] if reused else [("k_proj", kv_heads * size("head_dim"), h)]),
+            *([] if reused or shared else [("v_proj", kv_heads * values, h)]),
+            *([("g_proj", heads, h)] if model.architecture.head_gate else []),
+            ("o_proj", h, heads * values),
         ]
         return [("attention", *each, 2 if kind.cross else 1) for each in found]
     if kind.mixer == "latent_attention":

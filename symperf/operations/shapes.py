@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.kernels import attention as att
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import (
     encoder_sequence,
@@ -88,11 +87,6 @@ class Shapes:
             vocabulary=ceil_div(vocab_size, tp),
             length=length,
         )
-
-    @property
-    def query_key_value(self) -> Any:
-        """Features of the joint projection."""
-        return att.query_key_value_width(self.heads, self.key_value_heads, self.head_dim)
 
     @property
     def attention_width(self) -> Any:

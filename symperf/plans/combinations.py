@@ -289,4 +289,6 @@ def _first_unlisted(model: Model) -> str:
     other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))
     if other:
         return other[0]
-    return "attention to an encoder" if any(kind.cross for kind in architecture.kinds) else ""
+    if any(kind.cross for kind in architecture.kinds):
+        return "attention to an encoder"
+    return "attention with a gate for each head" if architecture.head_gate else ""

@@ -111,7 +111,7 @@ def resume_scan(mixer: Recurrent) -> list[Op | None]:
 
 def chunk_attention(mixer: SoftmaxAttention) -> Op:
     """Causal attention of the chunks, the mean over a prompt's."""
-    heads, kv_heads, width = mixer.heads, mixer.units, mixer.value_width
+    heads, kv_heads, width = mixer.heads, mixer.units, mixer.core_width
     work = att.attention_flops(COUNT, PIECE, (prompt + 1) / 2, heads, width)
     keys = CONTEXT
     if mixer.windowed:
@@ -123,7 +123,7 @@ def chunk_attention(mixer: SoftmaxAttention) -> Op:
     longest, mean = CONTEXT, (prompt + 1) / 2
     if mixer.windowed:
         longest, mean = Min(CONTEXT, sliding_window), pairs / PIECE
-    blocks = mixer.new_blocks(COUNT, PIECE, mean, longest)
+    blocks = mixer.new_blocks(COUNT, PIECE, mean, longest, written=not mixer.reuses)
     op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic, blocks)
     if mixer.windowed or mixer.families_known[0]:
         return op
@@ -137,7 +137,7 @@ def stored_chunk(mixer: SoftmaxAttention) -> list[Op]:
     scores = groups * PIECE * CONTEXT
     kinds = {"left": activation_bytes, "right": activation_bytes}
     return [
-        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.value_width, groups, **kinds),
+        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.key_width, groups, **kinds),
         kernels.stream(f"{path}/softmax", 2 * scores * activation_bytes, scores, FLOPS_PER_ELEMENT["softmax"]),
         kernels.matmul(f"{path}/context", PIECE, mixer.value_width, CONTEXT, groups, **kinds),
     ]

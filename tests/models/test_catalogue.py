@@ -8,6 +8,7 @@ from support.paths import GOLDEN
 
 from symperf.models.catalogue import BENCHMARKS, CATALOGUE
 from symperf.models.families import FAMILIES
+from symperf.models.families.older import OLDER
 from symperf.models.model import Model, resolve
 
 SIZES = {
@@ -38,6 +39,8 @@ def test_catalogue_shows_every_family():
 
 
 FROM_FILES = {
+    *OLDER,
+    *("diffllama", "mimo_v2_flash", "step3p5"),
     "deepseek_ref",
     "deepseek_v32",
     "deepseek_v4",

@@ -17,8 +17,8 @@ from symperf.models.model import make_model
 
 WAITING = {
     *("default-phi4_multimodal", "default-gemma3n_text"),
-    *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("xlstm-7b", "default-zamba2", "step-3.7-flash"),
+    *("default-glm5_next", "default-inkling_text"),
+    *("xlstm-7b", "default-zamba2"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
 NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))

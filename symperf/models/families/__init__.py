@@ -16,6 +16,8 @@ from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .matrix_states import MATRIX_STATES
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .older import OLDER
+from .own_heads import OWN_HEADS
 from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
@@ -46,6 +48,8 @@ FAMILIES: dict[str, Family] = {
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
     **SPEECH,
+    **OWN_HEADS,
+    **OLDER,
     **MULTIMODAL,
 }
 

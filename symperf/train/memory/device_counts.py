@@ -18,6 +18,7 @@ from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
+from ...models import attention_widths as widths
 from ...models import counts, sparse_counts
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT
@@ -114,19 +115,23 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     kv_heads, width = ceil_div(sym.num_key_value_heads, tp), sym.head_dim
     # Shared, keys are values too: queries, keys and the output are left.
     shared = architecture.shared_key_value and kind.mixer == "attention"
-    total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    made = widths.made_heads(kind, kv_heads / 2 if shared else kv_heads)
+    total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
+    total += hidden_size * heads if architecture.head_gate else ZERO
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
-        total += 2 * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
-        total += par.norm_parameters(width * (heads + kv_heads))
+        total += par.norm_parameters(width * (heads + widths.made_heads(kind, kv_heads)))
     if architecture.qkv_bias:
-        total += att.query_key_value_width(heads, kv_heads, width)
+        total += widths.projected(kind, heads, kv_heads)
         total -= ZERO if architecture.key_bias else kv_heads * width
     if architecture.attention_output_bias:
         total += hidden_size
-    return total + (heads if architecture.attention_sinks else ZERO)
+    if "differential" in kind.traits:
+        total += 4 * par.norm_parameters(width)
+    return total + (heads if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:

@@ -14,6 +14,7 @@ from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
+from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
 from ...models import recurrent_counts as recurrent
@@ -106,14 +107,23 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
 
 
 def _attention(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
-    kv_heads, width = sym.num_key_value_heads, sym.head_dim
-    heads = num_attention_heads * width
-    count = 1 if architecture.shared_key_value and kind.mixer == "attention" else 2
-    each = Matrix(
-        "attention/key_value", kv_heads * width, hidden_size, (ceil_div(kv_heads, tp) * width, hidden_size), count, tp
-    )
-    query = _by_rows("attention/query", heads * (2 if architecture.attention_gate else 1), hidden_size)
-    return [query, each, _by_columns("attention/output", hidden_size, heads)]
+    if kind.mixer == "none":
+        return []
+    key, value, heads = sym.head_dim, widths.value_width(kind), num_attention_heads
+    query = _by_rows("attention/query", heads * key * (2 if architecture.attention_gate else 1), hidden_size)
+    output = _by_columns("attention/output", hidden_size, heads * value)
+    if "reused_keys" in kind.traits:
+        return [query, output]
+    if key == value:
+        count = 1 if architecture.shared_key_value and kind.mixer == "attention" else 2
+        return [query, _of_heads("key_value", key, count), output]
+    return [query, _of_heads("key", key), _of_heads("value", value), output]
+
+
+def _of_heads(name: str, width: Any, copies: int = 1) -> Matrix:
+    kv_heads = sym.num_key_value_heads
+    share = ceil_div(kv_heads, tp) * width, hidden_size
+    return Matrix(f"attention/{name}", kv_heads * width, hidden_size, share, copies, tp)
 
 
 def _latent(architecture: Architecture) -> list[Matrix]:

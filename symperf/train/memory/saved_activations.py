@@ -13,6 +13,7 @@ from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
+from ...models import attention_widths as widths
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.counts import SPECTRA
@@ -111,13 +112,25 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
         return _latent_kept(structure, shapes)
     if kind.mixer in RECURRENT:
         return _recurrent_kept(structure, kind, shapes)
-    kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
+    if kind.mixer == "none":
+        return ZERO
+    width, made = shapes.heads * widths.value_width(kind), widths.made_heads(kind, shapes.key_value_heads)
+    # Queries, keys and values: of equal width there is a formula; keys of an earlier layer are kept there.
+    if width == shapes.attention_width and made != 0:
+        kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
+    else:
+        kept = saved.input_kept_bytes(tokens, widths.projected(kind, shapes.heads, shapes.key_value_heads))
     if architecture.query_key_norm != "none":
-        kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
+        kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + made))
     if architecture.attention_gate:
-        kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
-        return kept + read_kept(structure, tokens, shapes.attention_width)
-    return kept + _shared_kept_bytes(structure, tokens, shapes.attention_width)
+        kept += 2 * saved.input_kept_bytes(tokens, width)
+    if architecture.head_gate:
+        kept += saved.input_kept_bytes(tokens, width + shapes.heads)
+    if "differential" in kind.traits:
+        kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
+    if architecture.attention_gate:
+        return kept + read_kept(structure, tokens, width)
+    return kept + _shared_kept_bytes(structure, tokens, width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
