@@ -20,6 +20,9 @@ CACHE_ROWS = {
 }
 """Parts of the cache that are shown where there are such layers."""
 
+TOWERS = ("language", "vision", "audio")
+"""Parts of a model that are shown where there are several."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Print what a model has."""
@@ -51,15 +54,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
     rows = []
+    parts = found.get("parts")
     for name, count in found["parameters"].items():
-        if count is not None:
+        if count is not None and (parts or name not in TOWERS):
             rows.append((f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, "")))
-    if parts := found.get("parts"):
-        for name, count in parts.items():
-            counts = count if isinstance(count, dict) else {"": count}
-            rows += [
-                (f"{name} {part}".replace("_", " ").strip(), f"{n:,}", quantity(n, "")) for part, n in counts.items()
-            ]
+    if parts:
+        for name, counts in parts.items():
+            if isinstance(counts, dict):
+                rows += [(f"of it, {name} {part}", f"{count:,}", quantity(count, "")) for part, count in counts.items()]
     if modules := found["multi_token_parameters"]:
         rows.append(("beside them, multi-token modules", f"{modules:,}", quantity(modules, "")))
     kinds = found["layers"]
