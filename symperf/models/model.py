@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
@@ -44,6 +44,7 @@ class Model:
         quantization: How the checkpoint stores its weights, if not in 16 bits.
         warnings: What the config says that the cost does not carry, one line each.
         towers: The encoders of images or sound beside the language model, which the other fields are of.
+        defaults: Keys that the config leaves out, and what its class has for them, where that decides a count.
 
     """
 
@@ -58,6 +59,7 @@ class Model:
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
     towers: tuple[Tower, ...] = ()
+    defaults: tuple[tuple[str, object], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -144,6 +146,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         (*parsed.warnings, *ignored),
         parsed.quantization,
         parsed.towers,
+        parsed.defaults,
     )
     return with_classes(model)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..models.families import defaults_of
 from ..models.model import encoder_of
 from ..models.stored_modules import class_bytes
 from ..plans.plan import STATE_BYTES, positive_integer
@@ -96,6 +97,7 @@ def inspect(
 def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     architecture = model.architecture
     language, tables = number["total"], number["tables"]
+    source = defaults_of(model.family)
     beside = _parts(model, language) if model.towers else {}
     total = beside["full_model"] if beside else language
     stored = class_bytes(model, language)
@@ -145,6 +147,7 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         },
         **({"parts": beside} if beside else {}),
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
+        "class_defaults": [{"key": key, "value": value, "source": source} for key, value in model.defaults],
         "warnings": list(model.warnings),
     }
 
