@@ -62,8 +62,8 @@ Latent attention sees the keys that its `indexer` selects, or by a `reused_index
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
 a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Softmax attention has `own_values` whose width is
-not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two
-maps of attention from one another (`differential`, DiffLlama).
+not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts
+two maps of attention from one another (`differential`, DiffLlama).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""

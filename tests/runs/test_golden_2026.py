@@ -52,17 +52,38 @@ def test_files_that_wait_are_refused_and_no_other_is() -> None:
         assert model(name).sizes["hidden_size"] > 1
 
 
+def _part(name: str) -> str:
+    """What the table of parameters is about: of a language model with encoders, that; else the whole."""
+    towers = model(name).towers
+    return "language" if towers and not towers[0].grid.apart else "total"
+
+
 @pytest.mark.parametrize("row", rows("params.csv"), ids=lambda row: row["model"])
 def test_parameters(row: dict[str, str]) -> None:
     """Total, tables and active ones; several kinds of layers of equal size may share a row."""
     found = sf.inspect(model(row["model"]))
-    assert found["parameters"]["total"] == int(row["params_total"])
+    assert found["parameters"][_part(row["model"])] == int(row["params_total"])
     if row["model_type"] == "clip":  # whose row has the positions of both towers alone
         sizes, positions = model(row["model"]).sizes, 257 * 1024
         assert found["parameters"]["embedding"] - sizes["vocab_size"] * sizes["hidden_size"] + positions == 322304
         row["params_embedding"] = str(found["parameters"]["embedding"])
     assert found["parameters"]["embedding"] == int(row["params_embedding"])
     assert found["parameters"]["active_per_token"] == int(row["params_active_per_token"])
+
+
+@pytest.mark.parametrize("row", rows("parts.csv"), ids=lambda row: row["model"])
+def test_parameters_of_parts(row: dict[str, str]) -> None:
+    """Everything that the checkpoint has, the language model with its head, and the towers with their projectors."""
+    answer = sf.inspect(model(row["model"]))
+    found = answer["parameters"]
+    assert found["total"] == int(row["params_full_model"])
+    if model(row["model"]).towers[0].grid.apart:  # their projections are of neither tower
+        assert answer["parts"]["vision"]["encoder"] == int(row["params_vision_audio_and_projector"])
+        return
+    assert found["language"] == int(row["params_language_model"])
+    towers = whole(row["params_vision_audio_and_projector"])
+    assert (found["vision"] or 0) + (found["audio"] or 0) == towers
+    assert found["total"] == found["language"] + towers == found["embedding"] + found["non_embedding"]
 
 
 def test_a_search_over_shapes_gives_the_size_of_its_checkpoint() -> None:

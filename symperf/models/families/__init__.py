@@ -53,6 +53,22 @@ FAMILIES: dict[str, Family] = {
     **MULTIMODAL,
 }
 
+NO_CLASS = """
+    bailing_moe bailing_moe_v2 deepseek deepseek_ref grok-1 internlm kimi_k2 mimo minimax_m3 minimax_m3_text
+    nemotron-nas
+"""
+OWN_CODE = frozenset(NO_CLASS.split())
+"""Kinds of models that transformers has no class for."""
+
+
+def defaults_of(family: str) -> str:
+    """Where the class defaults of a kind of models are from.
+
+    >>> defaults_of("llama")
+    'transformers 5.24'
+    """
+    return "the code of its checkpoints" if family in OWN_CODE else "transformers 5.24"
+
 
 def parse(data: Mapping[str, Any], where: str) -> Parsed:
     """Read the object of a `config.json`.
@@ -87,7 +103,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
-    return with_towers(config, model_type, found)
+    found = with_towers(config, model_type, found)
+    return replace(found, defaults=tuple(config.defaults().items()))
 
 
 def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:
@@ -132,4 +149,7 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
         notes.append(f"{key}: the class defaults of {kind} are taken: {told}")
     stored = found.quantization or read_quantization(data, where)
     found = replace(found, family=model_type, warnings=(*notes, *found.warnings), quantization=stored)
-    return with_towers(outer, model_type, found)
+    found = with_towers(outer, model_type, found)
+    above = f"{key}." if place != where else ""
+    inside: dict[str, object] = {f"{above}{name}": value for name, value in (*taken.items(), *found.defaults)}
+    return replace(found, defaults=tuple((inside | outer.defaults()).items()))

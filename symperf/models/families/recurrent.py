@@ -92,8 +92,8 @@ def every(period: str, offset: str, absent: tuple[int, int]) -> Chosen:
     """Layers at an offset of every period (Jamba)."""
 
     def chosen(index: int, config: Config, _: Sizes) -> bool:
-        length = config.integer(period) if config.holds(period) else absent[0]
-        start = config.integer(offset, smallest=0) if config.holds(offset) else absent[1]
+        length = config.integer_or(period, absent[0])
+        start = config.integer_or(offset, absent[1], smallest=0)
         return index % length == start
 
     return chosen
@@ -170,7 +170,7 @@ def nemotron_letters(config: Config) -> tuple[str, str]:
 
 def nemotron_layers(config: Config, sizes: Sizes) -> int:
     """As many layers as there are letters or words; files of transformers 5 do not say the number."""
-    return optional("num_hidden_layers", absent=len(nemotron_letters(config)[1]))(config, sizes)
+    return optional("num_hidden_layers", absent=lambda _config, _sizes: len(nemotron_letters(config)[1]))(config, sizes)
 
 
 def nemotron_experts(config: Config, sizes: Sizes) -> int:
@@ -192,7 +192,7 @@ def nemotron_kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
 def nemotron_shared(config: Config, sizes: Sizes) -> int:
     """Width of the shared expert, if there are experts."""
     width = whole_or_none("moe_shared_expert_intermediate_size", absent=7688)(config, sizes)
-    number = config.integer("n_shared_experts", smallest=0) if config.holds("n_shared_experts") else 1
+    number = config.integer_or("n_shared_experts", 1, smallest=0)
     return width * number if sizes["num_experts"] else 0
 
 
