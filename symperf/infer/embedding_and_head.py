@@ -28,6 +28,7 @@ from ..formulas.language.symbols import (
 )
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import streams
 from .layer import Block
 
 
@@ -41,6 +42,7 @@ class ModelEnds(Block):
             self.added("positions") if self.architecture.positions == "learned" else None,
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
+            streams.fork(self, "embedding/streams") if self.architecture.hyper_connections else None,
         )
 
     def look_up(self) -> list[Op | None]:
@@ -86,6 +88,7 @@ class ModelEnds(Block):
         make = {"vocabulary": self.next_tokens, "transformed": self.all_tokens, "labels": self.labels}
         outputs = make.get(self.architecture.head)
         return sequence(
+            *(streams.join(self, "head/streams") if self.architecture.hyper_connections else ()),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),

@@ -28,6 +28,7 @@ from ..formulas.language.symbols import (
     num_experts_per_token,
     num_key_value_heads,
     num_labels,
+    num_streams,
     pp,
     prompt,
     qk_rope_head_dim,
@@ -48,6 +49,7 @@ from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from .compressed import CompressedAttention, compressed_cache_bytes
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
 
@@ -87,6 +89,8 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
 def _layer_cache(kind: LayerKind, slots: Any) -> Any:
     if kind.mixer == "latent_attention":
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
+    if kind.mixer == "compressed_attention":
+        return compressed_cache_bytes(kind, slots)
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
     return model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
 
@@ -103,7 +107,7 @@ def _states(structure: InferenceStructure) -> Any:
     kept = [
         (n, of_kind(layer.mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
-        if isinstance(layer.mixer, Recurrent)
+        if isinstance(layer.mixer, (Recurrent, CompressedAttention))
     ]
     return _of_fullest(structure, kept)
 
@@ -133,7 +137,9 @@ def activations(structure: InferenceStructure) -> Any:
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
-    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    # A residual stream, or several of which one is mixed at a time, and what a block reads.
+    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
+    alive = tokens * activation_bytes * (width + Max(*blocks))
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 
@@ -145,7 +151,7 @@ def arrived_share(structure: InferenceStructure) -> Any:
 
 def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
-    if isinstance(mixer, Recurrent):
+    if isinstance(mixer, (Recurrent, CompressedAttention)):
         return mixer.scratch
     return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 

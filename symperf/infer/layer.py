@@ -11,13 +11,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import elementwise as ew
-from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
+from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, num_streams, tp
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import streams
 from .attention import CrossAttention, SoftmaxAttention
+from .compressed import CompressedAttention
 from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
@@ -43,6 +45,7 @@ class Block:
         self.kernels = InferenceKernels(structure)
         self.group = tensor_group()
         self.stream_message = tokens * hidden_size * activation_bytes
+        self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
@@ -56,13 +59,15 @@ class Block:
         """A norm over the residual stream, with the addition before it where the two are fused."""
         n = self.tokens * hidden_size
         traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
-        if after_residual and self.fusion.residual_norm:
+        if after_residual and self.fusion.residual_norm and not self.architecture.hyper_connections:
             traffic = ew.residual_norm_bytes(n, activation_bytes)
             work += FLOPS_PER_ELEMENT["residual"]
         return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
-        """A residual addition; part of the norm after it where the two are fused."""
+        """A residual addition; part of the norm after it where the two are fused, or of mixing several streams."""
+        if self.architecture.hyper_connections:
+            return streams.leave(self, name)
         if self.fusion.residual_norm:
             return None
         n = self.tokens * hidden_size
@@ -106,12 +111,14 @@ class Layer(Block):
         self.inner = intermediate_size / tp
 
     @cached_property
-    def mixer(self) -> SoftmaxAttention | LatentAttention | Recurrent | None:
+    def mixer(self) -> SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent | None:
         """What moves information between tokens; None in a layer of a feed-forward block alone."""
         if self.kind.mixer == "none":
             return None
         if self.kind.mixer == "latent_attention":
             return LatentAttention(self)
+        if self.kind.mixer == "compressed_attention":
+            return CompressedAttention(self)
         recurrent = MIXERS.get(self.kind.mixer)
         return SoftmaxAttention(self) if recurrent is None else recurrent(self)
 
@@ -133,6 +140,7 @@ class Layer(Block):
             return []
         block, both = f"{self.root}/{mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         return [
+            *self.enter(block),
             self.norm(f"{block}/norm", after_residual=True),
             *mixer.projections(),
             *core,
@@ -141,6 +149,10 @@ class Layer(Block):
             self.post_norm(block),
             None if both else self.residual(f"{block}/residual"),
         ]
+
+    def enter(self, block: str) -> list[Op | None]:
+        """What a part reads of several streams, where there are several."""
+        return streams.enter(self, block) if self.architecture.hyper_connections else []
 
     def post_norm(self, block: str) -> Op | None:
         """The norm after a block, where there are four in a layer."""
@@ -155,6 +167,7 @@ class Layer(Block):
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
+            *self.enter(block),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),

@@ -108,8 +108,9 @@ _DEALT = {
     "ssm_inner_size": "channels of the Mamba-1 layers",
     "linear_num_key_heads": "key heads of the linear attention",
     "linear_num_value_heads": "value heads of the linear attention",
+    "output_groups": "groups of heads that the output is projected in",
 }
-"""Sizes of recurrent layers of which every device of a tensor-parallel group has its share."""
+"""Sizes of layers of which every device of a tensor-parallel group has its share."""
 
 
 def _check_shards(plan: Plan, model: Model) -> None:

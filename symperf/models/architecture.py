@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Mixer = Literal[
@@ -52,7 +52,7 @@ Latent attention sees the keys that its `indexer` selects, or by a `reused_index
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
 """
-SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
+SPARSE = ("indexer", "reused_index", "block_index")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
@@ -237,15 +237,23 @@ class Architecture:
         """2 for an encoder and a decoder, which have tables of positions and end norms of their own; else 1."""
         return len({kind.encoder for kind in self.kinds})
 
+    @property
+    def module_kind(self) -> LayerKind:
+        """The kind of the layers of modules for multi-token prediction: the last of the model's.
+
+        Those of compressed attention have a window only: `compress_ratios` of DeepSeek-V4 ends with 0.
+        """
+        last = self.kinds[-1]
+        return replace(last, traits=("window_only",), own=()) if last.mixer == "compressed_attention" else last
+
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
         return any(kind.mixer in mixers for kind in self.kinds)
 
     @property
     def sparse(self) -> bool:
-        """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
-        selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
-        return selected or self.hyper_connections
+        """Whether some layer reads only selected keys."""
+        return any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
 
     @property
     def routed(self) -> bool:

@@ -18,7 +18,9 @@ NAMES = (
     "sparse",
     "flash",
     "relative_positions",
+    "compressed",
     "parts",
+    "gathered",
     "two_stacks",
     "recurrent",
     "splits_backward",
@@ -62,6 +64,18 @@ COMBINATION_RULES = (
         "flash == 0 or relative_positions == 0",
         "attention: {model} learns biases of relative positions, for which flash kernels have no gradient; expected "
         "eager",
+    ),
+    _rule(
+        "compressed_keys_need_flash_attention",
+        "flash == 1 or compressed == 0",
+        "attention: {model} has layers that see a window and compressed entries, of which eager attention would store "
+        "scores of every pair; expected flash",
+    ),
+    _rule(
+        "compressed_keys_are_gathered",
+        "parts == 0 or compressed == 0 or gathered == 1",
+        "cp: {model} has compressed entries, which the parts of a sequence gather, found cp_kind = {cp_kind}; add "
+        "--cp-kind all-gather",
     ),
     _rule(
         "cp_with_an_encoder_and_a_decoder",
@@ -216,7 +230,9 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "sparse": architecture.sparse,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
+        "compressed": architecture.has("compressed_attention"),
         "parts": plan.cp > 1,
+        "gathered": plan.cp_kind == "all-gather",
         "two_stacks": architecture.stacks == 2,
         "recurrent": plan.cp > 1 and any(kind.mixer in RECURRENT for kind in architecture.kinds),
         "splits_backward": schedule in SPLIT,
@@ -248,6 +264,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     return {
         "model": model.name,
         "schedule": plan.effective_schedule,
+        "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,

@@ -30,6 +30,7 @@ from ..formulas.language.symbols import (
     step_tokens,
     v_head_dim,
 )
+from ..infer.compressed import CompressedAttention
 from ..infer.latent import LatentAttention
 from ..infer.layer import Layer
 from ..infer.recurrent import Recurrent
@@ -70,6 +71,8 @@ class IterationLayer(Layer):
                 return []
             case Recurrent() as mixer:
                 return mixer.step(decoding, step_tokens)
+            case CompressedAttention() as mixer:
+                return mean_steps(mixer)
             case LatentAttention() as mixer:
                 return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
             case mixer:
@@ -82,6 +85,8 @@ class IterationLayer(Layer):
                 return []
             case Recurrent() as mixer:
                 return resume_scan(mixer)
+            case CompressedAttention() as mixer:
+                return mixer.chunks(COUNT, PIECE, prompt, CONTEXT)
             case LatentAttention() as mixer:
                 return latent_chunk(mixer)
             case mixer if self.fusion.fused_prefill:
@@ -98,6 +103,13 @@ def mean_step(mixer: CachedAttention) -> Op:
     steps = Max(1, less_one(generate))
     op = mixer.growing((steps, prompt + 1), decoding, step_tokens)
     return dataclasses.replace(op, time=op.time / steps, summed=False)
+
+
+def mean_steps(mixer: CompressedAttention) -> list[Op | None]:
+    """The same of attention to compressed entries, whose indexer has operations of its own."""
+    steps = Max(1, less_one(generate))
+    ops = mixer.steps((steps, prompt + 1), decoding, step_tokens)
+    return [dataclasses.replace(op, time=op.time / steps, summed=False) for op in ops if op is not None]
 
 
 def resume_scan(mixer: Recurrent) -> list[Op | None]:

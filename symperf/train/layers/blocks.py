@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
-from ...formulas.language.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
+from ...formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    mask_bytes,
+    num_streams,
+    overlap_tp,
+    statistic_bytes,
+)
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -36,9 +43,10 @@ class Blocks:
 
     @property
     def stage_message(self) -> Any:
-        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        """Bytes of the residual stream, or of all of several, or of its gradient, as it goes from stage to stage."""
         width = statistic_bytes if self.architecture.wide_stream else activation_bytes
-        return self.shapes.tokens * hidden_size * width
+        streams = num_streams if self.architecture.hyper_connections else 1
+        return streams * self.shapes.tokens * hidden_size * width
 
     # --- tensor-parallel collectives
 

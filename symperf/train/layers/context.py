@@ -10,15 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.kernels import compressed_attention as comp
 from ...formulas.language.atoms import Max, above_one, complement, less_one
-from ...formulas.language.symbols import activation_bytes, cp, qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+from ...formulas.language.symbols import (
+    activation_bytes,
+    compress_ratio,
+    cp,
+    head_dim,
+    micro_batch,
+    qk_nope_head_dim,
+    qk_rope_head_dim,
+    sliding_window,
+    v_head_dim,
+)
 from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
+from ...models import sparse_counts
+from ...models.own_sizes import of_kind
 from ...operations.groups import context_group
 from ...operations.schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
+    from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import AttentionCore
 
@@ -141,9 +155,17 @@ def context_workspace(structure: Structure) -> Any:
     if structure.context == "all-to-all":
         return sympy.S.Zero
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
-    sizes = {key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
     held = 2 if structure.context == "ring" else cp
-    return above_one(cp) * 2 * held * Max(*sizes)
+    sizes = {held * key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
+    if structure.architecture.has("compressed_attention"):
+        sizes = {of_kind(_entry_bytes(kind), kind) for kind in kinds}
+    return above_one(cp) * 2 * Max(*sizes)
+
+
+def _entry_bytes(kind: LayerKind) -> Any:
+    """Bytes of the compressed entries of all parts, and of the windows before the two chunks of one."""
+    entries = comp.compressed_entries(whole, compress_ratio) * sparse_counts.entry_elements(kind)
+    return micro_batch * (entries + 2 * sliding_window * head_dim) * activation_bytes
 
 
 def _beside(step: Op, transfer: Op | None) -> Node:

@@ -14,6 +14,8 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
+from . import streams
+from .compressed import CompressedAttention
 from .delta_rule import DeltaRule
 from .experts import Experts
 from .latent import LatentAttention
@@ -24,14 +26,16 @@ from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
+    from ...operations.schedule import Op
     from ...plans.structure import Structure
     from .attention_core import Operations
 
-Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+Mixer = SoftmaxAttention | CrossAttention | LatentAttention | CompressedAttention | Recurrent
+MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent]] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
+    "compressed_attention": CompressedAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
     "linear_attention": DeltaRule,
@@ -87,25 +91,47 @@ class Decoder(Linears):
     def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
         """A mixer between its norm and the residual stream."""
         return [
+            *self.entered(mixer.path("connections"), phase),
             self.norm(mixer.path("norm"), phase),
             self.gather(mixer.path(f"gather/{phase}")),
             *mixer.forward(phase),
             self.linear(mixer.path("output"), phase, mixer.output_width, hidden_size),
             None if self.architecture.parallel_block else self.reduce(mixer.path(f"reduce/{phase}")),
             self.norm(mixer.path("post_norm"), phase) if self.post_norm else None,
-            self.residual(mixer.path("residual"), phase),
+            self.left(mixer.path("residual"), phase),
         ]
 
     def mixer_backward(self, mixer: Mixer) -> Operations:
         """Gradients of a layer's mixer."""
         return [
-            self.residual_backward(mixer.path("residual")),
+            self.left_backward(mixer.path("residual")),
             self.norm_backward(mixer.path("post_norm")) if self.post_norm else None,
             None if self.architecture.parallel_block else self.gather(mixer.path("gather/backward")),
             self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
             *mixer.backward(),
             self.norm_backward(mixer.path("norm")),
+            *self.entered_backward(mixer.path("connections")),
         ]
+
+    # --- the residual stream, or several
+
+    def entered(self, path: str, phase: str) -> Operations:
+        """What a part reads of several streams."""
+        return streams.enter(self, path, phase) if self.architecture.hyper_connections else []
+
+    def entered_backward(self, path: str) -> Operations:
+        """Its gradients."""
+        return streams.enter_backward(self, path) if self.architecture.hyper_connections else []
+
+    def left(self, path: str, phase: str) -> Op:
+        """What a part gave, added to the stream, or mixed with several."""
+        several = self.architecture.hyper_connections
+        return streams.leave(self, path, phase) if several else self.residual(path, phase)
+
+    def left_backward(self, path: str) -> Op | Sequence:
+        """Its gradients."""
+        several = self.architecture.hyper_connections
+        return streams.leave_backward(self, path) if several else self.residual_backward(path)
 
     # --- the MLP and experts
 
@@ -119,11 +145,12 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
+            *self.entered(f"{self.root}/mlp/connections", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
             self.norm(f"{self.root}/mlp/post_norm", phase) if self.post_norm else None,
-            self.residual(f"{self.root}/mlp/residual", phase),
+            self.left(f"{self.root}/mlp/residual", phase),
         ]
 
     def feed_backward(self) -> Operations:
@@ -131,11 +158,12 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
-            self.residual_backward(f"{self.root}/mlp/residual"),
+            self.left_backward(f"{self.root}/mlp/residual"),
             self.norm_backward(f"{self.root}/mlp/post_norm") if self.post_norm else None,
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            *self.entered_backward(f"{self.root}/mlp/connections"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import attention as att
+from ...formulas.kernels import compressed_attention as comp
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
@@ -19,6 +20,7 @@ from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediat
 from ...formulas.memory import parameters as par
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
@@ -47,6 +49,7 @@ more devices than groups, inference copies them)."""
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    total += _beside(kind) + sparse.connection_weights(architecture, kind)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
@@ -92,6 +95,9 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
         return _latent(architecture)
+    if kind.mixer == "compressed_attention":
+        dealt = num_attention_heads / tp, sym.head_dim, sym.q_lora_rank, sym.output_groups / tp, sym.output_lora_rank
+        return comp.shared_key_parameters(hidden_size, *dealt)
     if kind.mixer == "short_convolution":
         # Channels are dealt; the bias of the projection out is added once, on every device.
         vectors = layers.mixer_vectors(architecture, kind)
@@ -116,6 +122,17 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if architecture.attention_output_bias:
         total += hidden_size
     return total + (heads if architecture.attention_sinks else ZERO)
+
+
+def _beside(kind: LayerKind) -> Any:
+    """Compressors and indexers, whole on every device and never quantized, with norms, and sinks of its heads.
+
+    Indexers are whole in vLLM, deepseek_v4/attention.py: their scores are sums over all of their heads.
+    """
+    if kind.mixer != "compressed_attention":
+        return ZERO
+    vectors = sparse.vectors(kind).xreplace({num_attention_heads: num_attention_heads / tp})
+    return sparse.compressor_weights(kind) + sparse.indexer_weights(kind) + vectors
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:

@@ -16,6 +16,7 @@ from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attenti
 from ...formulas.parallel import dual_pipe as dual
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import sparse_counts as sparse
 from ...models.own_sizes import in_own_sizes
 from . import device_counts as device
 from .multi_token_counts import module_parameters
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
     from ...models.architecture import Architecture, LayerKind
     from ...plans.structure import Structure
+
+IN_SIXTEEN_BITS = ("router", "compress", "index_weights", "connections")
+"""How the names of matrices end whose products are never in low precision: small, and stored in 16 or 32 bits in the
+checkpoints of DeepSeek-V3 and V4."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ class Matrix:
 
     @property
     def linear(self) -> bool:
-        """Whether its products may run in low precision: all but the router's."""
-        return not self.name.endswith("router")
+        """Whether its products may run in low precision: not those of routers, compressors and connections."""
+        return not self.name.endswith(IN_SIXTEEN_BITS)
 
     @property
     def elements(self) -> Any:
@@ -68,7 +73,12 @@ class Matrix:
 @in_own_sizes
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
-    found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(kind)
+    special = {"latent_attention": lambda: _latent(architecture), "compressed_attention": lambda: _compressed(kind)}
+    found = special.get(kind.mixer, lambda: _attention(kind))()
+    if architecture.hyper_connections:
+        parts = (kind.mixer != "none") + (kind.ffn != "none")
+        mixing = (2 + sym.num_streams) * sym.num_streams
+        found.append(_whole("connections", mixing, sym.num_streams * hidden_size, parts))
     if kind.ffn in ("dense", "dense_experts"):
         found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
     if kind.ffn in ("experts", "dense_experts"):
@@ -83,8 +93,8 @@ def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     return found
 
 
-def _whole(name: str, rows: Any, columns: Any) -> Matrix:
-    return Matrix(name, rows, columns, (rows, columns))
+def _whole(name: str, rows: Any, columns: Any, count: Any = sympy.S.One) -> Matrix:
+    return Matrix(name, rows, columns, (rows, columns), count)
 
 
 def _by_rows(name: str, rows: Any, columns: Any) -> Matrix:
@@ -121,6 +131,28 @@ def _latent(architecture: Architecture) -> list[Matrix]:
             *found,
         ]
     return [_by_rows("attention/query", a * (nope + rope), hidden_size), *found]
+
+
+def _compressed(kind: LayerKind) -> list[Matrix]:
+    """Narrow projections, compressors and indexers are whole on every device; heads and groups of them are dealt."""
+    width, rank, series = num_attention_heads * sym.head_dim, sym.output_lora_rank, sparse.compressor_series(kind)
+    inner, groups = width / sym.output_groups, sym.output_groups / tp
+    found = [
+        _whole("attention/query_down", sym.q_lora_rank, hidden_size),
+        _whole("attention/key", sym.head_dim, hidden_size),
+        _by_rows("attention/query_up", width, sym.q_lora_rank),
+        Matrix("attention/group_output", rank, inner, (rank, inner), groups),
+        _by_columns("attention/output", hidden_size, sym.output_groups * rank),
+    ]
+    if series:
+        found.append(_whole("attention/compress", series * sym.head_dim, hidden_size, 2))
+    if "selected_entries" in kind.traits:
+        found += [
+            _whole("attention/index_compress", series * sym.index_head_dim, hidden_size, 2),
+            _whole("attention/index_query", sym.index_num_heads * sym.index_head_dim, sym.q_lora_rank),
+            _whole("attention/index_weights", sym.index_num_heads, hidden_size),
+        ]
+    return found
 
 
 def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:
@@ -192,7 +224,7 @@ def held_modules(structure: Structure, count: Any) -> Held:
     architecture = structure.architecture
     if not architecture.multi_token_head:
         return Held()
-    kind = architecture.kinds[-1]
+    kind = architecture.module_kind
     found = [
         Matrix("projection", hidden_size, 2 * hidden_size, (hidden_size / tp, 2 * hidden_size), ranks=tp),
         *layer_matrices(architecture, kind),
