@@ -22,6 +22,7 @@ from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .recurrent import MIXERS, Recurrent
+from .selected import SelectedBlocks, SelectedLatents
 
 if TYPE_CHECKING:
     from ..models.architecture import LayerKind
@@ -111,7 +112,9 @@ class Layer(Block):
         if self.kind.mixer == "none":
             return None
         if self.kind.mixer == "latent_attention":
-            return LatentAttention(self)
+            return (SelectedLatents if {"indexer", "reused_index"} & set(self.kind.traits) else LatentAttention)(self)
+        if "block_index" in self.kind.traits:
+            return SelectedBlocks(self)
         recurrent = MIXERS.get(self.kind.mixer)
         return SoftmaxAttention(self) if recurrent is None else recurrent(self)
 

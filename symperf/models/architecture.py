@@ -52,8 +52,10 @@ Latent attention sees the keys that its `indexer` selects, or by a `reused_index
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
 """
-SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
-"""Variations that see a part of the keys, of which the part is not masked but never read."""
+SELECTING = ("indexer", "reused_index", "block_index")
+"""Variations that see the keys alone which an indexer selects."""
+COMPRESSED = ("selected_entries", "all_entries", "window_only")
+"""Variations that see a window, and entries that stand for several tokens."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -243,9 +245,14 @@ class Architecture:
 
     @property
     def sparse(self) -> bool:
-        """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
-        selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
+        """Whether some layer reads only a part of the keys, compressed ones, or has streams that mix."""
+        selected = any(trait in COMPRESSED for kind in self.kinds for trait in kind.traits)
         return selected or self.hyper_connections
+
+    @property
+    def selects(self) -> bool:
+        """Whether some layer attends to keys that an indexer selects."""
+        return any(trait in SELECTING for kind in self.kinds for trait in kind.traits)
 
     @property
     def routed(self) -> bool:

@@ -33,6 +33,7 @@ from ..formulas.language.symbols import (
 from ..infer.latent import LatentAttention
 from ..infer.layer import Layer
 from ..infer.recurrent import Recurrent
+from ..infer.selected import SelectedKeys
 from ..operations.schedule import Demand, Op
 from ..operations.shapes import FLOPS_PER_ELEMENT
 
@@ -70,6 +71,9 @@ class IterationLayer(Layer):
                 return []
             case Recurrent() as mixer:
                 return mixer.step(decoding, step_tokens)
+            case SelectedKeys() as mixer:
+                chosen = mean_step(mixer.indexer) if mixer.indexer else None
+                return [chosen, *mixer.around(NEW_TOKENS["decode"], mean_step(mixer))]
             case LatentAttention() as mixer:
                 return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
             case mixer:
@@ -82,6 +86,9 @@ class IterationLayer(Layer):
                 return []
             case Recurrent() as mixer:
                 return resume_scan(mixer)
+            case SelectedKeys() as mixer:
+                every, left = mixer.pairs(prompt)
+                return mixer.attended(COUNT, PIECE, (every / chunks, left / chunks), CONTEXT, "chunk_")
             case LatentAttention() as mixer:
                 return latent_chunk(mixer)
             case mixer if self.fusion.fused_prefill:

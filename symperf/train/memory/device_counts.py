@@ -19,6 +19,7 @@ from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediat
 from ...formulas.memory import parameters as par
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
@@ -41,6 +42,8 @@ DEALT = {
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
 """Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
 more devices than groups, inference copies them)."""
+INDEXED = {sym.index_num_heads: ceil_div(sym.index_num_heads, tp)}
+"""Heads of an indexer beside grouped heads: it has one for each key-value head, and is dealt as these."""
 
 
 @in_own_sizes
@@ -91,7 +94,7 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
-        return _latent(architecture)
+        return _latent(architecture) + sparse.indexer_weights(kind) + sparse.vectors(kind)
     if kind.mixer == "short_convolution":
         # Channels are dealt; the bias of the projection out is added once, on every device.
         vectors = layers.mixer_vectors(architecture, kind)
@@ -105,6 +108,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     # Shared, keys are values too: queries, keys and the output are left.
     shared = architecture.shared_key_value and kind.mixer == "attention"
     total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
