@@ -44,8 +44,9 @@ def index_read_bytes(micro_batch: Any, context: Any, index_head_dim: Any, index_
     Source: DeepSeek-AI 2025 (V3.2) equation (1): one key for all heads. The released code keeps it in FP8 with a scale
     of 4 bytes for 128 features, so that w_x = 1 + 4 / 128.
 
-    >>> index_read_bytes(1, 1000, 128, 1.03125)
-    132000.0
+    >>> from sympy import Rational
+    >>> index_read_bytes(1, 1000, 128, 1 + Rational(4, 128))
+    132000
     """
     return micro_batch * context * index_head_dim * index_key_bytes
 

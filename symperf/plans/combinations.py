@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NAMES = (
     "sparse",
+    "selects",
+    "all_gather",
     "flash",
     "relative_positions",
     "parts",
@@ -52,10 +54,22 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 COMBINATION_RULES = (
     _rule(
-        "selected_and_compressed_keys_are_counted_only",
+        "compressed_keys_are_counted_only",
         "sparse == 0",
-        "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
-        "time and memory in runs are not modelled yet; expected a model without",
+        "{model} has layers that compress keys, or streams that mix: symperf inspect counts them, and their time and "
+        "memory in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "selected_keys_need_flash_attention",
+        "selects == 0 or flash == 1",
+        "attention: {model} has layers that attend to selected keys, for which kernels gather them; expected flash, "
+        "found eager",
+    ),
+    _rule(
+        "cp_with_selected_keys_needs_all_gather",
+        "parts == 0 or selects == 0 or all_gather == 1",
+        "cp_kind: {model} has layers that select keys from the whole sequence, of which every device needs all keys; "
+        "expected all-gather, found {cp_kind}",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -213,7 +227,9 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
-        "sparse": architecture.sparse or architecture.selects,
+        "sparse": architecture.sparse,
+        "selects": architecture.selects,
+        "all_gather": plan.cp_kind == "all-gather",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -248,6 +264,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     return {
         "model": model.name,
         "schedule": plan.effective_schedule,
+        "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,

@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.kernels.latent_attention import latent_cache_elements
 from ...formulas.language.atoms import Max, above_one, complement, less_one
-from ...formulas.language.symbols import activation_bytes, cp, qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+from ...formulas.language.symbols import (
+    activation_bytes,
+    cp,
+    kv_lora_rank,
+    qk_nope_head_dim,
+    qk_rope_head_dim,
+    v_head_dim,
+)
 from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
+from ...models.sparse_counts import index_elements
 from ...operations.groups import context_group
 from ...operations.schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
+    from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import AttentionCore
 
@@ -56,7 +66,7 @@ class ContextAttention:
         transfer, gradients = self.send("ring/backward"), self.send("ring/backward_gradients")
         merged = sequence(
             self.merge("queries", "backward", self.part_bytes(self.core.key_width)),
-            self.merge("keys", "backward", key_value_bytes(self.shapes, self.latent)),
+            self.merge("keys", "backward", key_value_bytes(self.shapes, self.core.kind)),
         )
         if transfer is None or gradients is None:
             return sequence(Repeat(step, cp), merged)
@@ -93,7 +103,7 @@ class ContextAttention:
 
     def send(self, name: str) -> Op | None:
         """Keys and values of a part, or their gradients, to the next device of the ring."""
-        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.latent), context_group())
+        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.core.kind), context_group())
 
     def merge(self, name: str, phase: str, partial_bytes: Any) -> Sequence:
         """The sum of what the steps of a ring found: the first is scaled, or copied, each further one added."""
@@ -109,7 +119,7 @@ class ContextAttention:
     @property
     def all_keys(self) -> Any:
         """Bytes of the keys and values of all parts."""
-        return cp * key_value_bytes(self.shapes, self.latent)
+        return cp * key_value_bytes(self.shapes, self.core.kind)
 
     @property
     def demand(self) -> tuple[Any, Any]:
@@ -125,12 +135,15 @@ class ContextAttention:
         return self.core.work / share, self.core.traffic(own, keys, heads, key_heads)
 
 
-def key_value_bytes(shapes: Shapes, latent: bool) -> Any:
-    """Bytes of the keys and values of a device's tokens."""
-    if latent:
+def key_value_bytes(shapes: Shapes, kind: LayerKind) -> Any:
+    """Bytes of the keys and values of a device's tokens, with an indexer's keys; latents that are selected stay so."""
+    index = shapes.tokens * index_elements(kind) * activation_bytes
+    if kind.mixer == "latent_attention":
+        selected = {"indexer", "reused_index"} & set(kind.traits)
         width = qk_nope_head_dim + qk_rope_head_dim + v_head_dim
-        return shapes.tokens * shapes.heads * width * activation_bytes
-    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes)
+        each = latent_cache_elements(kv_lora_rank, qk_rope_head_dim) if selected else shapes.heads * width
+        return shapes.tokens * each * activation_bytes + index
+    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes) + index
 
 
 def context_workspace(structure: Structure) -> Any:
@@ -141,7 +154,7 @@ def context_workspace(structure: Structure) -> Any:
     if structure.context == "all-to-all":
         return sympy.S.Zero
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
-    sizes = {key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
+    sizes = {key_value_bytes(Shapes.of(structure, kind), kind) for kind in kinds}
     held = 2 if structure.context == "ring" else cp
     return above_one(cp) * 2 * held * Max(*sizes)
 

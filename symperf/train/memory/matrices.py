@@ -69,6 +69,7 @@ class Matrix:
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
     found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(kind)
+    found += _indexer(kind)
     if kind.ffn in ("dense", "dense_experts"):
         found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
     if kind.ffn in ("experts", "dense_experts"):
@@ -121,6 +122,19 @@ def _latent(architecture: Architecture) -> list[Matrix]:
             *found,
         ]
     return [_by_rows("attention/query", a * (nope + rope), hidden_size), *found]
+
+
+def _indexer(kind: LayerKind) -> list[Matrix]:
+    """The indexer's: whole on every device beside latents, else with a head for each key-value head."""
+    heads, width = sym.index_num_heads, sym.index_head_dim
+    if "indexer" in kind.traits:
+        query = _whole("attention/index_query", heads * width, sym.q_lora_rank)
+        return [query, _whole("attention/index_key", width + heads, hidden_size)]
+    if "block_index" in kind.traits:
+        local = ceil_div(heads, tp) * width, hidden_size
+        query = Matrix("attention/index_query", heads * width, hidden_size, local, ranks=tp)
+        return [query, _whole("attention/index_key", width, hidden_size)]
+    return []
 
 
 def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:
