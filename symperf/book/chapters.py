@@ -53,6 +53,7 @@ CHAPTERS = (
             "windows": "Windows of attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",
+            "selected_attention": "Attention to selected keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
         },

@@ -14,27 +14,31 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import attention_blocks as blocked
 from ..formulas.kernels import compressed_attention as comp
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import sparse_selection as sparse
-from ..formulas.language.atoms import Max, Min
+from ..formulas.kernels import selected_attention as sel
+from ..formulas.kernels import thin_matmul as thin
+from ..formulas.kernels.roofline import traffic_time, work_time
+from ..formulas.language.atoms import Max, Min, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
     compress_ratio,
+    gather_efficiency,
     head_dim,
     hidden_size,
-    index_bytes,
     index_head_dim,
-    index_num_heads,
-    index_top_keys,
+    index_key_bytes,
     kv_bytes,
+    memory_bandwidth,
     micro_batch,
     num_attention_heads,
     output_groups,
     output_lora_rank,
     q_lora_rank,
-    score_rate,
+    selected_efficiency,
+    selected_latency,
     sliding_window,
     statistic_bytes,
     table_bytes,
@@ -42,28 +46,29 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.mathematics.series import excess
 from ..models import sparse_counts
+from ..operations.schedule import Demand, Op
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .attention import CachedAttention
-from .cache_read import CacheRead
+from .cache_read import BlockRead, CacheRead
+from .indexer import CAST_FLOPS, Indexer
 
 if TYPE_CHECKING:
     from ..models.architecture import LayerKind
-    from ..operations.schedule import Op
     from .layer import Layer
 
 
 class CompressedAttention(CachedAttention):
     """The compressed attention of one kind of layer, in one phase."""
 
-    families = ("compressed", "compressed")
+    families = ("selected", "selected")
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
         self.heads, self.units = num_attention_heads / tp, sympy.S.One
         self.value_width = head_dim
         self.width = self.heads * head_dim
-        self.selects = "selected_entries" in layer.kind.traits
         self.series = sparse_counts.compressor_series(layer.kind)
+        self.indexer = EntryIndexer(layer) if "selected_entries" in layer.kind.traits else None
 
     def name(self, name: str) -> str:
         """The path of an operation of the attention block, without its phase."""
@@ -80,32 +85,8 @@ class CompressedAttention(CachedAttention):
             layer.linear(self.name("query_up"), q_lora_rank, self.width),
             # One kernel normalises heads, turns positions and writes the key into the cache.
             self.stream("head_norm", layer.tokens * (self.width + head_dim), "norm"),
-            *(self.compressor("compress", head_dim) if self.series else ()),
-            *(self.indexer() if self.selects else ()),
-        ]
-
-    def compressor(self, name: str, width: Any) -> list[Op | None]:
-        """Values and gates in 16 bits whatever the other products are in, kept in FP32 until they are pooled."""
-        kernels, tokens, columns = self.layer.kernels, self.layer.tokens, self.series * width
-        kinds = {"left": activation_bytes, "right": table_bytes, "result": statistic_bytes}
-        kept = comp.kept_state_bytes(tokens, columns, statistic_bytes)
-        pooled = comp.pooling_bytes(tokens, columns, width, compress_ratio, kv_bytes, statistic_bytes)
-        return [
-            kernels.matmul(self.path(name), tokens, 2 * columns, hidden_size, **kinds),
-            kernels.stream(self.path(f"{name}_state"), kept, 2 * tokens * columns, 1),
-            kernels.stream(self.path(f"{name}_pool"), pooled, tokens * columns, FLOPS_PER_ELEMENT["softmax"]),
-        ]
-
-    def indexer(self) -> list[Op | None]:
-        """Entries of the indexer, and its queries and the weights of its heads."""
-        kernels, tokens = self.layer.kernels, self.layer.tokens
-        columns = index_num_heads * index_head_dim
-        kinds = {"left": activation_bytes, "right": table_bytes}
-        return [
-            *self.compressor("index_compress", index_head_dim),
-            self.layer.linear(self.name("index_query"), q_lora_rank, columns),
-            self.stream("index_rotary", tokens * columns, "rotary"),
-            kernels.matmul(self.path("index_weights"), tokens, index_num_heads, hidden_size, **kinds),
+            *(compressor(self, "compress", self.series, head_dim, kv_bytes) if self.series else ()),
+            *(self.indexer.projections() if self.indexer else ()),
         ]
 
     def output(self) -> list[Op | None]:
@@ -127,60 +108,56 @@ class CompressedAttention(CachedAttention):
 
     def prefill(self, length: Any) -> list[Op | None]:
         """Attention of whole prompts among themselves."""
-        return self.extend(micro_batch, length, 0)
+        return self.extend(micro_batch, length)
 
-    def extend(self, sequences: Any, new_tokens: Any, before: Any, name: str = "flash") -> list[Op | None]:
+    def extend(self, sequences: Any, new_tokens: Any, before: Any = None) -> list[Op | None]:
         """Attention of new tokens after some that are there, exact in the pairs of queries and keys that they make.
 
         Args:
             sequences: on the device.
             new_tokens: of each.
-            before: tokens of each that are there.
-            name: of the kernel in paths.
+            before: tokens of each that are there already; none unless they are given.
         """
+        if before is None:
+            pairs, scored = self.pairs(new_tokens), self.scored(new_tokens)
+            return self.over_new(sequences, new_tokens, new_tokens, (pairs, scored))
         length = before + new_tokens
-        keys = excess(self.pairs(length), self.pairs(before) if before != 0 else 0) / new_tokens
-        scored = 0
-        if self.selects:
-            scored = excess(self.scored(length), self.scored(before) if before != 0 else 0) / new_tokens
-        return self.over_new(sequences, new_tokens, length, keys, scored, name)
+        made = (excess(form(length), form(before)) for form in (self.pairs, self.scored))
+        return self.over_new(sequences, new_tokens, length, tuple(made))
 
     def chunks(self, sequences: Any, new_tokens: Any, prompt: Any, context: Any) -> list[Op | None]:
         """Attention of chunks, the mean over a prompt's, which see so many tokens, the mean."""
-        scored = self.scored(prompt) / prompt if self.selects else 0
-        return self.over_new(sequences, new_tokens, context, self.pairs(prompt) / prompt, scored, "chunk")
+        each = new_tokens / prompt
+        return self.over_new(
+            sequences, new_tokens, context, (self.pairs(prompt) * each, self.scored(prompt) * each), "chunk_"
+        )
 
     def over_new(
-        self, sequences: Any, new_tokens: Any, length: Any, keys: Any, scored: Any, name: str
+        self, sequences: Any, new_tokens: Any, length: Any, pairs: tuple[Any, Any], prefix: str = ""
     ) -> list[Op | None]:
-        """Attention of the new tokens of sequences of so many, which see and score so many keys and entries each."""
-        entries, window = self.entries(length), Min(length, new_tokens + sliding_window)
-        if not self.selects:
-            return [self.attend(sequences, new_tokens, keys, window + entries, name)]
-        read = Min(entries, new_tokens * index_top_keys)
-        core = self.attend(sequences, new_tokens, keys, window + read, name)
-        return [*self.select(sequences, new_tokens, scored, entries), core]
+        """Attention of the new tokens of sequences of so many: pairs that it computes, and that the indexer scores."""
+        seen, scored = pairs
+        held = Min(length, new_tokens + sliding_window) + self.entries(length)
+        core = self.core(sequences, new_tokens, seen / new_tokens, held, prefix)
+        if self.indexer is None:
+            return [core]
+        # Its keys stand for several tokens each, in which it counts.
+        return [self.indexer.select(sequences, scored * compress_ratio, length, prefix), core]
 
-    def attend(self, sequences: Any, new_tokens: Any, keys: Any, held: Any, name: str) -> Op:
-        """The kernel of attention of new tokens that see so many keys, the mean, of those that are there."""
-        work = att.attention_flops(sequences, new_tokens, keys, self.heads, head_dim)
-        own = 2 * sequences * new_tokens * self.width * activation_bytes
-        read = comp.shared_key_bytes(sequences, held, head_dim, kv_bytes)
-        return self.layer.kernels.flash(self.path(name), work, own + read)
+    def core(self, sequences: Any, new_tokens: Any, keys: Any, held: Any, prefix: str) -> Op:
+        """The kernel of attention of new tokens that see so many keys, the mean, of those that are there.
 
-    def select(self, sequences: Any, new_tokens: Any, scored: Any, entries: Any) -> list[Op | None]:
-        """Scores of the entries that new tokens see, the mean, of those that are there; and the best of them."""
-        kernels, tokens = self.layer.kernels, sequences * new_tokens
-        shape = sequences, new_tokens, scored, index_num_heads
-        work = sparse.index_score_flops(*shape, index_head_dim) + sparse.index_sum_flops(*shape)
-        read = comp.shared_key_bytes(sequences, entries, index_head_dim, kv_bytes)
-        moved = tokens * (index_num_heads * index_head_dim * kv_bytes + scored * statistic_bytes)
-        scores = kernels.flash(self.path("index_scores"), work, read + moved)
-        chosen = tokens * (scored * statistic_bytes + index_top_keys * index_bytes)
-        return [
-            replace(scores, time=scores.time.xreplace({attention_rate: score_rate})),
-            kernels.stream(self.path("index_choice"), chosen, tokens * scored, 1),
-        ]
+        Chosen entries are gathered for each token; kernels whose constants are known gather the others too.
+        """
+        known, read = self.families_known[0], self.demand(sequences, new_tokens)
+        work = keys * read.work * (self.rows if known else 1)
+        gathered = comp.shared_key_bytes(sequences * new_tokens, keys, head_dim, kv_bytes)
+        once = comp.shared_key_bytes(sequences, held, head_dim, kv_bytes)
+        traffic = read.own + (gathered if known or self.indexer else once)
+        path = self.path(f"{prefix}flash")
+        if not known:
+            return self.layer.kernels.fused_products(path, work, traffic, 1)
+        return Op(path, sel.selected_attention_time(work, traffic), Demand(work, traffic))
 
     # --- over a cache
 
@@ -189,50 +166,46 @@ class CompressedAttention(CachedAttention):
         return self.steps(contexts, micro_batch)
 
     def steps(self, contexts: tuple[Any, Any], sequences: Any, new_tokens: Any = 1) -> list[Op | None]:
-        """Operations of all steps together: as many times as a step with the mean number of keys takes.
+        """All steps together: the core as many times as a step with the mean number of keys takes.
 
         What a step computes and moves is a line in its keys, so that the mean's time is the mean time as long as no
         bound changes from one step to another; where one does, the mean's time is a little less.
         """
         count, first = contexts
-        last, number = first + count - 1, Max(1, count)
-        keys = excess(self.pairs(last), self.pairs(first - 1)) / number
-        scored = excess(self.scored(last), self.scored(first - 1)) / number if self.selects else 0
-        ops = self.step(sequences, new_tokens, keys, scored)
-        return [replace(op, time=count * op.time, summed=True) for op in ops if op is not None]
+        last = first + count - 1
+        keys = excess(self.pairs(last), self.pairs(first - 1)) / Max(1, count)
+        core = self.step(sequences, new_tokens, keys)
+        chosen = self.indexer.growing(contexts, sequences, new_tokens) if self.indexer else None
+        return [chosen, replace(core, time=count * core.time, summed=True)]
 
-    def over_context(self, context: Any) -> list[Op | None]:
-        """One step of every sequence over a context of a given length."""
-        scored = self.entries(context) if self.selects else 0
-        return self.step(micro_batch, 1, self.visible(context), scored)
+    def after(self, context: Any) -> list[Op | None]:
+        """One new token of every sequence, after a context of a given length that it belongs to."""
+        chosen = self.indexer.over(context) if self.indexer else None
+        return [chosen, self.step(micro_batch, 1, sparse_counts.visible_keys(self.layer.kind, context))]
 
-    def step(self, sequences: Any, new_tokens: Any, keys: Any, scored: Any) -> list[Op | None]:
-        """One step that sees so many keys and scores so many entries, the mean."""
-        kernels = self.layer.kernels
-        core = kernels.cached(self.path("flash"), keys, self.read(sequences, new_tokens))
-        if not self.selects:
-            return [core]
-        return [*self.score_cached(sequences, new_tokens, scored), core]
-
-    def score_cached(self, sequences: Any, new_tokens: Any, scored: Any) -> list[Op | None]:
-        """Scores of the entries in the cache, and the best of them."""
-        kernels, tokens = self.layer.kernels, sequences * new_tokens
-        shape = sequences, new_tokens, 1, index_num_heads
-        work = sparse.index_score_flops(*shape, index_head_dim) + sparse.index_sum_flops(*shape)
-        each = comp.shared_key_bytes(sequences, 1, index_head_dim, kv_bytes) + tokens * statistic_bytes
-        own = tokens * index_num_heads * index_head_dim * kv_bytes
-        chosen = tokens * (scored * statistic_bytes + index_top_keys * index_bytes)
-        return [
-            kernels.cached(self.path("index_scores"), scored, CacheRead(work, own, each)),
-            kernels.stream(self.path("index_choice"), chosen, tokens * scored, 1),
-        ]
+    def step(self, sequences: Any, new_tokens: Any, keys: Any) -> Op:
+        """The core of one step that sees so many keys, the mean."""
+        return self.layer.kernels.cached(self.path("flash"), keys, self.read(sequences, new_tokens))
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; each key once for all heads, chosen entries once for every new token."""
         work = att.attention_flops(sequences, new_tokens, 1, self.heads, head_dim)
         own = 2 * sequences * new_tokens * self.width * activation_bytes
-        readers = sequences * new_tokens if self.selects else sequences
+        readers = sequences * new_tokens if self.indexer else sequences
         return CacheRead(work, own, comp.shared_key_bytes(readers, 1, head_dim, kv_bytes))
+
+    def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:  # noqa: ARG002
+        """By the kernel of selected keys, which this is with other keys."""
+        bandwidth = memory_bandwidth * gather_efficiency
+        work = found.work * self.rows
+        products, key = work_time(work, attention_rate * selected_efficiency), traffic_time(found.each, bandwidth)
+        start = thin.gap_time() + selected_latency
+        return BlockRead(work, found.own, found.each, products, traffic_time(found.own, bandwidth), key, start)
+
+    @property
+    def rows(self) -> Any:
+        """Rows of queries that are multiplied, over those that there are: heads of a token in blocks of 64."""
+        return ceil_div(self.heads, blocked.BLOCK) * blocked.BLOCK / self.heads
 
     # --- what is seen
 
@@ -240,23 +213,19 @@ class CompressedAttention(CachedAttention):
         """Pairs of a query and a key or entry of the first tokens of a sequence."""
         return sparse_counts.prefill_pairs(self.layer.kind, length)
 
-    def visible(self, context: Any) -> Any:
-        """Keys and entries that the last token of a context sees."""
-        return sparse_counts.visible_keys(self.layer.kind, context)
-
     def entries(self, length: Any) -> Any:
         """Entries that the first tokens of a sequence make."""
         return comp.compressed_entries(length, compress_ratio) if self.series else 0
 
     def scored(self, length: Any) -> Any:
-        """Pairs of a query and an entry that the indexer scores."""
-        return comp.entry_pairs(length, compress_ratio)
+        """Pairs of a query and an entry that the indexer scores, if there is one."""
+        return comp.entry_pairs(length, compress_ratio) if self.indexer else 0
 
     # --- what is held
 
     def sequence_bytes(self) -> Any:
         """Bytes of a sequence's values and gates that are pooled next."""
-        widths = (head_dim, index_head_dim) if self.selects else (head_dim,)
+        widths = (head_dim, index_head_dim) if self.indexer else (head_dim,)
         if not self.series:
             return 0
         return sum(
@@ -267,20 +236,47 @@ class CompressedAttention(CachedAttention):
     @property
     def scratch(self) -> Any:
         """Features of a token that are alive at once: queries and results, narrow projections, values and gates."""
-        wide = 2 * self.width + q_lora_rank + head_dim
-        return (
-            wide
-            + 2
-            * self.series
-            * (head_dim + (index_head_dim if self.selects else 0))
-            * statistic_bytes
-            / activation_bytes
-        )
+        pooled = 2 * self.series * (head_dim + (index_head_dim if self.indexer else 0))
+        return 2 * self.width + q_lora_rank + head_dim + pooled * statistic_bytes / activation_bytes
+
+
+class EntryIndexer(Indexer):
+    """An indexer whose keys are entries of a compressor of its own."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer, compress_ratio)
+
+    def projections(self) -> list[Op | None]:
+        """Its entries; queries from the compressed ones of attention, in their format; and the weights of its heads."""
+        kernels, root, tokens = self.layer.kernels, f"{self.layer.root}/{self.folder}", self.layer.tokens
+        columns, series = self.heads * index_head_dim, sparse_counts.compressor_series(self.layer.kind)
+        kinds = {"left": activation_bytes, "right": table_bytes}
+        n = tokens * columns
+        return [
+            *compressor(self, "index_compress", series, index_head_dim, index_key_bytes),
+            self.layer.linear(f"{root}/index_query", q_lora_rank, columns),
+            kernels.stream(self.path("index_cast"), n * (activation_bytes + index_key_bytes), n, CAST_FLOPS),
+            kernels.matmul(self.path("index_weights"), tokens, self.heads, hidden_size, **kinds),
+        ]
+
+
+def compressor(part: CachedAttention, name: str, series: int, width: Any, entry_bytes: Any) -> list[Op | None]:
+    """Values and gates in 16 bits whatever the other products are in, kept in FP32 until they are pooled."""
+    kernels, tokens, columns = part.layer.kernels, part.layer.tokens, series * width
+    kinds = {"left": activation_bytes, "right": table_bytes, "result": statistic_bytes}
+    kept = comp.kept_state_bytes(tokens, columns, statistic_bytes)
+    pooled = comp.pooling_bytes(tokens, columns, width, compress_ratio, entry_bytes, statistic_bytes)
+    return [
+        kernels.matmul(part.path(name), tokens, 2 * columns, hidden_size, **kinds),
+        kernels.stream(part.path(f"{name}_state"), kept, 2 * tokens * columns, 1),
+        kernels.stream(part.path(f"{name}_pool"), pooled, tokens * columns, FLOPS_PER_ELEMENT["softmax"]),
+    ]
 
 
 def compressed_cache_bytes(kind: LayerKind, tokens: Any) -> Any:
     """Bytes of a sequence's window and entries, with those of the indexer, whole on every device."""
     held = comp.shared_key_bytes(1, Min(tokens, sliding_window), head_dim, kv_bytes)
-    if (elements := sparse_counts.entry_elements(kind)) == 0:
+    if (series := sparse_counts.compressor_series(kind)) == 0:
         return held
-    return held + comp.compressed_entries(tokens, compress_ratio) * elements * kv_bytes
+    entry = head_dim * kv_bytes + (index_head_dim * index_key_bytes if series == 2 else 0)
+    return held + comp.compressed_entries(tokens, compress_ratio) * entry

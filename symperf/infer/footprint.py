@@ -19,6 +19,7 @@ from ..formulas.language.symbols import (
     generate,
     head_dim,
     hidden_size,
+    index_key_bytes,
     intermediate_size,
     kv_block,
     kv_bytes,
@@ -45,6 +46,7 @@ from ..formulas.language.symbols import (
 from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import counts, layer_counts
+from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
@@ -87,12 +89,13 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
 
 @in_own_sizes
 def _layer_cache(kind: LayerKind, slots: Any) -> Any:
+    index = slots * sparse.index_elements(kind) * index_key_bytes
     if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
+        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
     if kind.mixer == "compressed_attention":
         return compressed_cache_bytes(kind, slots)
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    return model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
+    return index + model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:

@@ -24,6 +24,7 @@ from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .recurrent import MIXERS, Recurrent
+from .selected import SelectedBlocks, SelectedLatents
 
 if TYPE_CHECKING:
     from ..models.architecture import LayerKind
@@ -116,9 +117,11 @@ class Layer(Block):
         if self.kind.mixer == "none":
             return None
         if self.kind.mixer == "latent_attention":
-            return LatentAttention(self)
+            return (SelectedLatents if {"indexer", "reused_index"} & set(self.kind.traits) else LatentAttention)(self)
         if self.kind.mixer == "compressed_attention":
             return CompressedAttention(self)
+        if "block_index" in self.kind.traits:
+            return SelectedBlocks(self)
         recurrent = MIXERS.get(self.kind.mixer)
         return SoftmaxAttention(self) if recurrent is None else recurrent(self)
 

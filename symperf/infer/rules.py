@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..plans.combinations import COMBINATION_RULES
 from ..plans.plan import FIELDS
-from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
@@ -44,8 +42,6 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     for name, field in FIELDS.items():
         if field.inference == "refused" and getattr(plan, name) != field.default:
             raise InputError(f"{name}: is modelled in training only")
-    if model.architecture.sparse:
-        raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]

@@ -52,8 +52,8 @@ Latent attention sees the keys that its `indexer` selects, or by a `reused_index
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
 """
-SPARSE = ("indexer", "reused_index", "block_index")
-"""Variations that see a part of the keys, of which the part is not masked but never read."""
+SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
+"""Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -251,9 +251,9 @@ class Architecture:
         return any(kind.mixer in mixers for kind in self.kinds)
 
     @property
-    def sparse(self) -> bool:
-        """Whether some layer reads only selected keys."""
-        return any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
+    def selects(self) -> bool:
+        """Whether some layer attends to selected keys, or to compressed ones."""
+        return any(trait in SELECTING for kind in self.kinds for trait in kind.traits)
 
     @property
     def routed(self) -> bool:

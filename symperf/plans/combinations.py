@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 NAMES = (
-    "sparse",
+    "selects",
+    "all_gather",
     "flash",
     "relative_positions",
-    "compressed",
     "parts",
-    "gathered",
     "two_stacks",
     "recurrent",
     "splits_backward",
@@ -54,28 +53,22 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 COMBINATION_RULES = (
     _rule(
-        "selected_and_compressed_keys_are_counted_only",
-        "sparse == 0",
-        "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
-        "time and memory in runs are not modelled yet; expected a model without",
+        "selected_keys_need_flash_attention",
+        "selects == 0 or flash == 1",
+        "attention: {model} has layers that attend to selected or compressed keys, for which kernels gather them; "
+        "expected flash, found eager",
+    ),
+    _rule(
+        "cp_with_selected_keys_needs_all_gather",
+        "parts == 0 or selects == 0 or all_gather == 1",
+        "cp_kind: {model} has layers that select or compress keys of the whole sequence, of which every device needs "
+        "all; expected all-gather, found {cp_kind}",
     ),
     _rule(
         "relative_positions_need_eager_attention",
         "flash == 0 or relative_positions == 0",
         "attention: {model} learns biases of relative positions, for which flash kernels have no gradient; expected "
         "eager",
-    ),
-    _rule(
-        "compressed_keys_need_flash_attention",
-        "flash == 1 or compressed == 0",
-        "attention: {model} has layers that see a window and compressed entries, of which eager attention would store "
-        "scores of every pair; expected flash",
-    ),
-    _rule(
-        "compressed_keys_are_gathered",
-        "parts == 0 or compressed == 0 or gathered == 1",
-        "cp: {model} has compressed entries, which the parts of a sequence gather, found cp_kind = {cp_kind}; add "
-        "--cp-kind all-gather",
     ),
     _rule(
         "cp_with_an_encoder_and_a_decoder",
@@ -227,12 +220,11 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
-        "sparse": architecture.sparse,
+        "selects": architecture.selects,
+        "all_gather": plan.cp_kind == "all-gather",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
-        "compressed": architecture.has("compressed_attention"),
         "parts": plan.cp > 1,
-        "gathered": plan.cp_kind == "all-gather",
         "two_stacks": architecture.stacks == 2,
         "recurrent": plan.cp > 1 and any(kind.mixer in RECURRENT for kind in architecture.kinds),
         "splits_backward": schedule in SPLIT,

@@ -34,6 +34,7 @@ from ..infer.compressed import CompressedAttention
 from ..infer.latent import LatentAttention
 from ..infer.layer import Layer
 from ..infer.recurrent import Recurrent
+from ..infer.selected import SelectedKeys
 from ..operations.schedule import Demand, Op
 from ..operations.shapes import FLOPS_PER_ELEMENT
 
@@ -73,6 +74,9 @@ class IterationLayer(Layer):
                 return mixer.step(decoding, step_tokens)
             case CompressedAttention() as mixer:
                 return mean_steps(mixer)
+            case SelectedKeys() as mixer:
+                chosen = mean_step(mixer.indexer) if mixer.indexer else None
+                return [chosen, *mixer.around(NEW_TOKENS["decode"], mean_step(mixer))]
             case LatentAttention() as mixer:
                 return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
             case mixer:
@@ -87,6 +91,9 @@ class IterationLayer(Layer):
                 return resume_scan(mixer)
             case CompressedAttention() as mixer:
                 return mixer.chunks(COUNT, PIECE, prompt, CONTEXT)
+            case SelectedKeys() as mixer:
+                every, left = mixer.pairs(prompt)
+                return mixer.attended(COUNT, PIECE, (every / chunks, left / chunks), CONTEXT, "chunk_")
             case LatentAttention() as mixer:
                 return latent_chunk(mixer)
             case mixer if self.fusion.fused_prefill:

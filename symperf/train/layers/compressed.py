@@ -1,19 +1,18 @@
 """Attention of a layer to a window and to compressed entries as operations (DeepSeek-V4), forward and backward.
 
 Heads and groups of the output are dealt to a tensor-parallel group; narrow projections, the key, compressors and
-indexers are whole on every device. Entries are pooled in one kernel, which is computed again in the backward pass. The
-indexer learns from a loss of its own on the entries that it selected, and its input has no gradient (DeepSeek-AI 2025,
-V3.2, section 2.1.1).
+indexers are whole on every device. Entries are pooled in one kernel, which is computed again in the backward pass.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import compressed_attention as comp
 from ...formulas.kernels import elementwise as ew
-from ...formulas.kernels import sparse_selection as sparse
+from ...formulas.kernels import selected_attention as sel
 from ...formulas.kernels import windows
 from ...formulas.language.symbols import (
     activation_bytes,
@@ -21,30 +20,31 @@ from ...formulas.language.symbols import (
     gradient_bytes,
     head_dim,
     hidden_size,
-    index_bytes,
     index_head_dim,
-    index_num_heads,
-    index_top_keys,
     micro_batch,
     output_groups,
     output_lora_rank,
     q_lora_rank,
+    sequence,
     sliding_window,
     statistic_bytes,
     tp,
 )
+from ...formulas.mathematics.series import excess
 from ...models import sparse_counts
 from ...operations.groups import context_group, parts
-from ...operations.schedule import sequence
+from ...operations.schedule import sequence as in_sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
-from .attention_core import AttentionCore, Operations
+from .indexer import Indexer
+from .selected import SelectedKeys
 
 if TYPE_CHECKING:
     from ...operations.schedule import Op, Sequence
+    from .attention_core import Operations
     from .transformer import Decoder
 
 
-class CompressedAttention(AttentionCore):
+class CompressedAttention(SelectedKeys):
     """The compressed attention of one kind of layer."""
 
     def __init__(self, layer: Decoder) -> None:
@@ -52,7 +52,11 @@ class CompressedAttention(AttentionCore):
         self.width = layer.shapes.heads * head_dim
         self.groups = output_groups / tp
         self.series = sparse_counts.compressor_series(layer.kind)
-        self.selects = "selected_entries" in layer.kind.traits
+
+    @cached_property
+    def indexer(self) -> Indexer | None:
+        """The indexer of layers that select entries."""
+        return EntryIndexer(self) if "selected_entries" in self.kind.traits else None
 
     @property
     def output_width(self) -> Any:
@@ -70,7 +74,7 @@ class CompressedAttention(AttentionCore):
             layer.norm_of(f"{self.path('head_norm')}/{phase}", tokens * self.width),
             self.rotary(f"rotary/{phase}", self.width + head_dim),
             *(self.compressor("compress", phase, head_dim) if self.series else ()),
-            *(self.indexer(phase) if self.selects else ()),
+            *(self.indexer.forward(phase) if self.indexer else ()),
             self.core_forward(phase),
             self.rotary(f"derotate/{phase}", self.width),
             self.kernels.matmul(self.path(f"group_output/{phase}"), tokens, *self.grouped),
@@ -88,7 +92,7 @@ class CompressedAttention(AttentionCore):
             self.rotary("derotate/backward", self.width),
             self.recomputed(),
             self.core_backward(),
-            *(self.indexer_backward() if self.selects else ()),
+            *(self.indexer.backward() if self.indexer else ()),
             *(self.compressor_backward("compress", head_dim) if self.series else ()),
             self.rotary("rotary/backward", self.width + head_dim),
             layer.norm_gradient_of(f"{self.path('head_norm')}/backward", tokens * self.width),
@@ -141,43 +145,6 @@ class CompressedAttention(AttentionCore):
         """The gradient of weights whose input has none."""
         return self.kernels.weight_gradient(f"{path}/backward_weight", self.shapes.tokens, in_features, out_features)
 
-    # --- the indexer
-
-    def indexer(self, phase: str) -> Operations:
-        """Its entries, queries and weights of heads; scores of all entries that a query sees, and the best of them."""
-        layer, columns = self.layer, index_num_heads * index_head_dim
-        scored = self.scored / self.queries
-        chosen = self.shapes.tokens * (scored * statistic_bytes + index_top_keys * index_bytes)
-        return [
-            *self.compressor("index_compress", phase, index_head_dim),
-            layer.linear(self.path("index_query"), phase, q_lora_rank, columns),
-            self.rotary(f"index_rotary/{phase}", columns),
-            layer.linear(self.path("index_weights"), phase, hidden_size, index_num_heads),
-            self.kernels.flash(self.path(f"index_scores/{phase}"), *self.scores_demand(self.scored)),
-            self.kernels.stream(self.path(f"index_choice/{phase}"), chosen, self.shapes.tokens * scored, 1),
-        ]
-
-    def indexer_backward(self) -> Operations:
-        """Gradients of its weights alone, from the scores of the entries that it selected."""
-        selected = self.pairs - windows.window_pairs(self.queries, sliding_window)
-        path, columns = self.path, index_num_heads * index_head_dim
-        return [
-            self.kernels.flash_backward(path("index_scores/backward"), *self.scores_demand(selected)),
-            self.weight_gradient(path("index_weights"), hidden_size, index_num_heads),
-            self.rotary("index_rotary/backward", columns),
-            self.weight_gradient(path("index_query"), q_lora_rank, columns),
-            *self.compressor_backward("index_compress", index_head_dim, inputs=False),
-        ]
-
-    def scores_demand(self, pairs: Any) -> tuple[Any, Any]:
-        """Work and traffic of scores of so many pairs of a sequence, whose tokens devices may share."""
-        share = parts(self.structure)
-        shape = micro_batch, 1, pairs / share, index_num_heads
-        work = sparse.index_score_flops(*shape, index_head_dim) + sparse.index_sum_flops(*shape)
-        queries = self.shapes.tokens * index_num_heads * index_head_dim * activation_bytes
-        keys = comp.shared_key_bytes(micro_batch, self.entries, index_head_dim, activation_bytes)
-        return work, queries + keys + micro_batch * pairs / share * statistic_bytes
-
     # --- the core
 
     def core_forward(self, phase: str) -> Sequence:
@@ -185,7 +152,7 @@ class CompressedAttention(AttentionCore):
         if self.structure.context == "none":
             return super().core_forward(phase)
         kernel = self.kernels.flash(self.path(f"flash/{phase}"), *self.part_demand)
-        return sequence(*self.exchanged(phase), kernel)
+        return in_sequence(*self.exchanged(phase), kernel)
 
     def core_backward(self) -> Sequence:
         """Its gradients; those of entries are summed over the parts, those of a window go back."""
@@ -194,7 +161,7 @@ class CompressedAttention(AttentionCore):
         scatter = self.kernels.reduce_scatter(self.path("context/scatter"), self.gathered, context_group())
         returned = self.kernels.send(self.path("context/window_gradients"), self.lent, context_group())
         kernel = self.kernels.flash_backward(self.path("flash/backward"), *self.part_demand)
-        return sequence(*self.exchanged("backward"), kernel, scatter if self.series else None, returned)
+        return in_sequence(*self.exchanged("backward"), kernel, scatter if self.series else None, returned)
 
     def exchanged(self, phase: str) -> Operations:
         """A window of keys from the part before, and entries of all parts, with those of the indexer."""
@@ -210,7 +177,7 @@ class CompressedAttention(AttentionCore):
     @property
     def gathered(self) -> Any:
         """Bytes of the entries of a whole sequence."""
-        width = head_dim + (index_head_dim if self.selects else 0)
+        width = head_dim + (index_head_dim if self.indexer else 0)
         return comp.shared_key_bytes(micro_batch, self.entries, width, activation_bytes)
 
     @property
@@ -220,14 +187,24 @@ class CompressedAttention(AttentionCore):
         return self.work / parts(self.structure), self.traffic(own, own + 2 * sliding_window, self.shapes.heads, 0)
 
     @property
-    def pairs(self) -> Any:
-        """Pairs of a query and a key or entry that it sees, of a whole sequence."""
-        return sparse_counts.prefill_pairs(self.kind, self.queries)
+    def whole_pairs(self) -> Any:
+        """Pairs of a query and an entry that it sees, of one sequence."""
+        return excess(self.pairs, windows.window_pairs(self.queries, sliding_window))
 
     @property
-    def scored(self) -> Any:
-        """Pairs of a query and an entry that the indexer scores."""
-        return comp.entry_pairs(self.queries, compress_ratio)
+    def cached(self) -> Any:
+        """Elements of an entry."""
+        return head_dim
+
+    @property
+    def score_work(self) -> Any:
+        """FLOPs of the scores of the device's queries with the entries that they see: one of the two products."""
+        return att.attention_flops(self.selected, 1, 1, self.shapes.heads, head_dim) / 2
+
+    @property
+    def pairs(self) -> Any:
+        """Pairs of a query and a key or entry that it sees, of one sequence."""
+        return sparse_counts.prefill_pairs(self.kind, self.queries)
 
     @property
     def entries(self) -> Any:
@@ -240,6 +217,46 @@ class CompressedAttention(AttentionCore):
         return windows.masked_attention_flops(micro_batch, self.pairs, self.shapes.heads, head_dim)
 
     def traffic(self, queries: Any, keys: Any, heads: Any, key_value_heads: Any) -> Any:  # noqa: ARG002
-        """Bytes of the forward kernel: queries in, results out, and keys and entries, which are values too."""
+        """Bytes of the forward kernel: queries in, results out, keys, and entries once or gathered for each query."""
         own = att.flash_bytes(micro_batch, queries, heads, 0, head_dim, activation_bytes, statistic_bytes)
-        return own + comp.shared_key_bytes(micro_batch, keys + self.entries, head_dim, activation_bytes)
+        own += comp.shared_key_bytes(micro_batch, keys, head_dim, activation_bytes)
+        if self.indexer:
+            pairs = micro_batch * self.whole_pairs * queries / self.queries
+            return own + sel.gathered_bytes(pairs, 1, self.cached, activation_bytes)
+        return own + comp.shared_key_bytes(micro_batch, self.entries, head_dim, activation_bytes)
+
+
+class EntryIndexer(Indexer):
+    """An indexer whose keys are entries of a compressor of its own."""
+
+    core: CompressedAttention
+
+    @property
+    def pairs(self) -> Any:
+        """Pairs of a query of the device and an entry that it may see."""
+        return micro_batch * comp.entry_pairs(sequence, compress_ratio) / parts(self.core.structure)
+
+    @property
+    def keys(self) -> Any:
+        """Entries of a whole sequence."""
+        return comp.compressed_entries(sequence, compress_ratio)
+
+    def projections(self, phase: str) -> Operations:
+        """Entries, queries, and the heads' weights."""
+        path, columns = self.core.path, self.heads * index_head_dim
+        return [
+            *self.core.compressor("index_compress", phase, index_head_dim),
+            self.layer.linear(path("index_query"), phase, q_lora_rank, columns),
+            self.layer.linear(path("index_weights"), phase, hidden_size, self.heads),
+            self._rotary(phase, self.tokens * columns),
+        ]
+
+    def projections_backward(self) -> Operations:
+        """Gradients of their weights."""
+        columns = self.heads * index_head_dim
+        return [
+            self._rotary("backward", self.tokens * columns),
+            self._weights("index_query", q_lora_rank, columns),
+            self._weights("index_weights", hidden_size, self.heads),
+            *self.core.compressor_backward("index_compress", index_head_dim, inputs=False),
+        ]

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import compressed_attention as comp
+from ...formulas.kernels.latent_attention import latent_cache_elements
 from ...formulas.language.atoms import Max, above_one, complement, less_one
 from ...formulas.language.symbols import (
     activation_bytes,
     compress_ratio,
     cp,
     head_dim,
+    kv_lora_rank,
     micro_batch,
     qk_nope_head_dim,
     qk_rope_head_dim,
@@ -27,6 +29,7 @@ from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
 from ...models import sparse_counts
 from ...models.own_sizes import of_kind
+from ...models.sparse_counts import index_elements
 from ...operations.groups import context_group
 from ...operations.schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from ...operations.shapes import Shapes
@@ -70,7 +73,7 @@ class ContextAttention:
         transfer, gradients = self.send("ring/backward"), self.send("ring/backward_gradients")
         merged = sequence(
             self.merge("queries", "backward", self.part_bytes(self.core.key_width)),
-            self.merge("keys", "backward", key_value_bytes(self.shapes, self.latent)),
+            self.merge("keys", "backward", key_value_bytes(self.shapes, self.core.kind)),
         )
         if transfer is None or gradients is None:
             return sequence(Repeat(step, cp), merged)
@@ -107,7 +110,7 @@ class ContextAttention:
 
     def send(self, name: str) -> Op | None:
         """Keys and values of a part, or their gradients, to the next device of the ring."""
-        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.latent), context_group())
+        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.core.kind), context_group())
 
     def merge(self, name: str, phase: str, partial_bytes: Any) -> Sequence:
         """The sum of what the steps of a ring found: the first is scaled, or copied, each further one added."""
@@ -123,7 +126,7 @@ class ContextAttention:
     @property
     def all_keys(self) -> Any:
         """Bytes of the keys and values of all parts."""
-        return cp * key_value_bytes(self.shapes, self.latent)
+        return cp * key_value_bytes(self.shapes, self.core.kind)
 
     @property
     def demand(self) -> tuple[Any, Any]:
@@ -139,12 +142,15 @@ class ContextAttention:
         return self.core.work / share, self.core.traffic(own, keys, heads, key_heads)
 
 
-def key_value_bytes(shapes: Shapes, latent: bool) -> Any:
-    """Bytes of the keys and values of a device's tokens."""
-    if latent:
+def key_value_bytes(shapes: Shapes, kind: LayerKind) -> Any:
+    """Bytes of the keys and values of a device's tokens, with an indexer's keys; latents that are selected stay so."""
+    index = shapes.tokens * index_elements(kind) * activation_bytes
+    if kind.mixer == "latent_attention":
+        selected = {"indexer", "reused_index"} & set(kind.traits)
         width = qk_nope_head_dim + qk_rope_head_dim + v_head_dim
-        return shapes.tokens * shapes.heads * width * activation_bytes
-    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes)
+        each = latent_cache_elements(kv_lora_rank, qk_rope_head_dim) if selected else shapes.heads * width
+        return shapes.tokens * each * activation_bytes + index
+    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes) + index
 
 
 def context_workspace(structure: Structure) -> Any:
@@ -156,7 +162,7 @@ def context_workspace(structure: Structure) -> Any:
         return sympy.S.Zero
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
     held = 2 if structure.context == "ring" else cp
-    sizes = {held * key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
+    sizes = {held * key_value_bytes(Shapes.of(structure, kind), kind) for kind in kinds}
     if structure.architecture.has("compressed_attention"):
         sizes = {of_kind(_entry_bytes(kind), kind) for kind in kinds}
     return above_one(cp) * 2 * Max(*sizes)

@@ -21,6 +21,7 @@ from .experts import Experts
 from .latent import LatentAttention
 from .linear import Linears
 from .recurrent import Mamba1, Mamba2, Recurrent
+from .selected import SelectedBlocks, SelectedLatents
 from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
@@ -42,6 +43,17 @@ MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | CompressedAttention 
     "short_convolution": ShortConvolution,
 }
 """What builds a mixer's operations."""
+SELECTING: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+    "indexer": SelectedLatents,
+    "reused_index": SelectedLatents,
+    "block_index": SelectedBlocks,
+}
+"""The same where a trait of the mixer says that it sees selected keys."""
+
+
+def mixer_of(kind: LayerKind) -> type[SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent]:
+    """What builds the operations of a kind's mixer."""
+    return next((SELECTING[trait] for trait in kind.traits if trait in SELECTING), MIXERS[kind.mixer])
 
 
 class Decoder(Linears):
@@ -80,7 +92,7 @@ class Decoder(Linears):
     @cached_property
     def mixers(self) -> tuple[Mixer, ...]:
         """What moves information between tokens: the layer's mixer, and attention to an encoder."""
-        own = (MIXERS[self.kind.mixer](self),) if self.kind.mixer != "none" else ()
+        own = (mixer_of(self.kind)(self),) if self.kind.mixer != "none" else ()
         return (*own, CrossAttention(self)) if self.kind.cross else own
 
     @property

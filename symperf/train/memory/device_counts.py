@@ -43,6 +43,8 @@ DEALT = {
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
 """Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
 more devices than groups, inference copies them)."""
+INDEXED = {sym.index_num_heads: ceil_div(sym.index_num_heads, tp)}
+"""Heads of an indexer beside grouped heads: it has one for each key-value head, and is dealt as these."""
 
 
 @in_own_sizes
@@ -94,7 +96,7 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
-        return _latent(architecture)
+        return _latent(architecture) + sparse.indexer_weights(kind) + sparse.vectors(kind)
     if kind.mixer == "compressed_attention":
         dealt = num_attention_heads / tp, sym.head_dim, sym.q_lora_rank, sym.output_groups / tp, sym.output_lora_rank
         return comp.shared_key_parameters(hidden_size, *dealt)
@@ -111,6 +113,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     # Shared, keys are values too: queries, keys and the output are left.
     shared = architecture.shared_key_value and kind.mixer == "attention"
     total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":

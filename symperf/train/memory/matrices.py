@@ -74,7 +74,7 @@ class Matrix:
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
     special = {"latent_attention": lambda: _latent(architecture), "compressed_attention": lambda: _compressed(kind)}
-    found = special.get(kind.mixer, lambda: _attention(kind))()
+    found = special.get(kind.mixer, lambda: _attention(kind))() + _indexer(kind)
     if architecture.hyper_connections:
         parts = (kind.mixer != "none") + (kind.ffn != "none")
         mixing = (2 + sym.num_streams) * sym.num_streams
@@ -153,6 +153,19 @@ def _compressed(kind: LayerKind) -> list[Matrix]:
             _whole("attention/index_weights", sym.index_num_heads, hidden_size),
         ]
     return found
+
+
+def _indexer(kind: LayerKind) -> list[Matrix]:
+    """The indexer's: whole on every device beside latents, else with a head for each key-value head."""
+    heads, width = sym.index_num_heads, sym.index_head_dim
+    if "indexer" in kind.traits:
+        query = _whole("attention/index_query", heads * width, sym.q_lora_rank)
+        return [query, _whole("attention/index_key", width + heads, hidden_size)]
+    if "block_index" in kind.traits:
+        local = ceil_div(heads, tp) * width, hidden_size
+        query = Matrix("attention/index_query", heads * width, hidden_size, local, ranks=tp)
+        return [query, _whole("attention/index_key", width, hidden_size)]
+    return []
 
 
 def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:

@@ -9,6 +9,7 @@ import sympy
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import low_precision as low
 from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
@@ -115,6 +116,9 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     """Bytes that a mixer keeps between its norm and its projection out, but for the core of attention."""
     architecture, tokens = structure.architecture, shapes.tokens
+    index = index_kept(kind, tokens)
+    if {"indexer", "reused_index"} & set(kind.traits):
+        return _selected_kept(structure, shapes) + index
     if kind.mixer == "latent_attention":
         return _latent_kept(structure, shapes)
     if kind.mixer == "compressed_attention":
@@ -128,7 +132,7 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
         kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
     if architecture.attention_gate:
         kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
-    return kept + _shared_kept_bytes(structure, tokens, shapes.attention_width)
+    return kept + index + _shared_kept_bytes(structure, tokens, shapes.attention_width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
@@ -184,7 +188,7 @@ def _compressed_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> A
 
     Queries and the key before and after their norms, and what query products read; results before and after their
     positions are taken out, and those of each group; values and gates with entries before and after their norm; of an
-    indexer also queries, weights of heads, and the entries that it chose with their scores.
+    indexer also queries, weights of heads, and which entries it chose.
     """
     tokens, width, d = shapes.tokens, shapes.heads * sym.head_dim, sym.head_dim
     narrow, groups = sym.q_lora_rank + d, sym.output_groups / tp * sym.output_lora_rank
@@ -196,9 +200,43 @@ def _compressed_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> A
         kept += saved.input_kept_bytes(tokens, 2 * series * d + 2 * d / sym.compress_ratio)
     if "selected_entries" in kind.traits:
         d, heads = sym.index_head_dim, sym.index_num_heads
-        kept += saved.input_kept_bytes(tokens, 2 * series * d + 2 * d / sym.compress_ratio + heads * (d + 1))
-        kept += saved.logits_kept_bytes(tokens, sym.index_top_keys) + tokens * sym.index_top_keys * sym.index_bytes
+        kept += _index_kept(tokens, 2 * series * d + 2 * d / sym.compress_ratio + heads * (d + 1), sym.index_top_keys)
     return kept
+
+
+def _selected_kept(structure: Structure, shapes: Shapes) -> Any:
+    """Bytes that latent attention to selected keys keeps, which is absorbed: no keys and values of heads.
+
+    Narrow projections before and after their norms; of each head the query before and after it is carried into the
+    latents' width, and the result before and after it is carried out of it.
+    """
+    tokens, heads = shapes.tokens, shapes.heads
+    ranks, rope = sym.kv_lora_rank + sym.q_lora_rank, sym.qk_rope_head_dim
+    each = sym.qk_nope_head_dim + 2 * sym.kv_lora_rank + rope
+    kept = saved.input_kept_bytes(tokens, ranks + sym.kv_lora_rank + rope + heads * each)
+    return (
+        kept
+        + read_kept(structure, tokens, sym.q_lora_rank)
+        + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
+    )
+
+
+def index_kept(kind: LayerKind, tokens: Any) -> Any:
+    """Bytes that an indexer keeps: queries, its key before and after its norm, weights of heads, and the selection.
+
+    What is selected is kept as integers of 32 bits; a layer that reuses a selection keeps none of its own.
+    """
+    if "block_index" in kind.traits:
+        heads = ceil_div(sym.index_num_heads, tp)
+        return _index_kept(tokens, 2 * sym.index_head_dim * (heads + 1), heads * sym.index_top_blocks)
+    if "indexer" not in kind.traits:
+        return ZERO
+    heads, width = sym.index_num_heads, sym.index_head_dim
+    return _index_kept(tokens, width * (heads + 2) + heads, sym.index_top_keys)
+
+
+def _index_kept(tokens: Any, width: Any, selected: Any) -> Any:
+    return saved.input_kept_bytes(tokens, width) + tokens * selected * sym.statistic_bytes
 
 
 def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
