@@ -6,6 +6,7 @@ layers); beside grouped heads, which select blocks for their own key-value head,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import selected_attention as sel
@@ -25,12 +26,15 @@ from ..formulas.language.symbols import (
     index_rate,
     memory_bandwidth,
     memory_efficiency,
+    micro_batch,
     q_lora_rank,
     select_passes,
     statistic_bytes,
     tp,
 )
+from ..formulas.language.symbols import SYMBOLS
 from ..operations.schedule import Demand, Op
+from ..systems.kernel_constants import FAMILIES
 from .attention import CachedAttention
 from .cache_read import BlockRead, CacheRead
 
@@ -112,8 +116,23 @@ class Indexer(CachedAttention):
         return BlockRead(found.work, found.own, found.each, products, own, keys, start)
 
 
+OF_BLOCKS = {
+    SYMBOLS[name].symbol: SYMBOLS[f"block_{name}"].symbol
+    for family in ("selection", "selected")
+    for name in FAMILIES[family]
+}
+"""What stands for the constants of kernels that select keys one by one where they select blocks."""
+
+
+def of_blocks(op: Op) -> Op:
+    """An operation with the constants of kernels for blocks."""
+    return replace(op, time=op.time.xreplace(OF_BLOCKS))
+
+
 class BlockIndexer(Indexer):
     """An indexer that selects blocks for each key-value head; its projections are part of attention's."""
+
+    families = ("block_selection", "block_selection")
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
@@ -128,3 +147,15 @@ class BlockIndexer(Indexer):
     def projections(self) -> list[Op | None]:
         """None of its own."""
         return []
+
+    def select(self, sequences: Any, pairs: Any, keys: Any, prefix: str = "") -> Op:
+        """Scores of new tokens, and the blocks that they select."""
+        return of_blocks(super().select(sequences, pairs, keys, prefix))
+
+    def growing(self, contexts: tuple[Any, Any], sequences: Any = micro_batch, new_tokens: Any = 1) -> Op:
+        """Selection of every step of a growing context."""
+        return of_blocks(super().growing(contexts, sequences, new_tokens))
+
+    def over(self, context: Any, passes: Any = None) -> Op:
+        """Selection of one new token of every sequence."""
+        return of_blocks(super().over(context, passes))

@@ -37,7 +37,7 @@ from ..formulas.mathematics.series import excess
 from ..operations.schedule import Demand, Op
 from .attention import CachedAttention, SoftmaxAttention
 from .cache_read import BlockRead, CacheRead
-from .indexer import BlockIndexer, Indexer
+from .indexer import BlockIndexer, Indexer, of_blocks
 from .latent import LatentAttention
 
 if TYPE_CHECKING:
@@ -77,14 +77,13 @@ class SelectedKeys(CachedAttention):
 
     def core(self, queries: Any, seen: Any, prefix: str) -> Op:
         """Attention of so many queries to the keys that each has selected, their mean."""
-        read, known = self.demand(queries), self.families_known[0]
-        keys = sel.computed_keys(seen, self.window) if known else seen
-        work = keys * read.work * (self.rows if known else 1)
-        traffic = read.own + keys * read.each
-        path = self.path(prefix + self.kernel)
-        if not known:
+        read, path = self.demand(queries), self.path(prefix + self.kernel)
+        work, traffic = seen * read.work, read.own + seen * read.each
+        if not self.families_known[0]:
             return self.layer.kernels.fused_products(path, work, traffic, 1)
-        return Op(path, sel.selected_attention_time(work, traffic), Demand(work, traffic))
+        keys = sel.computed_keys(seen, self.window)
+        time = sel.selected_attention_time(keys * read.work * self.rows, read.own + keys * read.each)
+        return Op(path, time, Demand(work, traffic))
 
     def prefill(self, length: Any) -> list[Op | None]:
         """Selection and attention of whole prompts."""
@@ -119,13 +118,12 @@ class SelectedKeys(CachedAttention):
 
     def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:  # noqa: ARG002
         """Keys are gathered for each token; empty places are computed in part, as full ones are."""
-        work = found.work * self.rows
-        products = work_time(work, attention_rate * selected_efficiency)
+        products = work_time(found.work * self.rows, attention_rate * selected_efficiency)
         key = traffic_time(found.each, memory_bandwidth * gather_efficiency)
         own = traffic_time(found.own, memory_bandwidth * gather_efficiency)
         filled = complement(slot_share)
         start = thin.gap_time() + selected_latency + slot_share * self.window * Max(products, key)
-        return BlockRead(work, found.own, found.each, filled * products, own, filled * key, start)
+        return BlockRead(found.work, found.own, found.each, filled * products, own, filled * key, start)
 
 
 class SelectedLatents(SelectedKeys, LatentAttention):
@@ -163,6 +161,7 @@ class SelectedLatents(SelectedKeys, LatentAttention):
 class SelectedBlocks(SelectedKeys, SoftmaxAttention):
     """Attention of grouped heads to selected blocks; a group has blocks of its own."""
 
+    families = ("selected_blocks", "selected_blocks")
     indexer: BlockIndexer
 
     def __init__(self, layer: Layer) -> None:
@@ -189,3 +188,15 @@ class SelectedBlocks(SelectedKeys, SoftmaxAttention):
         work = att.attention_flops(tokens, 1, 1, self.heads, self.value_width)
         own = 2 * tokens * self.width * activation_bytes
         return CacheRead(work, own, sel.gathered_bytes(tokens, 1, 2 * self.units * self.value_width, kv_bytes))
+
+    def core(self, queries: Any, seen: Any, prefix: str) -> Op:
+        """Attention of so many queries to the keys of the blocks that each has selected."""
+        return of_blocks(super().core(queries, seen, prefix))
+
+    def growing(self, contexts: tuple[Any, Any], sequences: Any = micro_batch, new_tokens: Any = 1) -> Op:
+        """Attention of the steps of a growing context."""
+        return of_blocks(super().growing(contexts, sequences, new_tokens))
+
+    def over(self, context: Any, passes: Any = None) -> Op:
+        """Attention of one new token of every sequence."""
+        return of_blocks(super().over(context, passes))
