@@ -30,6 +30,7 @@ from ...infer.experts import Experts
 from ...infer.layer import Layer
 from ...operations.expert_formats import CONVERSION_FLOPS
 from ...operations.groups import Group
+from . import compressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -103,6 +104,17 @@ def _reused(form: Callable[[Layer], list[Op | None]]) -> Callable[[Layer], list[
     return without
 
 
+def _compressed(kind: str, form: Callable[[Any], list[Op | None]]) -> Callable[[Layer], list[Op | None]]:
+    """A form of a layer that sees a window and entries of a kind."""
+
+    def module(layer: Layer) -> list[Op | None]:
+        kinds = layer.architecture.kinds
+        mixer = _mixer(Layer(layer.structure, layer.phase, layer.tokens, next(k for k in kinds if kind in k.traits)))
+        return [*mixer.projections(), *form(mixer), *mixer.output()]
+
+    return module
+
+
 def _scan(layer: Layer) -> list[Op | None]:
     return _mixer(layer).scan(micro_batch, prompt)  # type: ignore[no-any-return]
 
@@ -158,6 +170,14 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
     "selected_decode": _selected_decode,
     "selected_prefill_reused": _reused(_selected_prefill),
     "selected_decode_reused": _reused(_selected_decode),
+    **{
+        f"compressed_{phase}_{name}": _compressed(kind, form)
+        for name, kind in compressed.KINDS.items()
+        for phase, form in (
+            ("prefill", lambda mixer: mixer.extend(micro_batch, prompt, _before)),
+            ("decode", lambda mixer: mixer.after(_context)),
+        )
+    },
     "scan": _scan,
     "step": _step,
     "experts": _experts,
