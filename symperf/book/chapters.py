@@ -54,6 +54,7 @@ CHAPTERS = (
             "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",
+            "selected_attention": "Attention to selected keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
             "attention_residuals": "Attention residuals",

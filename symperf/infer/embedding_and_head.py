@@ -29,6 +29,7 @@ from ..formulas.language.symbols import (
 from ..models.counts import SPECTRA
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import streams
 from .layer import Block
 
 
@@ -42,6 +43,7 @@ class ModelEnds(Block):
             self.added("positions") if self.architecture.positions == "learned" else None,
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
+            streams.fork(self, "embedding/streams") if self.architecture.hyper_connections else None,
         )
 
     def look_up(self) -> list[Op | None]:
@@ -101,6 +103,7 @@ class ModelEnds(Block):
         outputs = make.get(self.architecture.head)
         return sequence(
             self.mixture("head/mixture"),
+            *(streams.join(self, "head/streams") if self.architecture.hyper_connections else ()),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),

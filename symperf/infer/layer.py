@@ -18,6 +18,7 @@ from ..formulas.language.symbols import (
     hidden_size,
     intermediate_size,
     num_layers,
+    num_streams,
     residual_block,
     tp,
 )
@@ -26,7 +27,9 @@ from ..models.own_sizes import of_kind
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import streams
 from .attention import CrossAttention, SoftmaxAttention
+from .compressed import CompressedAttention
 from .experts import Experts
 from .gated_lru import GatedLru
 from .kernels import InferenceKernels
@@ -34,6 +37,7 @@ from .latent import LatentAttention
 from .lightning import LightningAttention
 from .matrix_states import delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
+from .selected import SelectedBlocks, SelectedLatents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
-Mixer = SoftmaxAttention | LatentAttention | Recurrent
+Mixer = SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent
 
 
 class Block:
@@ -59,6 +63,7 @@ class Block:
         self.kernels = InferenceKernels(structure)
         self.group = tensor_group()
         self.stream_message = tokens * hidden_size * activation_bytes
+        self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
@@ -72,13 +77,15 @@ class Block:
         """A norm over the residual stream, with the addition before it where the two are fused."""
         n = self.tokens * hidden_size
         traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
-        if after_residual and self.fusion.residual_norm:
+        if after_residual and self.fusion.residual_norm and not self.architecture.hyper_connections:
             traffic = ew.residual_norm_bytes(n, activation_bytes)
             work += FLOPS_PER_ELEMENT["residual"]
         return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
-        """A residual addition; part of the norm after it where the two are fused."""
+        """A residual addition; part of the norm after it where the two are fused, or of mixing several streams."""
+        if self.architecture.hyper_connections:
+            return streams.leave(self, name)
         return None if self.fusion.residual_norm else self.added(name)
 
     def added(self, name: str) -> Op:
@@ -138,9 +145,16 @@ class Layer(Block):
         if self.kind.mixer == "none":
             return ()
         recurrent = MIXERS.get(self.kind.mixer)
-        attention = LatentAttention if self.kind.mixer == "latent_attention" else SoftmaxAttention
-        own = attention(self) if recurrent is None else recurrent(self, self.kind.mixer)
+        own = self.attention() if recurrent is None else recurrent(self, self.kind.mixer)
         return (own, *(MIXERS[name](self, name) for name in self.kind.beside))
+
+    def attention(self) -> SoftmaxAttention | LatentAttention | CompressedAttention:
+        """The attention of a layer that has no recurrent mixer, by its kind and what it selects."""
+        if self.kind.mixer == "latent_attention":
+            return (SelectedLatents if {"indexer", "reused_index"} & set(self.kind.traits) else LatentAttention)(self)
+        if self.kind.mixer == "compressed_attention":
+            return CompressedAttention(self)
+        return (SelectedBlocks if "block_index" in self.kind.traits else SoftmaxAttention)(self)
 
     @property
     def mixer(self) -> Mixer:
@@ -163,12 +177,16 @@ class Layer(Block):
         if not self.mixers:
             return []
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
-        found = [self.mixture(f"{block}/mixture"), self.norm(f"{block}/norm", after_residual=True)]
+        found = [*self.enter(block), self.norm(f"{block}/norm", after_residual=True)]
         for mixer in self.mixers:
             found += [*mixer.projections(), *core(mixer), *mixer.output()]
             found.append(None if both else self.reduce(f"{self.root}/{mixer.folder}/reduce"))
         found += [self.added(f"{self.root}/{mixer.folder}/sum") for mixer in self.mixers[1:]]
         return [*found, self.post_norm(block), None if both else self.residual(f"{block}/residual")]
+
+    def enter(self, block: str) -> list[Op | None]:
+        """What a part reads of several streams, or of sums of earlier layers, where there are any."""
+        return streams.enter(self, block) if self.architecture.hyper_connections else [self.mixture(f"{block}/mixture")]
 
     def post_norm(self, block: str) -> Op | None:
         """The norm after a block, where there are four in a layer."""
@@ -183,7 +201,7 @@ class Layer(Block):
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
-            self.mixture(f"{block}/mixture"),
+            *self.enter(block),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),

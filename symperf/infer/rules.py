@@ -44,10 +44,9 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     for name, field in FIELDS.items():
         if field.inference == "refused" and getattr(plan, name) != field.default:
             raise InputError(f"{name}: is modelled in training only")
-    if model.architecture.sparse:
-        raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
     if model.architecture.attention_residuals and plan.pp > 1:
-        raise BrokenRuleError.of(COMBINATION_RULES[1], {"model": model.name})
+        rule = next(rule for rule in COMBINATION_RULES if rule.name == "attention_residuals_in_a_pipeline")
+        raise BrokenRuleError.of(rule, {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
@@ -119,8 +118,9 @@ _DEALT = {
     "lru_width": "channels of the gated linear recurrent units",
     "linear_num_key_heads": "key heads of the linear attention",
     "linear_num_value_heads": "value heads of the linear attention",
+    "output_groups": "groups of heads that the output is projected in",
 }
-"""Sizes of recurrent layers of which every device of a tensor-parallel group has its share."""
+"""Sizes of layers of which every device of a tensor-parallel group has its share."""
 
 
 def _check_shards(plan: Plan, model: Model) -> None:

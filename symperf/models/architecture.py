@@ -65,8 +65,8 @@ a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Softmax att
 not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts
 two maps of attention from one another (`differential`, DiffLlama).
 """
-SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
-"""Variations that see a part of the keys, of which the part is not masked but never read."""
+SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
+"""Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -290,15 +290,23 @@ class Architecture:
         """2 for an encoder and a decoder, which have tables of positions and end norms of their own; else 1."""
         return len({kind.encoder for kind in self.kinds})
 
+    @property
+    def module_kind(self) -> LayerKind:
+        """The kind of the layers of modules for multi-token prediction: the last of the model's.
+
+        Those of compressed attention have a window only: `compress_ratios` of DeepSeek-V4 ends with 0.
+        """
+        last = self.kinds[-1]
+        return replace(last, traits=("window_only",), own=()) if last.mixer == "compressed_attention" else last
+
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
         return any(each.mixer in mixers for kind in self.kinds for each in kind.alone)
 
     @property
-    def sparse(self) -> bool:
-        """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
-        selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
-        return selected or self.hyper_connections
+    def selects(self) -> bool:
+        """Whether some layer attends to selected keys, or to compressed ones."""
+        return any(trait in SELECTING for kind in self.kinds for trait in kind.traits)
 
     @property
     def routed(self) -> bool:

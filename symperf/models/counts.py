@@ -148,12 +148,14 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     """Parameters of the layers for multi-token prediction, which no other count contains.
 
     Each has the model's last kind of layer, two norms, and a projection of two hidden states to one; tables are
-    shared (DeepSeek-AI 2024, V3, section 2.2).
+    shared (DeepSeek-AI 2024, V3, section 2.2). It joins several streams by weights of its own.
     """
     if not architecture.multi_token_head:
         return ZERO
-    layer = layers.layer_parameters(architecture, architecture.kinds[-1])
+    layer = layers.layer_parameters(architecture, architecture.module_kind)
     ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
+    if architecture.hyper_connections:
+        ends += hyper.stream_head_parameters(hidden_size, sym.num_streams)
     return sym.num_multi_token_layers * (layer + ends)
 
 

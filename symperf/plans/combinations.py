@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 NAMES = (
-    "sparse",
+    "selects",
+    "all_gather",
     "mixed_stages",
     "disentangled",
     "two_towers",
@@ -55,10 +56,16 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 COMBINATION_RULES = (
     _rule(
-        "selected_and_compressed_keys_are_counted_only",
-        "sparse == 0",
-        "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
-        "time and memory in runs are not modelled yet; expected a model without",
+        "selected_keys_need_flash_attention",
+        "selects == 0 or flash == 1",
+        "attention: {model} has layers that attend to selected or compressed keys, for which kernels gather them; "
+        "expected flash, found eager",
+    ),
+    _rule(
+        "cp_with_selected_keys_needs_all_gather",
+        "parts == 0 or selects == 0 or all_gather == 1",
+        "cp_kind: {model} has layers that select or compress keys of the whole sequence, of which every device needs "
+        "all; expected all-gather, found {cp_kind}",
     ),
     _rule(
         "attention_residuals_in_a_pipeline",
@@ -234,7 +241,8 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
-        "sparse": architecture.sparse,
+        "selects": architecture.selects,
+        "all_gather": plan.cp_kind == "all-gather",
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "two_towers": any(tower.grid.apart for tower in model.towers),
         "disentangled": architecture.positions == "disentangled",
@@ -272,6 +280,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     return {
         "model": model.name,
         "schedule": plan.effective_schedule,
+        "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,

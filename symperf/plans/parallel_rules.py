@@ -136,6 +136,11 @@ KIND_RULES = (
         "linear-attention layers of {model}",
     ),
     Rule(
+        "tp_does_not_divide_output_groups",
+        "output_groups % tp == 0",
+        "tp: {tp} does not divide the {output_groups} groups of heads that the output of {model} is projected in",
+    ),
+    Rule(
         "encoder_and_decoder_in_a_pipeline",
         "two_stacks == 0 or pp == 1",
         "pp: {model} has an encoder and a decoder, whose layers differ in cost and which a pipeline would have to "

@@ -37,6 +37,17 @@ _PROMPTS: Final = {
 }
 _PART: Final = Limits(FRACTION, 1e-4, 1.0)
 _UP_PART: Final = Limits(FRACTION, 1e-4, 1.0, _UP)
+_SELECTION: Final[Mapping[str, Limits]] = {
+    "index_latency": LATENCY,
+    "index_efficiency": _ATTAINED,
+    "select_passes": PASSES,
+}
+_SELECTED: Final[Mapping[str, Limits]] = {
+    "selected_latency": LATENCY,
+    "selected_efficiency": _ATTAINED,
+    "gather_efficiency": Limits(FACTOR, 1e-3, 1e2),
+    "slot_share": _PART,
+}
 _EXPERTS: Final[Mapping[str, Limits]] = {
     "expert_latency": LATENCY,
     "grouped_efficiency": _PART,
@@ -61,6 +72,11 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "cache_casts": {"cache_cast_latency": LATENCY},
     "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
     "absorbed": {"absorb_latency": LATENCY},
+    "selection": _SELECTION,
+    "selected": _SELECTED,
+    "block_selection": {f"block_{name}": limits for name, limits in _SELECTION.items()},
+    "selected_blocks": {f"block_{name}": limits for name, limits in _SELECTED.items()},
+    "modules": {"module_latency": LATENCY, "index_module_latency": LATENCY},
     "experts": _EXPERTS,
     "direct_exchanges": {
         "exchange_latency": LINK_LATENCY,

@@ -97,7 +97,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""
-KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base")
+SELECTING = tuple(str(GOLDEN_2026 / "configs" / f"{name}.json") for name in ("deepseek-v3.2", "minimax-m3-vl"))
+KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base", *SELECTING)
 """Models of an inference on a system that knows the constants of every family of kernels."""
 
 

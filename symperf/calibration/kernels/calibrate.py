@@ -255,6 +255,8 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
         f"{' in ' + stage.precision if stage.precision else ''}, {found.date}"
     )
     constants = {name: _quantity(name, values[name], outcome, problem.names.index(name), source) for name in used}
+    if stage.whole:
+        constants |= {name: stand_in(start) for name, start in stage.constants.items() if name not in constants}
     places = [problem.names.index(name) for name in used]
     slopes = (outcome.slopes[:, places], outcome.weights)
     fitted = Fitted(stage, constants, count, before, None, slopes)

@@ -34,6 +34,7 @@ class Stage:
             repeat a kernel, so that smaller ones may find their operands there.
         commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
         given: what constants are where neither a row nor an earlier stage tells them.
+        whole: its constants mean nothing without each other: those that no row tells stay where the search starts.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Stage:
     uncached: bool = False
     commonest: bool = False
     given: Mapping[str, Quantity] = field(default_factory=dict)
+    whole: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""

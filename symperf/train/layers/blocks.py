@@ -11,6 +11,7 @@ from ...formulas.language.symbols import (
     hidden_size,
     mask_bytes,
     num_layers,
+    num_streams,
     overlap_tp,
     residual_block,
     statistic_bytes,
@@ -45,9 +46,10 @@ class Blocks:
 
     @property
     def stage_message(self) -> Any:
-        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        """Bytes of the residual stream, or of all of several, or of its gradient, as it goes from stage to stage."""
         width = statistic_bytes if self.architecture.wide_stream else activation_bytes
-        return self.shapes.tokens * hidden_size * width
+        streams = num_streams if self.architecture.hyper_connections else 1
+        return streams * self.shapes.tokens * hidden_size * width
 
     # --- tensor-parallel collectives
 

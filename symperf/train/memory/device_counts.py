@@ -13,14 +13,16 @@ import sympy
 
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import attention_residuals as residuals
+from ...formulas.kernels import compressed_attention as comp
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
-from ...models import counts, sparse_counts
+from ...models import counts
 from ...models import layer_counts as layers
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
@@ -45,6 +47,8 @@ DEALT = {
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
 """Sizes of recurrent mixers of which every device has its share, heads as the blocks of gates among them; of groups of
 B and C at least one (training refuses more devices than groups, inference copies them)."""
+INDEXED = {sym.index_num_heads: ceil_div(sym.index_num_heads, tp)}
+"""Heads of an indexer beside grouped heads: it has one for each key-value head, and is dealt as these."""
 
 
 @in_own_sizes
@@ -52,7 +56,8 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
     if architecture.attention_residuals:
-        total += sparse_counts.parts(kind) * residuals.attention_residual_parameters(hidden_size)
+        total += sparse.parts(kind) * residuals.attention_residual_parameters(hidden_size)
+    total += _beside(kind) + sparse.connection_weights(architecture, kind)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
@@ -102,7 +107,10 @@ def _mixers(architecture: Architecture, kind: LayerKind) -> Any:
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
-        return _latent(architecture)
+        return _latent(architecture) + sparse.indexer_weights(kind) + sparse.vectors(kind)
+    if kind.mixer == "compressed_attention":
+        dealt = num_attention_heads / tp, sym.head_dim, sym.q_lora_rank, sym.output_groups / tp, sym.output_lora_rank
+        return comp.shared_key_parameters(hidden_size, *dealt)
     if kind.mixer == "short_convolution":
         # Channels are dealt; the bias of the projection out is added once, on every device.
         vectors = layers.mixer_vectors(architecture, kind)
@@ -118,6 +126,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     made = widths.made_heads(kind, kv_heads / 2 if shared else kv_heads)
     total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
     total += hidden_size * heads if architecture.head_gate else ZERO
+    total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
@@ -132,6 +141,17 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if "differential" in kind.traits:
         total += 4 * par.norm_parameters(width)
     return total + (heads if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
+
+
+def _beside(kind: LayerKind) -> Any:
+    """Compressors and indexers, whole on every device and never quantized, with norms, and sinks of its heads.
+
+    Indexers are whole in vLLM, deepseek_v4/attention.py: their scores are sums over all of their heads.
+    """
+    if kind.mixer != "compressed_attention":
+        return ZERO
+    vectors = sparse.vectors(kind).xreplace({num_attention_heads: num_attention_heads / tp})
+    return sparse.compressor_weights(kind) + sparse.indexer_weights(kind) + vectors
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:
