@@ -55,6 +55,7 @@ CHAPTERS = (
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
+            "alternating_updates": "Alternating updates",
         },
     ),
     Chapter(

@@ -26,9 +26,11 @@ from ..formulas.language.symbols import (
     tp,
     vocab_size,
 )
+from ..operations import side_blocks as side
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .layer import Block
+from .side_blocks import operations
 
 
 class ModelEnds(Block):
@@ -41,6 +43,7 @@ class ModelEnds(Block):
             self.added("positions") if self.architecture.positions == "learned" else None,
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
+            *operations(self, "embedding", side.embedding(self.architecture)),
         )
 
     def look_up(self) -> list[Op | None]:
@@ -86,6 +89,7 @@ class ModelEnds(Block):
         make = {"vocabulary": self.next_tokens, "transformed": self.all_tokens, "labels": self.labels}
         outputs = make.get(self.architecture.head)
         return sequence(
+            *operations(self, "head", side.head(self.architecture)),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),

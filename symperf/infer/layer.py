@@ -14,6 +14,7 @@ from ..formulas.kernels import elementwise as ew
 from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
+from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -22,6 +23,7 @@ from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .recurrent import MIXERS, Recurrent
+from .side_blocks import operations
 
 if TYPE_CHECKING:
     from ..models.architecture import LayerKind
@@ -117,7 +119,11 @@ class Layer(Block):
 
     def layer(self, *core: Op | None, cross: list[Op | None] | tuple[()] = ()) -> Sequence:
         """One layer around the operations of its mixer's core, and with those of its attention to an encoder."""
-        return of_kind(sequence(*self.mixing(*core), *cross, *self.feed_forward()), self.kind)
+        before, beside, behind = (
+            operations(self, self.root, steps(self.architecture)) for steps in (side.before, side.beside, side.behind)
+        )
+        mixing = (*before, *self.mixing(*core), *beside)
+        return of_kind(sequence(*mixing, *cross, *self.feed_forward(), *behind), self.kind)
 
     @cached_property
     def cross(self) -> CrossAttention:

@@ -28,6 +28,7 @@ _APPLY = (
     "expert_tp_does_not_divide_experts_width",
     "experts_do_not_fill_the_replicas",
     "experts_lie_across_pipelines",
+    "side_blocks_in_a_pipeline",
     "no_network",
     "no_scale_out_network",
 )

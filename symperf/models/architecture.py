@@ -170,6 +170,9 @@ class Architecture:
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        low_rank_residual: A product of low rank of the normalised stream is added beside attention (LAuReL).
+        layer_inputs: Every layer gets features of a token for itself, from a table and from the embedding.
+        alternating_updates: Several residual streams, of which a layer computes one (AltUp).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
@@ -220,6 +223,9 @@ class Architecture:
     ssm_norms: bool = False
     wide_stream: bool = False
     hyper_connections: bool = False
+    low_rank_residual: bool = False
+    layer_inputs: bool = False
+    alternating_updates: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
@@ -239,7 +245,14 @@ class Architecture:
             for kind in self.kinds
         )
         own = any(kind.own or kind.traits for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or self.head_gate or own or self.positions == "relative"
+        special = (
+            self.side_blocks
+            or self.attention_sinks
+            or self.attention_gate
+            or self.head_gate
+            or own
+            or self.positions == "relative"
+        )
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property
@@ -256,6 +269,11 @@ class Architecture:
         """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
         selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
         return selected or self.hyper_connections
+
+    @property
+    def side_blocks(self) -> bool:
+        """Whether layers have more than a mixer and an MLP: low-rank residuals, features or streams of their own."""
+        return self.low_rank_residual or self.layer_inputs or self.alternating_updates
 
     @property
     def routed(self) -> bool:

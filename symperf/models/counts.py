@@ -27,6 +27,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import UNIFORM
 
@@ -64,6 +65,7 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
+    total += side.table_parameters(architecture, shards) + side.input_parameters(architecture)
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
     return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
@@ -86,6 +88,7 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 def final_norm_parameters(architecture: Architecture) -> Any:
     """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    total += side.output_parameters(architecture)
     streams = architecture.hyper_connections
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
@@ -118,6 +121,7 @@ def table_parameters(architecture: Architecture) -> Any:
     tables = par.embedding_parameters(vocab_size, positions, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
+    tables += side.table_parameters(architecture)
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
     return tables + (par.linear_parameters(hidden_size, vocab_size) if untied else ZERO)
 
@@ -187,6 +191,8 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     found = {}
     if architecture.hyper_connections:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
+    if architecture.side_blocks:
+        found["side_projections"] = side.end_flops(architecture, tokens)
     if architecture.patches:
         found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
     if architecture.head == "labels":
@@ -260,7 +266,7 @@ def cross_cache_bytes(architecture: Architecture) -> Any:
     return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
 
 
-ENDS = ("lm_head", "head_transform", "patch_embedding")
+ENDS = ("lm_head", "head_transform", "patch_embedding", "side_projections")
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 

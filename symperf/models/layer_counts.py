@@ -16,6 +16,7 @@ from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
 from . import attention_widths as widths
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .own_sizes import in_own_sizes
 
@@ -136,7 +137,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
     total += mixer_vectors(architecture, kind) + norms(architecture, kind)
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
-    total += sparse.connection_weights(architecture, kind)
+    total += sparse.connection_weights(architecture, kind) + side.parameters(architecture)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("dense", "dense_experts"):
@@ -265,6 +266,7 @@ def layer_flops(
         found["ssm_convolution"] = _convolution_flops(kind, queries, stepwise)
         found["ssm_scan"] = _step_flops(kind, queries) if stepwise else _scan_flops(kind, queries)
     found |= sparse.flops(architecture, kind, queries, keys)
+    found["side_blocks"] = side.flops(architecture, tokens)
     if kind.cross:
         own, other = cross_weights(kind)
         encoder = batch * sym.encoder_sequence

@@ -267,5 +267,7 @@ def _first_unlisted(model: Model) -> str:
         return other[0]
     if any(kind.cross for kind in architecture.kinds):
         return "cross"
+    if architecture.side_blocks:
+        return "low-rank residuals, features or streams beside them"
     gated = architecture.attention_gate or architecture.head_gate or architecture.shared_key_value
     return "attention with a gate or shared keys and values" if gated else ""

@@ -51,6 +51,8 @@ SIZES = (
     "ssm_inner_size",
     "linear_num_key_heads",
     "linear_num_value_heads",
+    "layer_input_size",
+    "num_update_streams",
 )
 """Sizes of a model that rules read."""
 NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK, *SIZES, "scale_up_size")
@@ -58,7 +60,7 @@ ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
     **dict.fromkeys(("num_patches", "ssm_num_heads", "ssm_groups", "ssm_inner_size"), 0),
-    **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 0),
+    **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "layer_input_size", "num_update_streams"), 0),
 }
 """What stands for sizes that a model has not."""
 

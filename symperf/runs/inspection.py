@@ -33,6 +33,8 @@ OTHER_CLASSES = (
     "cross_projections",
     "patch_embedding",
     "head_transform",
+    "side_blocks",
+    "side_projections",
 )
 SSM_PARTS = ("projections", "convolution", "scan")
 RECURRENT_STATE_BYTES = 4

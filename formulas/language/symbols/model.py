@@ -46,6 +46,10 @@ index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+num_update_streams = add("model", "num_update_streams", "n_{au}", "Residual streams of alternating updates (AltUp).")
+residual_rank = add("model", "residual_rank", "r_l", "Width of the low-rank residual beside attention (LAuReL).")
+layer_input_size = add("model", "layer_input_size", "d_p", "Features that every layer gets of a token for itself.")
+layer_input_rows = add("model", "layer_input_rows", "V_p", "Rows of the table of what each layer gets of a token.")
 num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper-connections mix.")
 
 # Experts

@@ -21,6 +21,7 @@ from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recurrent import RECURRENT
+from .side_blocks import SIDE_BLOCKS
 from .sparse import SPARSE_FAMILIES
 from .towers import read_towers
 
@@ -42,6 +43,7 @@ FAMILIES: dict[str, Family] = {
     **RECENT_ENCODERS,
     **OWN_HEADS,
     **OLDER,
+    **SIDE_BLOCKS,
     **MULTIMODAL,
 }
 

@@ -20,6 +20,7 @@ from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import side_counts as side
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
@@ -48,6 +49,7 @@ more devices than groups, inference copies them)."""
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    total += side.parameters(architecture)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)

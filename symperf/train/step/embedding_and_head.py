@@ -19,9 +19,11 @@ from ...formulas.language.symbols import (
     patch_features,
     statistic_bytes,
 )
+from ...operations import side_blocks as side
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from ..layers.blocks import Blocks
+from ..layers.side_blocks import backward, forward
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
@@ -51,11 +53,13 @@ class Embedding(Blocks):
             self.relative("forward"),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.embedding_norm else None,
             self.dropout("forward"),
+            *forward(self, self.root, "forward", side.embedding(self.architecture)),
         )
 
     def backward(self) -> Sequence:
         """Gradients of the tables, or of the patches' projection."""
         return sequence(
+            *backward(self, self.root, side.embedding(self.architecture)),
             self.dropout("backward"),
             self.norm_backward(f"{self.root}/norm") if self.architecture.embedding_norm else None,
             self.relative("backward"),
@@ -159,6 +163,7 @@ class ModelEnds(Blocks):
     def head_forward(self) -> Sequence:
         """Final norm, logits over the vocabulary's shard or the labels, and the loss."""
         return sequence(
+            *forward(self, self.root, "forward", side.head(self.architecture)),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.final_norm else None,
             *self.transform_forward(),
             *self.logits_forward(),
@@ -170,6 +175,7 @@ class ModelEnds(Blocks):
             *self.logits_backward(),
             *self.transform_backward(),
             self.norm_backward(f"{self.root}/norm") if self.architecture.final_norm else None,
+            *backward(self, self.root, side.head(self.architecture)),
         )
 
     # --- the dense layer and norm before the logits (BERT), which every device computes for its part of the stream
