@@ -51,11 +51,13 @@ CHAPTERS = (
             "attention": "Attention core",
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
+            "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
             "alternating_updates": "Alternating updates",
+            "attention_residuals": "Attention residuals",
         },
     ),
     Chapter(
@@ -74,6 +76,9 @@ CHAPTERS = (
         "Recurrent and state-space layers",
         {
             "linear_attention": "Linear attention",
+            "channel_decay": "Kimi Delta Attention",
+            "lightning_attention": "Lightning attention",
+            "gated_lru": "Gated linear recurrent units",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

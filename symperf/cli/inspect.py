@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
+from ..models.config_files import find_config
 from ..models.model import Model
 from ..report.scaled import quantity
 from ..runs.inspection import inspect
-from .output import console, write_json
+from .output import console, write_error, write_json
 
 if TYPE_CHECKING:
     import argparse
+
+    from rich.console import Console
+
+    from ..checking.compare import Comparison
 
 CACHE_ROWS = {
     "window_bytes_per_token": "of it in layers with a window",
@@ -20,10 +26,14 @@ CACHE_ROWS = {
 }
 """Parts of the cache that are shown where there are such layers."""
 
+TOWERS = ("language", "vision", "audio")
+"""Parts of a model that are shown where there are several."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Print what a model has."""
     model = Model.load(options.model, options.ignore_key)
+    checked = _compare(options.model, model) if options.check else None
     found = inspect(
         model,
         batch=options.batch,
@@ -33,9 +43,10 @@ def run(options: argparse.Namespace) -> int:
         context=getattr(options, "context", None),
         absorbed=getattr(options, "absorbed", False),
     )
+    found["check"] = checked.as_json() if checked else None
     if options.json:
         write_json(found)
-        return 0
+        return _judge(model, checked)
     from rich.text import Text
 
     table = Table(("", "", ""), left=(0, 2), wraps=(2,))
@@ -44,22 +55,71 @@ def run(options: argparse.Namespace) -> int:
     with console() as out:
         out.print(Text.assemble((model.name, "bold"), f" ({model.family}), {model.source}"))
         out.print(table)
+        if taken := found["class_defaults"]:
+            told = ", ".join(f"{each['key']} = {json.dumps(each['value'])}" for each in taken)
+            out.print(Text(f"class defaults of {taken[0]['source']}, for keys that the file omits: {told}"))
         for text in found["warnings"]:
             out.print(Text(f"warning: {text}", "yellow"))
-    return 0
+        if checked:
+            _show(checked, out)
+    return _judge(model, checked)
+
+
+def _compare(source: str, model: Model) -> Comparison:
+    """The counts of a model beside those of its modules."""
+    from ..checking.build import build
+    from ..checking.compare import compare
+
+    file = find_config(source)
+    return compare(model, build(file.data, file.where, model))
+
+
+def _show(checked: Comparison, out: Console) -> None:
+    """A table of both counts."""
+    from rich.text import Text
+
+    modules = checked.modules
+    versions = ", ".join(f"{package} {version}" for package, version in modules.versions.items())
+    out.print(Text.assemble("\n", (modules.name, "bold"), f", built by {versions}"))
+    table = Table(("", "symperf", "modules", ""), left=(0, 3))
+    for row in checked.rows:
+        cells = (_count(row.ours), _count(row.theirs))
+        table.add_row(row.what, *cells, "" if row.agrees else "differs")
+    out.print(table)
+    for text in checked.notes:
+        out.print(Text(f"note: {text}"))
+    if not checked.differing:
+        out.print(Text(f"all {len(checked.rows)} counts agree"))
+
+
+def _count(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _judge(model: Model, checked: Comparison | None) -> int:
+    """The exit status: 1 where a count differs, which a line then tells."""
+    if not checked or not (differing := checked.differing):
+        return 0
+    first, number = differing[0], len(checked.rows)
+    write_error(
+        f"{model.name}: --check: {len(differing)} of {number} counts {'differ' if len(differing) > 1 else 'differs'}: "
+        f"{first.what}: {_count(first.ours)} here, {_count(first.theirs)} in {checked.modules.name}"
+    )
+    return 1
 
 
 def _rows(found: dict[str, Any], work: str) -> list[tuple[str, str, str]]:
     rows = []
+    parts = found.get("parts")
     for name, count in found["parameters"].items():
-        if count is not None:
+        if count is not None and (parts or name not in TOWERS):
             rows.append((f"parameters, {name}".replace("_", " "), f"{count:,}", quantity(count, "")))
-    if parts := found.get("parts"):
-        for name, count in parts.items():
-            counts = count if isinstance(count, dict) else {"": count}
-            rows += [
-                (f"{name} {part}".replace("_", " ").strip(), f"{n:,}", quantity(n, "")) for part, n in counts.items()
-            ]
+    if parts:
+        for name, counts in parts.items():
+            if isinstance(counts, dict):
+                rows += [(f"of it, {name} {part}", f"{count:,}", quantity(count, "")) for part, count in counts.items()]
     if modules := found["multi_token_parameters"]:
         rows.append(("beside them, multi-token modules", f"{modules:,}", quantity(modules, "")))
     kinds = found["layers"]

@@ -34,6 +34,7 @@ from ..formulas.language.symbols import (
     micro_batch,
     num_attention_heads,
     num_key_value_heads,
+    relative_rows,
     sliding_window,
     statistic_bytes,
     tp,
@@ -243,6 +244,8 @@ class SoftmaxAttention(CachedAttention):
     def prefill(self, length: Any) -> list[Op | None]:
         """Attention of whole prompts among themselves: causal in a decoder, of all pairs in an encoder."""
         layer = self.layer
+        if self.disentangled:
+            return self.relative_scores(length)
         if not layer.fusion.fused_prefill:
             return list(self.stored_scores(length))
         traffic = att.flash_bytes(
@@ -259,6 +262,25 @@ class SoftmaxAttention(CachedAttention):
             mean = self.visible_pairs(length) / length
         blocks = self.new_blocks(micro_batch, length, mean, longest, written=not (encoder or self.reuses))
         return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic, blocks)]
+
+    @property
+    def disentangled(self) -> bool:
+        """Whether contents and relative positions are scored with each other (DeBERTa), which no flash kernel does."""
+        return self.layer.architecture.positions == "disentangled"
+
+    def relative_scores(self, length: Any) -> list[Op | None]:
+        """Stored scores, to which those of positions are gathered and added, of queries and of keys."""
+        kernels, path, groups = self.layer.kernels, self.path("relative"), micro_batch * self.heads
+        scores = att.score_elements(micro_batch, length, self.heads)
+        kinds = {"left": activation_bytes, "right": activation_bytes}
+        found: list[Op | None] = [kernels.matmul(f"{path}/projections", relative_rows, 2 * self.width, hidden_size)]
+        for name in ("content_to_position", "position_to_content"):
+            found += [
+                kernels.matmul(f"{path}/{name}", length, relative_rows, self.value_width, groups, **kinds),
+                kernels.stream(f"{path}/{name}/gather", ew.residual_bytes(scores, activation_bytes), scores, 1),
+            ]
+        first, *others = self.stored_scores(length)
+        return [first, *found, *others]
 
     def new_blocks(
         self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any, *, written: bool = True
@@ -343,5 +365,6 @@ class CrossAttention(SoftmaxAttention):
             self.over(encoder_tokens),
             *self.output(),
             layer.reduce(f"{root}/reduce"),
+            layer.post_norm(root),
             layer.residual(f"{root}/residual"),
         ]

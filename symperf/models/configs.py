@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..common.errors import InputError, nearest, quote
 from .architecture import Architecture, LayerKind
@@ -25,6 +25,7 @@ MOST_LAYERS = 100_000
 """Layers that are told apart one by one; no model comes near it."""
 
 Sizes = dict[str, int]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,17 @@ class Parsed:
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
     towers: tuple[Tower, ...] = ()
+    defaults: tuple[tuple[str, object], ...] = ()
 
 
 class Config:
-    """A config read key by key: checks every value and remembers which keys have been used."""
+    """A config read key by key: checks every value, remembers which keys are used and what stands for absent ones."""
 
     def __init__(self, data: Mapping[str, Any], where: str) -> None:
         self.data = data
         self.where = where
         self.used: set[str] = set()
+        self.taken: dict[str, object] = {}
         self.sections: dict[str, Config] = {}
 
     def fail(self, key: str, expected: str) -> NoReturn:
@@ -65,10 +68,23 @@ class Config:
             self.fail(key, f"at most {LARGEST:.0e}")
         return int(value)
 
+    def take(self, key: str, value: Value) -> Value:
+        """The value that the class has for a key, which is remembered where the file leaves the key out.
+
+        A size of 0 is a part that is not there.
+        """
+        if key not in self.data and (value or isinstance(value, bool)):
+            self.taken[key] = value
+        return value
+
+    def integer_or(self, key: str, absent: int, *, smallest: int = 1) -> int:
+        """The value of a key that has to hold an integer, or the default of its class where it is absent or null."""
+        return self.integer(key, smallest=smallest) if self.holds(key) else self.take(key, absent)
+
     def flag(self, key: str, absent: bool) -> bool:
         """The value of a key that has to hold true or false."""
         self.used.add(key)
-        value = self.data.get(key, absent)
+        value = self.data[key] if key in self.data else self.take(key, absent)
         if not isinstance(value, bool):
             self.fail(key, "true or false")
         return value
@@ -86,7 +102,7 @@ class Config:
     def text(self, key: str, absent: str, choices: tuple[str, ...]) -> str:
         """The value of a key that has to hold one of a few words."""
         self.used.add(key)
-        value = self.data.get(key, absent)
+        value = self.data[key] if key in self.data else self.take(key, absent)
         if value not in choices:
             self.fail(key, " or ".join(choices))
         return str(value)
@@ -119,13 +135,16 @@ class Config:
 
     def section(self, key: str) -> Config:
         """The object under a key; an empty one where the key is absent or null."""
-        if not self.holds(key):
-            return Config({}, f"{self.where}: {key}")
-        if not isinstance(self.data[key], dict):
+        if self.holds(key) and not isinstance(self.data[key], dict):
             self.fail(key, "an object")
         if key not in self.sections:
-            self.sections[key] = Config(self.data[key], f"{self.where}: {key}")
+            self.sections[key] = Config(self.data.get(key) or {}, f"{self.where}: {key}")
         return self.sections[key]
+
+    def defaults(self) -> dict[str, object]:
+        """What classes have for keys that the file leaves out, those of objects in it after their key and a dot."""
+        inner = {key: section.defaults() for key, section in self.sections.items()}
+        return self.taken | {f"{key}.{name}": value for key, each in inner.items() for name, value in each.items()}
 
 
 # The entries of the tables ------------------------------------------------------------------------------
@@ -164,6 +183,10 @@ def four_hidden(_: Config, sizes: Sizes) -> int:
     return 4 * sizes["hidden_size"]
 
 
+DERIVED = (heads, four_hidden)
+"""What classes make of other keys where one is absent."""
+
+
 def require(*keys: str) -> Rule:
     """A size that the file has to give under one of the keys, the first one by preference."""
     return optional(*keys, absent=None)
@@ -190,7 +213,9 @@ def optional(*keys: str, absent: int | Rule | None, null: int | Rule | None = No
             if fallback is None:
                 also = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
                 raise InputError(f"{config.where}: {keys[0]}{also} is missing, expected a positive integer")
-            return fallback(config, sizes) if callable(fallback) else fallback
+            value = fallback(config, sizes) if callable(fallback) else fallback
+            known = not nulls and (not callable(fallback) or fallback in DERIVED)
+            return config.take(keys[0], value) if known else value
         value = config.integer(present[0])
         for key in present[1:]:
             if config.integer(key) != value:
@@ -218,7 +243,8 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
 ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
-    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai"), "silu"),
+    # SiTU bounds both factors of a gated SiLU: its gradient reads the same tensors.
+    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai", "situ"), "silu"),
     **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",
@@ -258,9 +284,11 @@ def window(absent: int | None, *, key: str = "sliding_window", switch: str | Non
 
     def rule(config: Config) -> int | None:
         on = config.flag(switch, False) if switch else True
-        size = absent if key not in config.data else None
-        if config.holds(key):
-            size = config.integer(key)
+        size = config.integer(key) if config.holds(key) else None
+        if on and absent is not None and key not in config.data:
+            size = config.take(key, absent)
+        if size is None and switch:
+            config.taken.pop(switch, None)  # there is nothing to switch on
         return size if on else None
 
     return rule
@@ -277,9 +305,11 @@ class Family:
         kinds: The kinds of layers and how many there are of each.
         only: Keys whose other values change the architecture in a way that is not carried.
         absent: Keys of `only` that mean another value where the file leaves them out, and that value.
-        traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
+        traits: `soft_capping`: logits are soft-capped where the keys are absent; `output_soft_capping`: only those of
+            the output, under RecurrentGemma's name; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
+        groups: Groups of experts where the file does not say it, and of how many a token chooses; 0 where it has to.
 
     """
 
@@ -292,3 +322,4 @@ class Family:
     traits: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     section: str | None = None
+    groups: tuple[int, int] = (1, 0)

@@ -96,7 +96,7 @@ def all_but_every(period: int, *, key: str | None = None) -> Chosen:
     """All layers but the last of every period; a key may hold the period."""
 
     def slides(index: int, config: Config, _: Sizes) -> bool:
-        own = config.integer(key) if key and config.holds(key) else period
+        own = config.integer_or(key, period) if key else period
         return (index + 1) % own != 0
 
     return slides
@@ -104,7 +104,7 @@ def all_but_every(period: int, *, key: str | None = None) -> Chosen:
 
 def from_layer(key: str, absent: int) -> Chosen:
     """Layers from the one on that a key names."""
-    return lambda index, config, _: index >= (config.integer(key, smallest=0) if config.holds(key) else absent)
+    return lambda index, config, _: index >= (config.integer_or(key, absent, smallest=0))
 
 
 def layout(

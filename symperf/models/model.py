@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
-from ..common.files import decode, read_file
 from ..common.frozen import Frozen
-from .catalogue import BENCHMARKS, CATALOGUE, Catalogue, fold_name
+from .catalogue import CATALOGUE, fold_name
+from .config_files import find_config
 from .configs import Architecture
 from .families import parse
 from .segments import segments
 from .stored_modules import with_classes
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping
 
     from .quantization import Quantization
     from .towers import Tower
 
 __all__ = ["Architecture", "Model", "catalogue_names", "resolve"]
-
-LARGEST_FILE = 10_000_000
-"""Bytes; published configs have some thousands."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +44,7 @@ class Model:
         quantization: How the checkpoint stores its weights, if not in 16 bits.
         warnings: What the config says that the cost does not carry, one line each.
         towers: The encoders of images or sound beside the language model, which the other fields are of.
+        defaults: Keys that the config leaves out, and what its class has for them, where that decides a count.
 
     """
 
@@ -63,6 +59,7 @@ class Model:
     warnings: tuple[str, ...]
     quantization: Quantization | None = None
     towers: tuple[Tower, ...] = ()
+    defaults: tuple[tuple[str, object], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", Frozen(self.sizes))
@@ -104,15 +101,8 @@ class Model:
         12288
 
         """
-        if isinstance(source, str):
-            if not source.strip():
-                raise InputError("the model is an empty text, expected a catalogue name or the path of a config.json")
-            for catalogue in (CATALOGUE, BENCHMARKS):
-                if known := catalogue.find(source):
-                    return _from_catalogue(known, catalogue, tuple(ignore_keys))
-        elif not isinstance(source, os.PathLike):
-            raise InputError(f"the model is {quote(source)}, expected a catalogue name or the path of a config.json")
-        return from_file(source, tuple(ignore_keys))
+        found = find_config(source)
+        return make_model(found.name, found.source, found.data, found.where, tuple(ignore_keys))
 
 
 def catalogue_names() -> list[str]:
@@ -137,40 +127,6 @@ def resolve(name: str) -> str:
     return known
 
 
-def _from_catalogue(name: str, catalogue: Catalogue, ignore_keys: tuple[str, ...]) -> Model:
-    """The model of a name of a catalogue."""
-    row, path = catalogue.entries[name], catalogue.path(name)
-    source = f"catalogue: {row['kind']}, {row['source']}"
-    return make_model(name, source, read_object(path), one_line(path), ignore_keys)
-
-
-def from_file(source: str | os.PathLike[str], ignore_keys: tuple[str, ...] = ()) -> Model:
-    """The model of a JSON file or of a folder that holds a `config.json`."""
-    where = one_line(source)
-    try:
-        path = Path(source)
-        if path.is_dir():
-            if not (path / "config.json").exists():
-                raise InputError(f"{where}: the folder holds no config.json")
-            path = path / "config.json"
-        elif not path.exists():
-            near = nearest(fold_name(path.name)[:60], CATALOGUE.aliases)
-            raise InputError(f"{where}: no such file and no model of the catalogue{near}")
-        where = one_line(path)
-        absolute = path.resolve()
-        data = read_object(path)
-        beside = path.with_name("hf_quant_config.json")
-        if Path(source).is_dir() and beside.exists() and "quantization_config" not in data:
-            data["quantization_config"] = read_object(beside).get("quantization")
-    except (OSError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{where}: cannot be read: {reason}") from None
-    name = absolute.parent.name if absolute.name == "config.json" else absolute.stem
-    return make_model(name or where, where, data, where, ignore_keys)
-
-
 def make_model(name: str, source: str, data: Mapping[str, Any], where: str, ignore_keys: tuple[str, ...] = ()) -> Model:
     """A model from the object of its config."""
     for key in ignore_keys:
@@ -190,6 +146,7 @@ def make_model(name: str, source: str, data: Mapping[str, Any], where: str, igno
         (*parsed.warnings, *ignored),
         parsed.quantization,
         parsed.towers,
+        parsed.defaults,
     )
     return with_classes(model)
 
@@ -221,45 +178,3 @@ def without_keys(data: Any, keys: frozenset[str]) -> Any:
     if not isinstance(data, dict) or not keys:
         return data
     return {key: without_keys(value, keys) for key, value in data.items() if key not in keys}
-
-
-def one_line(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: printable, and the middle of a very long one left out."""
-    text = os.fspath(path)
-    text = text if isinstance(text, str) and text.isprintable() else repr(text)
-    return text if len(text) <= 500 else f"{text[:240]}...{text[-240:]}"
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; NaN and Infinity may stand where nothing reads them, as published files have them.
-
-    Raises:
-        InputError: The file cannot be read, is too large, no UTF-8, no JSON, no object, or repeats a key.
-    """
-    where = one_line(path)
-    if not path.is_file():
-        raise InputError(f"{where}: is a folder or a device, expected a JSON file")
-    text = decode(read_file(path, where, "a JSON file", LARGEST_FILE), where, "a JSON file")
-    try:
-        data = json.loads(text, object_pairs_hook=without_repeats)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: line {error.lineno}, column {error.colno}: invalid JSON: {error.msg}") from None
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    except RecursionError:
-        raise InputError(f"{where}: invalid JSON: nested too deeply") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise InputError(f"{where}: invalid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{where}: holds {quote(data)}, expected an object with model_type and sizes")
-    return data
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of some pairs; a key that comes twice is an error, not the last value silently."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the key {quote(repeated)} comes twice, expected it once")
-    return found

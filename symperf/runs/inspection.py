@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.interpret import exact, run
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
+from ..models.families import defaults_of
 from ..models.model import encoder_of
 from ..models.stored_modules import class_bytes
 from ..plans.plan import STATE_BYTES, positive_integer
@@ -29,9 +30,11 @@ OTHER_CLASSES = (
     "indexer_scores",
     "compressor",
     "hyper_connections",
+    "attention_residuals",
     "cross_attention_scores",
     "cross_projections",
     "patch_embedding",
+    "spectrum_embedding",
     "head_transform",
     "side_blocks",
     "side_projections",
@@ -65,6 +68,7 @@ def inspect(
 
     Returns:
         The `inspect` object of the public contract: 2 m n k FLOPs per product; cache bytes at 2 bytes an element.
+        Beside encoders, `embedding`, `active_per_token`, layers, cache and FLOPs are those of the language model.
         `kv_bytes_per_token` is that of all layers while no window is full, and `kv_cache` tells its parts.
 
     Raises:
@@ -96,11 +100,16 @@ def inspect(
 
 def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     architecture = model.architecture
-    total, tables = number["total"], number["tables"]
-    beside = _parts(model, total) if model.towers else {}
-    stored = class_bytes(model, total)
+    language, tables = number["total"], number["tables"]
+    source = defaults_of(model.family)
+    beside = _parts(model, language) if model.towers else {}
+    total = beside["full_model"] if beside else language
+    stored = class_bytes(model, language)
+    if any(tower.grid.apart for tower in model.towers):
+        # Of two towers neither is beside the other.
+        number["active"] += total - language
     for tower in model.towers:
-        count = sum(beside[tower.part].values())
+        count = _tower(beside, tower.part) or 0
         row = {"module_class": tower.part, "format": "bf16", "parameters": count}
         stored.append({**row, "weight_bytes": 2 * count, "scale_bytes": 0})
     parts = {part: number[f"ssm_{part}"] for part in SSM_PARTS if f"ssm_{part}" in number}
@@ -118,6 +127,9 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
             "non_embedding": total - tables,
             "active_per_token": number["active"],
             "per_layer": each.pop() if len(each) == 1 else None,
+            "language": None if architecture.patches else language,
+            "vision": language if architecture.patches else _tower(beside, "vision"),
+            "audio": _tower(beside, "audio"),
         },
         "kv_bytes_per_token": number["kv"],
         "flops_forward": {"total": sum(flops.values()), **flops},
@@ -142,12 +154,13 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
         },
         **({"parts": beside} if beside else {}),
         "order": [{"kind": str(architecture.kinds[place]), "count": count} for place, count in model.layers],
+        "class_defaults": [{"key": key, "value": value, "source": source} for key, value in model.defaults],
         "warnings": list(model.warnings),
     }
 
 
 def _parts(model: Model, language: int) -> dict[str, Any]:
-    """Parameters of the encoders beside the language model, which `parameters` alone is about, and of all together."""
+    """Parameters of the encoders beside the language model, of that itself, and of all together."""
     found, whole = {}, language
     for tower in model.towers:
         layers = inspect(encoder_of(model, tower))["parameters"]["total"]
@@ -157,8 +170,13 @@ def _parts(model: Model, language: int) -> dict[str, Any]:
     return {"full_model": whole, "language_model": language, **found}
 
 
+def _tower(parts: dict[str, Any], part: str) -> int | None:
+    """Parameters of an encoder with its projector; None where there is none."""
+    return sum(parts[part].values()) if part in parts else None
+
+
 def _kind(kind: LayerKind) -> dict[str, Any]:
-    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits)}
+    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits), "beside": list(kind.beside)}
 
 
 def _program(architecture: Architecture, form: str) -> Program:

@@ -78,9 +78,10 @@ def test_the_numbers_of_train_agree_with_each_other(call: Any) -> None:
 
 def test_inspect_json_has_every_key_of_the_contract(call: Any) -> None:
     data = answer(call, "inspect", "llama-2-7b", "--batch", "2", "--sequence", "128")
-    parts = {"total", "embedding", "non_embedding", "active_per_token", "per_layer"}
-    assert parts == set(data["parameters"])
-    assert all(type(value) is int for value in data["parameters"].values())
+    parts = {"total", "embedding", "non_embedding", "active_per_token", "per_layer", "language"}
+    assert {*parts, "vision", "audio"} == set(data["parameters"])
+    assert all(type(data["parameters"][part]) is int for part in parts)
+    assert data["parameters"]["vision"] is data["parameters"]["audio"] is None
     assert data["parameters"]["total"] == 6738415616
     assert data["parameters"]["embedding"] + data["parameters"]["non_embedding"] == data["parameters"]["total"]
     assert data["kv_bytes_per_token"] == 2 * 32 * 4096 * 2

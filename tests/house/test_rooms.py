@@ -36,6 +36,7 @@ ALLOWED = {
     "runs": (
         "analysis common derive evaluation infer models operations plans spending sweep systems train train.memory"
     ),
+    "checking": "common models runs",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
     "serve": "common infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
@@ -46,9 +47,9 @@ ALLOWED = {
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
-        "analysis book calibration calibration.kernels common derive evaluation export infer measuring models "
-        "plan_search plan_search.inference plans report runs serve sweep systems technology technology.allocation "
-        "train validation validation.kernels"
+        "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
+        "models plan_search plan_search.inference plans report runs serve sweep systems technology "
+        "technology.allocation train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

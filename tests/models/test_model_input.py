@@ -200,6 +200,46 @@ def test_bad_paths(tmp_path):
         assert "expected a catalogue name" in message(lambda wrong=wrong: Model.load(wrong))
 
 
+BESIDE = {
+    "tokenizer.json": ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, "is a tokenizer"),
+    "tokenizer_config.json": ({"tokenizer_class": "GPT2Tokenizer"}, "settings of a tokenizer"),
+    "special_tokens_map.json": ({"eos_token": "</s>"}, "special tokens"),
+    "model.safetensors.index.json": ({"metadata": {}, "weight_map": {}}, "list of a checkpoint's tensors"),
+    "pytorch_model.bin.index.json": ({"weight_map": {}}, "list of a checkpoint's tensors"),
+    "generation_config.json": ({"_from_model_config": True, "eos_token_id": 2}, "defaults of generation"),
+    "adapter_config.json": ({"peft_type": "LORA", "r": 8}, "an adapter"),
+    "preprocessor_config.json": ({"image_processor_type": "CLIPImageProcessor"}, "prepares images or sound"),
+    "processor_config.json": ({"processor_class": "LlavaProcessor"}, "prepares images or sound"),
+    "hf_quant_config.json": ({"producer": {}, "quantization": {}}, "how a checkpoint is quantized"),
+    "params.json": ({"dim": 4096, "n_heads": 32, "n_layers": 32}, "Meta's or Mistral's own code"),
+    "model.safetensors": ({}, "a file of weights"),
+    "model-Q4_K_M.gguf": ({}, "a file of weights"),
+}
+
+
+@pytest.mark.parametrize("name", list(BESIDE))
+def test_files_that_lie_beside_a_configuration_are_told(tmp_path, name):
+    """By their names, or under another name by what is in them; the right file is named where it is there."""
+    data, what = BESIDE[name]
+    (tmp_path / name).write_text(json.dumps(data), encoding="utf-8")
+    text = message(lambda: Model.load(tmp_path / name))
+    assert f"{name}: is" in text
+    assert what in text
+    assert text.endswith("expected the config.json of the model")
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert f"which lies beside it ({tmp_path / 'config.json'})" in message(lambda: Model.load(tmp_path / name))
+    if data:
+        renamed = tmp_path / "other.json"
+        renamed.write_text(json.dumps(data), encoding="utf-8")
+        assert what in message(lambda: Model.load(renamed))
+
+
+def test_a_configuration_by_another_name_is_one(tmp_path):
+    path = tmp_path / "params.json"
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert Model.load(path).sizes["hidden_size"] == LLAMA["hidden_size"]
+
+
 def test_unknown_names_list_the_nearest():
     assert "llama-2-7b" in message(lambda: Model.load("llama-2-7bb"))
     assert "llama-2-7b" in message(lambda: resolve("lama-2-7b"))

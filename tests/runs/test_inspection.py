@@ -43,13 +43,16 @@ def test_parameters(row: dict[str, str]) -> None:
     """Total, tables, the rest, active and per layer."""
     model = golden_model(row["model"])
     found = sf.inspect(model)
-    assert found["parameters"] == {
-        "total": int(row["params_total"]),
+    parts = found["parameters"]
+    beside = sum(parts[name] or 0 for name in ("vision", "audio")) if model.towers else 0
+    part = "vision" if model.architecture.patches else "language"
+    assert {name: parts[name] for name in (part, "embedding", "active_per_token", "per_layer")} == {
+        part: int(row["params_total"]),
         "embedding": int(row["params_embedding"]),
-        "non_embedding": int(row["params_non_embedding"]),
         "active_per_token": int(row["params_active_per_token"]),
         "per_layer": int(row["params_per_layer"]) if row["params_per_layer"] else None,
     }
+    assert parts["total"] == int(row["params_total"]) + beside == parts["embedding"] + parts["non_embedding"]
     assert PART_OF.get(found["family"], found["family"]) == row["model_type"]
     assert sum(layer["count"] for layer in found["layers"]) == int(row["num_layers"]) == model.sizes["num_layers"]
 

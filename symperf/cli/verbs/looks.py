@@ -32,6 +32,11 @@ def add(verb: Verb) -> None:
     inspect.add_argument(
         "--causal-half", action="store_true", help="count only the pairs of tokens that attention sees"
     )
+    inspect.add_argument(
+        "--check",
+        action="store_true",
+        help="compare every count with the modules that transformers builds from the file: needs symperf[hf]",
+    )
     lists = verb("list", "What there is.", "symperf list models llama", "list")
     lists.add_argument("what", type=list_kind, metavar="WHAT", help=f"what to list: {', '.join(LISTED)}")
     lists.add_argument(

@@ -14,16 +14,21 @@ from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
+from .matrix_states import MATRIX_STATES
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .older import OLDER
 from .own_heads import OWN_HEADS
+from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
+from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
 from .side_blocks import SIDE_BLOCKS
 from .sparse import SPARSE_FAMILIES
+from .speech import SPEECH
 from .towers import read_towers
+from .two_towers import TWO_TOWERS, read_two_towers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,14 +43,33 @@ FAMILIES: dict[str, Family] = {
     **RECENT_EXPERTS,
     **RECURRENT,
     **HYBRIDS,
+    **MATRIX_STATES,
+    **RECENT_HYBRIDS,
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
+    **SPEECH,
     **OWN_HEADS,
     **OLDER,
     **SIDE_BLOCKS,
     **MULTIMODAL,
 }
+
+NO_CLASS = """
+    bailing_moe bailing_moe_v2 deepseek deepseek_ref grok-1 internlm kimi_k2 mimo minimax_m3 minimax_m3_text
+    nemotron-nas
+"""
+OWN_CODE = frozenset(NO_CLASS.split())
+"""Kinds of models that transformers has no class for."""
+
+
+def defaults_of(family: str) -> str:
+    """Where the class defaults of a kind of models are from.
+
+    >>> defaults_of("llama")
+    'transformers 5.24'
+    """
+    return "the code of its checkpoints" if family in OWN_CODE else "transformers 5.24"
 
 
 def parse(data: Mapping[str, Any], where: str) -> Parsed:
@@ -59,7 +83,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED])
+    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
     if "model_type" not in data:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
     model_type = data["model_type"]
@@ -67,17 +91,22 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in PAIRED:
+        return read_pair(data, where, model_type)
+    if model_type in TWO_TOWERS:
+        return read_two_towers(data, where, model_type)
     if model_type not in FAMILIES:
         for kind, names in NOT_YET.items():
             if model_type in names.split():
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
+            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
-    return with_towers(config, model_type, found)
+    found = with_towers(config, model_type, found)
+    return replace(found, defaults=tuple(config.defaults().items()))
 
 
 def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:
@@ -122,4 +151,7 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
         notes.append(f"{key}: the class defaults of {kind} are taken: {told}")
     stored = found.quantization or read_quantization(data, where)
     found = replace(found, family=model_type, warnings=(*notes, *found.warnings), quantization=stored)
-    return with_towers(outer, model_type, found)
+    found = with_towers(outer, model_type, found)
+    above = f"{key}." if place != where else ""
+    inside: dict[str, object] = {f"{above}{name}": value for name, value in (*taken.items(), *found.defaults)}
+    return replace(found, defaults=tuple((inside | outer.defaults()).items()))

@@ -44,7 +44,7 @@ def whole_or_none(key: str, absent: int = 0) -> Rule:
     def rule(config: Config, _: Sizes) -> int:
         if config.holds(key):
             return config.integer(key, smallest=0)
-        return 0 if key in config.data else absent
+        return 0 if key in config.data else config.take(key, absent)
 
     return rule
 
@@ -67,7 +67,7 @@ def first_dense(absent: int, *, key: str = "first_k_dense_replace") -> FeedForwa
             if len(listed) != sizes["num_layers"]:
                 config.fail("moe_layer_freq", f"an entry for each of {sizes['num_layers']} layers")
             return listed[index] == 1
-        first = config.integer(key, smallest=0) if config.holds(key) else absent
+        first = config.integer_or(key, absent, smallest=0)
         period = config.integer("moe_layer_freq") if config.holds("moe_layer_freq") else 1
         return index >= first and index % period == 0
 
@@ -76,7 +76,7 @@ def first_dense(absent: int, *, key: str = "first_k_dense_replace") -> FeedForwa
 
 def sparse_step(config: Config, sizes: Sizes) -> list[FeedForward]:
     """Experts in every `decoder_sparse_step`-th layer that `mlp_only_layers` does not name."""
-    step = config.integer("decoder_sparse_step") if config.holds("decoder_sparse_step") else 1
+    step = config.integer_or("decoder_sparse_step", 1)
     plain = set(config.numbers("mlp_only_layers", largest=sizes["num_layers"]) or ())
     return ["experts" if (i + 1) % step == 0 and i not in plain else "dense" for i in layer_range(config, sizes)]
 
@@ -100,8 +100,8 @@ def key_width(nope: int | None = None, rope: int | None = None) -> Rule:
     return lambda config, sizes: sum(optional(key, absent=absent)(config, sizes) for key, absent in parts.items())
 
 
-def deepseek(*, shared: int, first: int) -> Family:
-    """The family with its class defaults: shared experts, and layers with an MLP before those with experts."""
+def deepseek(*, shared: int, first: int, groups: tuple[int, int] = (1, 0)) -> Family:
+    """The family with its class defaults: shared experts, layers with an MLP before those with experts, and groups."""
     return Family(
         LLAMA_SIZES
         | LATENT_SIZES
@@ -117,10 +117,11 @@ def deepseek(*, shared: int, first: int) -> Family:
         kinds=layout(constant_mixer("latent_attention"), first_dense(first)),
         # Every head has keys and values of its own, whatever the file says.
         harmless=("num_key_value_heads",),
+        groups=groups,
     )
 
 
-DEEPSEEK = deepseek(shared=1, first=3)
+DEEPSEEK = deepseek(shared=1, first=3, groups=(8, 4))
 
 
 def dbrx_section(section: str, key: str, absent: int) -> Rule:
@@ -130,11 +131,12 @@ def dbrx_section(section: str, key: str, absent: int) -> Rule:
 
 def llama4_kinds(config: Config, sizes: Sizes, windowed: bool) -> Runs:
     """Chunks where there are rotary positions, three layers of four; experts in the last layer of every step."""
-    step = config.integer("interleave_moe_layer_step") if config.holds("interleave_moe_layer_step") else 1
-    every = config.integer("no_rope_layer_interval") if config.holds("no_rope_layer_interval") else 4
     listed = config.numbers("no_rope_layers", largest=1)
+    every = 1 if listed else config.integer_or("no_rope_layer_interval", 4)
     rotary = listed or [int((i + 1) % every > 0) for i in layer_range(config, sizes)]
     named = config.numbers("moe_layers", largest=sizes["num_layers"])
+    step = 1 if named else config.integer_or("interleave_moe_layer_step", 1)
+    config.used |= {"no_rope_layer_interval", "interleave_moe_layer_step"}
     if len(rotary) != sizes["num_layers"]:
         config.fail("no_rope_layers", f"an entry for each of {sizes['num_layers']} layers")
     return in_runs(

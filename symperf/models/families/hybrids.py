@@ -42,7 +42,7 @@ def granite_mixers(config: Config, sizes: Sizes, windowed: bool) -> list[Mixer] 
 
 def granite_experts(config: Config, _: Sizes) -> int:
     """Routed experts, of which there may be none."""
-    return config.integer("num_local_experts", smallest=0) if config.holds("num_local_experts") else 8
+    return config.integer_or("num_local_experts", 8, smallest=0)
 
 
 def granite_width(config: Config, sizes: Sizes) -> int:
@@ -56,14 +56,18 @@ def of_experts(key: str, absent: int) -> Rule:
     return lambda config, sizes: optional(key, absent=absent)(config, sizes) if granite_experts(config, sizes) else 0
 
 
+def either_tie(config: Config) -> bool:
+    """Tied embeddings by either of two names."""
+    config.used.add("tie_word_embeddings")
+    return config.flag("tie_embedding" if "tie_embedding" in config.data else "tie_word_embeddings", True)
+
+
 LFM2_SIZES: dict[str, Rule | int] = LLAMA_SIZES | {
     "num_key_value_heads": optional("num_key_value_heads", absent=8),
     "conv_kernel": optional("conv_L_cache", absent=3),
 }
 LFM2_LAYERS: dict[str, object] = LLAMA_LAYERS | NO_ATTENTION_BIAS | {
-    "tied_embeddings": lambda config: config.flag(
-        "tie_embedding", config.flag("tie_word_embeddings", True)
-    ),
+    "tied_embeddings": either_tie,
     "query_key_norm": "per_head",
     "ssm_projection_bias": flag("conv_bias", False),
     "ssm_convolution_bias": flag("conv_bias", False),

@@ -64,18 +64,23 @@ class AttentionCore:
         """Whether a query sees only itself and what is before it."""
         return not self.kind.encoder
 
+    @property
+    def windowed(self) -> bool:
+        """Whether a query sees a window only."""
+        return self.kind.mixer == "local_attention"
+
     # --- what the flash kernel needs
 
     @property
     def work(self) -> Any:
         """FLOPs of the forward flash kernel over whole sequences: the pairs that the mask leaves."""
         heads, width = self.shapes.heads, widths.core_width(self.kind)
-        if not self.masked and self.kind.mixer == "local_attention":
+        if not self.masked and self.windowed:
             pairs = windows.two_sided_pairs(self.queries, sliding_window)
             return windows.masked_attention_flops(micro_batch, pairs, heads, width)
         if not self.masked:
             return att.attention_flops(micro_batch, self.queries, self.keys, heads, width)
-        if self.kind.mixer == "local_attention":
+        if self.windowed:
             count = windows.chunk_pairs if self.architecture.chunked_attention else windows.window_pairs
             return windows.masked_attention_flops(micro_batch, count(self.queries, sliding_window), heads, width)
         return att.flash_flops(micro_batch, self.queries, heads, width)

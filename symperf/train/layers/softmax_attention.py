@@ -107,6 +107,11 @@ class CrossAttention(AttentionCore):
         """Every token sees the whole encoder."""
         return False
 
+    @property
+    def windowed(self) -> bool:
+        """No, whatever the tokens of the decoder see of each other."""
+        return False
+
     def forward(self, phase: str) -> Operations:
         """Queries of the decoder's tokens, keys and values of the encoder's, and the core."""
         layer = self.layer
