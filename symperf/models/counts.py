@@ -110,7 +110,7 @@ def final_norm_parameters(architecture: Architecture) -> Any:
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
     total += side.output_parameters(architecture)
     total += residuals.attention_residual_parameters(hidden_size) if architecture.attention_residuals else ZERO
-    streams = architecture.hyper_connections
+    streams = architecture.hyper_connections and architecture.stream_head
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
 
@@ -219,7 +219,7 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     if architecture.attention_residuals:
         sources = residuals.residual_sources(num_layers, sym.residual_block)
         found["attention_residuals"] = residuals.attention_residual_flops(tokens, hidden_size, sources)
-    if architecture.hyper_connections:
+    if architecture.hyper_connections and architecture.stream_head:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
     if architecture.side_blocks:
         found["side_projections"] = side.end_flops(architecture, tokens)

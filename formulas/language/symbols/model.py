@@ -48,6 +48,9 @@ index_top_keys = add(
 )
 index_top_blocks = add("model", "index_top_blocks", "k_b", "Blocks of keys that an indexer selects for a query.")
 index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that an indexer selects as one.")
+index_pool_size = add(
+    "model", "index_pool_size", "b_{px}", "Keys that an indexer pools into one before it scores them."
+)
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
