@@ -355,6 +355,13 @@ DEEPSEEK32 = _arxiv(
     "{DeepSeek-AI}",
     2025,
 )
+ALTUP = _arxiv(
+    "baykal2023",
+    "2301.13310",
+    "Alternating Updates for Efficient Transformers",
+    "Baykal, Cenk and Cutler, Dylan and Dikkala, Nishanth and others",
+    2023,
+)
 HYPER_CONNECTIONS = _arxiv("zhu2024", "2409.19606", "Hyper-Connections", "Zhu, Defa and others", 2024)
 DEEPSEEK3 = _arxiv("deepseek2024v3", "2412.19437", "DeepSeek-V3 Technical Report", "{DeepSeek-AI}", 2024)
 RING_ATTENTION = _arxiv(

@@ -57,6 +57,7 @@ CHAPTERS = (
             "selected_attention": "Attention to selected keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
+            "alternating_updates": "Alternating updates",
             "attention_residuals": "Attention residuals",
         },
     ),

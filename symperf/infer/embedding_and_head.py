@@ -27,10 +27,12 @@ from ..formulas.language.symbols import (
     vocab_size,
 )
 from ..models.counts import SPECTRA
+from ..operations import side_blocks as side
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from . import streams
 from .layer import Block
+from .side_blocks import operations
 
 
 class ModelEnds(Block):
@@ -44,6 +46,7 @@ class ModelEnds(Block):
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
             streams.fork(self, "embedding/streams") if self.architecture.hyper_connections else None,
+            *operations(self, "embedding", side.embedding(self.architecture)),
         )
 
     def look_up(self) -> list[Op | None]:
@@ -104,6 +107,7 @@ class ModelEnds(Block):
         return sequence(
             self.mixture("head/mixture"),
             *(streams.join(self, "head/streams") if self.architecture.hyper_connections else ()),
+            *operations(self, "head", side.head(self.architecture)),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),

@@ -24,6 +24,7 @@ from ..formulas.language.symbols import (
 )
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
+from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -38,6 +39,7 @@ from .lightning import LightningAttention
 from .matrix_states import delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 from .selected import SelectedBlocks, SelectedLatents
+from .side_blocks import operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +165,11 @@ class Layer(Block):
 
     def layer(self, core: Callable[[Mixer], list[Op | None]], cross: list[Op | None] | tuple[()] = ()) -> Sequence:
         """One layer around the operations of its mixers' cores, and with those of its attention to an encoder."""
-        return of_kind(sequence(*self.mixing(core), *cross, *self.feed_forward()), self.kind)
+        before, beside, behind = (
+            operations(self, self.root, steps(self.architecture)) for steps in (side.before, side.beside, side.behind)
+        )
+        mixing = (*before, *self.mixing(core), *beside)
+        return of_kind(sequence(*mixing, *cross, *self.feed_forward(), *behind), self.kind)
 
     @cached_property
     def cross(self) -> CrossAttention:

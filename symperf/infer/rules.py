@@ -28,6 +28,7 @@ _APPLY = (
     "expert_tp_does_not_divide_experts_width",
     "experts_do_not_fill_the_replicas",
     "experts_lie_across_pipelines",
+    "side_blocks_in_a_pipeline",
     "no_network",
     "no_scale_out_network",
 )
@@ -44,9 +45,10 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     for name, field in FIELDS.items():
         if field.inference == "refused" and getattr(plan, name) != field.default:
             raise InputError(f"{name}: is modelled in training only")
-    if model.architecture.attention_residuals and plan.pp > 1:
-        rule = next(rule for rule in COMBINATION_RULES if rule.name == "attention_residuals_in_a_pipeline")
-        raise BrokenRuleError.of(rule, {"model": model.name})
+    pooled = any("pooled_index" in kind.traits for kind in model.architecture.kinds)
+    if pooled or (model.architecture.attention_residuals and plan.pp > 1):
+        name = "pooled_indexes_are_counted_only" if pooled else "attention_residuals_in_a_pipeline"
+        raise BrokenRuleError.of(next(rule for rule in COMBINATION_RULES if rule.name == name), {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]

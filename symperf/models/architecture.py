@@ -45,6 +45,7 @@ _MIXER_WORDS = {
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
     "reused_index": "keys selected by an earlier layer",
+    "pooled_index": "which it scores pooled",
     "block_index": "an indexer selects blocks of keys",
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
@@ -59,11 +60,12 @@ TRAIT_WORDS: dict[str, str] = {
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
-(DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
-a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Softmax attention has `own_values` whose width is
-not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts
-two maps of attention from one another (`differential`, DiffLlama).
+(DeepSeek-V3.2, GLM-5); a `pooled_index` scores pools of keys and selects whole ones (GLM-5.3). Attention sees the
+blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a window, and beside it `selected_entries`,
+`all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with a `channel_decay` is Kimi Delta Attention,
+whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
+of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
+(`differential`, DiffLlama).
 """
 SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
@@ -195,6 +197,10 @@ class Architecture:
         ssm_norms: Norms of time step, B and C (Jamba).
         ssm_gated_norm: Mamba-2 has a norm at its gate; else the gate alone (small Falcon-H1).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        low_rank_residual: A product of low rank of the normalised stream is added beside attention (LAuReL).
+        layer_inputs: Every layer gets features of a token for itself, from a table and from the embedding.
+        alternating_updates: Several residual streams, of which a layer computes one (AltUp).
+        stream_head: Weights join these streams before the head, else their mean does (GLM-5.3).
         attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
         latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
@@ -251,6 +257,10 @@ class Architecture:
     ssm_gated_norm: bool = True
     wide_stream: bool = False
     hyper_connections: bool = False
+    stream_head: bool = True
+    low_rank_residual: bool = False
+    layer_inputs: bool = False
+    alternating_updates: bool = False
     attention_residuals: bool = False
     latent_expert_norm: bool = False
     multi_token_head: bool = False
@@ -276,7 +286,8 @@ class Architecture:
         )
         own = any(kind.own or kind.traits or kind.beside for kind in self.kinds)
         special = (
-            self.attention_sinks
+            self.side_blocks
+            or self.attention_sinks
             or self.attention_gate
             or self.head_gate
             or self.attention_residuals
@@ -307,6 +318,11 @@ class Architecture:
     def selects(self) -> bool:
         """Whether some layer attends to selected keys, or to compressed ones."""
         return any(trait in SELECTING for kind in self.kinds for trait in kind.traits)
+
+    @property
+    def side_blocks(self) -> bool:
+        """Whether layers have more than a mixer and an MLP: low-rank residuals, features or streams of their own."""
+        return self.low_rank_residual or self.layer_inputs or self.alternating_updates
 
     @property
     def routed(self) -> bool:

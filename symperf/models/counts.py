@@ -28,6 +28,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import UNIFORM
 
@@ -82,6 +83,7 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         total += sum(par.linear_parameters(inputs, hidden_size) + hidden_size for _, inputs in SPECTRA)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
+    total += side.table_parameters(architecture, shards) + side.input_parameters(architecture)
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
     if architecture.positions == "disentangled":
@@ -106,8 +108,9 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 def final_norm_parameters(architecture: Architecture) -> Any:
     """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    total += side.output_parameters(architecture)
     total += residuals.attention_residual_parameters(hidden_size) if architecture.attention_residuals else ZERO
-    streams = architecture.hyper_connections
+    streams = architecture.hyper_connections and architecture.stream_head
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
 
@@ -140,6 +143,7 @@ def table_parameters(architecture: Architecture) -> Any:
         tables += par.linear_parameters(vocab_size, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
+    tables += side.table_parameters(architecture)
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
     return tables + (par.linear_parameters(hidden_size, vocab_size) if untied else ZERO)
 
@@ -217,8 +221,10 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     if architecture.attention_residuals:
         sources = residuals.residual_sources(num_layers, sym.residual_block)
         found["attention_residuals"] = residuals.attention_residual_flops(tokens, hidden_size, sources)
-    if architecture.hyper_connections:
+    if architecture.hyper_connections and architecture.stream_head:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
+    if architecture.side_blocks:
+        found["side_projections"] = side.end_flops(architecture, tokens)
     if architecture.patches:
         found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
     if architecture.head == "labels":
@@ -292,7 +298,7 @@ def cross_cache_bytes(architecture: Architecture) -> Any:
     return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
 
 
-ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding")
+ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding", "side_projections")
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 

@@ -17,6 +17,7 @@ from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
 from . import attention_widths as widths
 from . import recurrent_counts as recurrent
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import RECURRENT
 from .own_sizes import in_own_sizes
@@ -118,7 +119,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     mixers = (projection_weights(architecture, each) + mixer_vectors(architecture, each) for each in kind.alone)
     total = sum(mixers, sum(cross_weights(kind)) + mlp_weights(architecture, kind) + norms(architecture, kind))
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
-    total += sparse.connection_weights(architecture, kind)
+    total += sparse.connection_weights(architecture, kind) + side.parameters(architecture)
     if architecture.attention_residuals:
         total += sparse.parts(kind) * residuals.attention_residual_parameters(h)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
@@ -242,6 +243,7 @@ def layer_flops(
         own |= recurrent.flops(each, queries, stepwise)
         found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
+    found["side_blocks"] = side.flops(architecture, tokens)
     if architecture.attention_residuals:
         sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
         mixture = residuals.attention_residual_flops(tokens, h, sources)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 NAMES = (
+    "pooled",
     "selects",
     "all_gather",
     "mixed_stages",
@@ -55,6 +56,12 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 
 COMBINATION_RULES = (
+    _rule(
+        "pooled_indexes_are_counted_only",
+        "pooled == 0",
+        "{model} has layers whose indexer scores pools of keys: symperf inspect counts them, and their time and memory "
+        "in runs are not modelled yet; expected a model without",
+    ),
     _rule(
         "selected_keys_need_flash_attention",
         "selects == 0 or flash == 1",
@@ -241,6 +248,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
+        "pooled": any("pooled_index" in kind.traits for kind in architecture.kinds),
         "selects": architecture.selects,
         "all_gather": plan.cp_kind == "all-gather",
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
@@ -300,4 +308,6 @@ def _first_unlisted(model: Model) -> str:
         return other[0]
     if any(kind.cross for kind in architecture.kinds):
         return "attention to an encoder"
+    if architecture.side_blocks:
+        return "low-rank residuals, features or streams beside them"
     return "attention with a gate for each head" if architecture.head_gate else ""

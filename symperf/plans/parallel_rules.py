@@ -141,6 +141,12 @@ KIND_RULES = (
         "tp: {tp} does not divide the {output_groups} groups of heads that the output of {model} is projected in",
     ),
     Rule(
+        "side_blocks_in_a_pipeline",
+        "pp == 1 or layer_input_size + num_update_streams == 0",
+        "pp: {model} has several streams or features for each layer, which would have to go from stage to stage; "
+        "expected pp = 1, found pp = {pp}",
+    ),
+    Rule(
         "encoder_and_decoder_in_a_pipeline",
         "two_stacks == 0 or pp == 1",
         "pp: {model} has an encoder and a decoder, whose layers differ in cost and which a pipeline would have to "

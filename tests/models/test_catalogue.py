@@ -40,7 +40,7 @@ def test_catalogue_shows_every_family():
 
 FROM_FILES = {
     *OLDER,
-    *("diffllama", "mimo_v2_flash", "step3p5"),
+    *("diffllama", "gemma3n", "glm5_next", "mimo_v2_flash", "step3p5"),
     "deepseek_ref",
     "deepseek_v32",
     "deepseek_v4",

@@ -16,8 +16,8 @@ from symperf.formulas.kernels import compressed_attention, sparse_selection
 from symperf.models.model import make_model
 
 WAITING = {
-    *("default-phi4_multimodal", "default-gemma3n_text"),
-    *("default-glm5_next", "default-inkling_text"),
+    *("default-phi4_multimodal",),
+    "default-inkling_text",
     *("xlstm-7b", "default-zamba2"),
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
@@ -71,11 +71,18 @@ def test_parameters(row: dict[str, str]) -> None:
     assert found["parameters"]["active_per_token"] == int(row["params_active_per_token"])
 
 
+WITHOUT_TOWER = {"default-glm5_next"}
+"""Files whose encoder is not modelled yet, as a warning says: the language model alone is counted."""
+
+
 @pytest.mark.parametrize("row", rows("parts.csv"), ids=lambda row: row["model"])
 def test_parameters_of_parts(row: dict[str, str]) -> None:
     """Everything that the checkpoint has, the language model with its head, and the towers with their projectors."""
     answer = sf.inspect(model(row["model"]))
     found = answer["parameters"]
+    if row["model"] in WITHOUT_TOWER:
+        assert found["total"] == int(row["params_language_model"])
+        return
     assert found["total"] == int(row["params_full_model"])
     if model(row["model"]).towers[0].grid.apart:  # their projections are of neither tower
         assert answer["parts"]["vision"]["encoder"] == int(row["params_vision_audio_and_projector"])
@@ -129,7 +136,7 @@ CLASSES = {
 }
 SSM = {"projections": "flops_ssm_proj", "convolution": "flops_ssm_conv", "scan": "flops_ssm_core"}
 FLOPS = rows("flops.csv")
-OTHER = ("head_transform", "spectrum_embedding")
+OTHER = ("head_transform", "spectrum_embedding", "side_blocks", "side_projections")
 PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed", "decode_mla_absorbed_selected")
 """What is counted here; decoding of latents that are expanded at every step is not what any engine does."""
 
@@ -281,8 +288,8 @@ def test_faults_of_sparse_attention_name_their_key(name: str, change: dict[str, 
         make_model(name, "test", {**data, **change}, f"{name}.json")
 
 
-@pytest.mark.parametrize("name", ["deepseek-v4-flash"])
-def test_runs_of_compressed_attention_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["default-glm5_next"])
+def test_runs_of_pooled_indexes_are_refused(name: str) -> None:
     """Counts are exact; a time that took them for dense attention would be silently another model's."""
     of, system = model(name), sf.System.load("h200-sxm")
     with pytest.raises(sf.InputError, match="not modelled yet"):
@@ -326,3 +333,22 @@ def test_checkpoints_of_compressed_attention(name: str, experts: str, attention:
     assert (
         rows["routed_experts"]["weight_bytes"] * (2 if experts == "mxfp4-weight" else 1) == 43 * 256 * 3 * 4096 * 2048
     )
+
+
+@pytest.mark.parametrize("length", [5, 64, 100, 301, 320])
+def test_pooled_indexers_select_whole_pools_and_the_tail(length: int) -> None:
+    """Of each query the keys one by one: all of the best pools that are whole, and those behind the last of them."""
+    pool, top, d = 16, 64, json.loads((GOLDEN_2026 / "configs" / "default-glm5_next.json").read_text(encoding="utf-8"))
+    of = make_model("glm", "test", d | {"text_config": d["text_config"] | {"index_topk": top}}, "glm.json")
+    pairs = sum(min(t // pool, top // pool) * pool + t % pool for t in range(1, length + 1))
+    found = sf.inspect(of, sequence=length, causal_half=True)["flops_forward"]["attention_scores"]
+    assert found == 11 * 2 * 64 * (256 + 256) * pairs
+
+
+def test_words_of_a_file_with_linear_attention_apart_are_the_same_model() -> None:
+    d = json.loads((GOLDEN_2026 / "configs" / "default-glm5_next.json").read_text(encoding="utf-8"))
+    text = {key: value for key, value in d["text_config"].items() if not key.startswith("linear_")}
+    text["linear_attn_config"] = {"num_heads": 64, "head_dim": 128, "short_conv_kernel_size": 4}
+    text["layer_types"] = None
+    told = make_model("glm", "test", d | {"text_config": text}, "glm.json")
+    assert (told.sizes, told.layers) == (model("default-glm5_next").sizes, model("default-glm5_next").layers)

@@ -40,6 +40,12 @@ CLASSES = {
     "lm_head": ("head/logits",),
     "patch_embedding": ("embedding/patches",),
     "multi_token_projection": ("multi_token/projection",),
+    "side_blocks": (
+        *("/side/predict", "/side/predict_router", "/side/predict_coefficients"),
+        *("/side/correct_router", "/side/correct_coefficients", "/side/low_rank_down", "/side/low_rank_up"),
+        *("/side/input_gate", "/side/input_up"),
+    ),
+    "side_projections": ("/side/input_projection", "/side/split", "/side/join"),
 }
 """The products of each class of `inspect`, by the ends of their paths."""
 

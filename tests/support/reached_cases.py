@@ -115,7 +115,7 @@ def reached() -> set[str]:
         _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         _encoded("deberta-v3-large")
-        for name in ("deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl"):
+        for name in ("deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl", "default-gemma3n_text"):
             sparse = sf.Model.load(GOLDEN_2026 / "configs" / f"{name}.json").architecture
             counts.total_parameters(sparse)
             counts.visible_score_flops(sparse)

@@ -48,9 +48,16 @@ index_top_keys = add(
 )
 index_top_blocks = add("model", "index_top_blocks", "k_b", "Blocks of keys that an indexer selects for a query.")
 index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that an indexer selects as one.")
+index_pool_size = add(
+    "model", "index_pool_size", "b_{px}", "Keys that an indexer pools into one before it scores them."
+)
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+num_update_streams = add("model", "num_update_streams", "n_{au}", "Residual streams of alternating updates (AltUp).")
+residual_rank = add("model", "residual_rank", "r_l", "Width of the low-rank residual beside attention (LAuReL).")
+layer_input_size = add("model", "layer_input_size", "d_p", "Features that every layer gets of a token for itself.")
+layer_input_rows = add("model", "layer_input_rows", "V_p", "Rows of the table of what each layer gets of a token.")
 residual_block = add(
     "model", "residual_block", "B_r", "Layers whose additions to the residual stream are one source of a mixture."
 )

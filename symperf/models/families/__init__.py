@@ -24,6 +24,7 @@ from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
+from .side_blocks import SIDE_BLOCKS
 from .sparse import SPARSE_FAMILIES
 from .speech import SPEECH
 from .towers import read_towers
@@ -50,6 +51,7 @@ FAMILIES: dict[str, Family] = {
     **SPEECH,
     **OWN_HEADS,
     **OLDER,
+    **SIDE_BLOCKS,
     **MULTIMODAL,
 }
 

@@ -6,6 +6,7 @@ of the code of the checkpoints.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
@@ -82,6 +83,75 @@ def latent_norm(config: Config) -> bool:
     return config.flag("latent_moe_use_norm", False) and config.holds("routed_expert_hidden_size")
 
 
+def glm_layers(config: Config, sizes: Sizes, _: bool) -> Runs:
+    """Kimi Delta Attention, and in every fourth layer latent attention to keys of selected pools (GLM-5.3)."""
+    words = config.words("layer_types", sizes["num_layers"])
+    if words is None:
+        every = ("linear_attention", "linear_attention", "linear_attention", "indexed_attention")
+        words = [every[i % 4] for i in layer_range(config, sizes)]
+    words = ["indexed_attention" if word == "full_attention" else word for word in words]
+    if set(words) - {"indexed_attention", "linear_attention"}:
+        config.fail("layer_types", "only indexed_attention (or full_attention) and linear_attention")
+    for word in config.words("indexer_types", sizes["num_layers"]) or []:
+        if word != "full":
+            config.fail("indexer_types", "only full: indexers that layers share are not supported yet")
+    if sizes["index_top_keys"] % sizes["index_pool_size"]:
+        config.fail("index_kpool", f"a divisor of the {sizes['index_top_keys']} keys of index_topk")
+    kinds = {
+        "indexed_attention": LayerKind("latent_attention", "dense", traits=("indexer", "pooled_index")),
+        "linear_attention": LayerKind("linear_attention", "dense", traits=("channel_decay", "narrow_gate")),
+    }
+    ffns = each_feed_forward(3, config, sizes)
+    return in_runs(replace(kinds[word], ffn=ffn) for word, ffn in zip(words, ffns, strict=True))
+
+
+def delta_sizes(count: int, width: int) -> dict[str, Rule | int]:
+    """Sizes of Kimi Delta Attention, whose keys and values have equal heads; the chunk is that of its kernels (fla)."""
+    return {
+        "linear_num_key_heads": nested("num_heads", "linear_num_heads", count),
+        "linear_num_value_heads": lambda _, sizes: sizes["linear_num_key_heads"],
+        "linear_key_head_dim": nested("head_dim", "linear_head_dim", width),
+        "linear_value_head_dim": lambda _, sizes: sizes["linear_key_head_dim"],
+        "conv_kernel": nested("short_conv_kernel_size", "linear_conv_kernel_dim", 4),
+        "ssm_chunk_size": 64,
+    }
+
+
+GLM5_NEXT = Family(
+    LLAMA_SIZES
+    | {
+        "q_lora_rank": optional("q_lora_rank", absent=1536),
+        "kv_lora_rank": optional("kv_lora_rank", absent=512),
+        "qk_nope_head_dim": optional("qk_nope_head_dim", absent=256),
+        "qk_rope_head_dim": whole_or_none("qk_rope_head_dim"),
+        "v_head_dim": optional("v_head_dim", absent=256),
+        "num_key_value_heads": heads,
+        "head_dim": optional("qk_nope_head_dim", absent=256),
+        "intermediate_size": optional("intermediate_size", absent=12288),
+        "index_num_heads": optional("index_n_heads", absent=32),
+        "index_head_dim": optional("index_head_dim", absent=128),
+        "index_top_keys": optional("index_topk", absent=2048),
+        "index_pool_size": optional("index_kpool", absent=16),
+        "num_streams": optional("hc_mult", absent=4),
+    }
+    | delta_sizes(64, 128)
+    | routed_sizes("n_routed_experts", width="moe_intermediate_size")
+    | {
+        "shared_expert_intermediate_size": lambda c, s: (
+            whole_or_none("n_shared_experts", absent=1)(c, s) * s["expert_intermediate_size"]
+        )
+    }
+    | MULTI_TOKEN,
+    LLAMA_LAYERS | {"positions": "none", "stream_head": False},
+    kinds=glm_layers,
+    only={"index_kpool_always_select_tail": True, "qk_rope_head_dim": 0, "attention_bias": False},
+    harmless=(
+        # Every head of latent attention has keys and values of its own, whatever the file says.
+        "num_key_value_heads", "head_dim", "qk_head_dim", "hc_eps", "hc_sinkhorn_iters", "linear_lower_bound",
+        "linear_attn_config",
+    ),
+)  # fmt: skip
+
 MATRIX_STATES: dict[str, Family] = {
     "kimi_linear": Family(
         LLAMA_SIZES
@@ -93,13 +163,7 @@ MATRIX_STATES: dict[str, Family] = {
             "v_head_dim": optional("v_head_dim", absent=128),
             "num_key_value_heads": heads,
             "head_dim": key_width(128, 64),
-            "linear_num_key_heads": nested("num_heads", "linear_num_heads", 32),
-            "linear_num_value_heads": lambda _, sizes: sizes["linear_num_key_heads"],
-            "linear_key_head_dim": nested("head_dim", "linear_head_dim", 128),
-            "linear_value_head_dim": lambda _, sizes: sizes["linear_key_head_dim"],
-            "conv_kernel": nested("short_conv_kernel_size", "linear_conv_kernel_dim", 4),
-            # The chunk is fixed in the published kernels (fla, chunk_kda).
-            "ssm_chunk_size": 64,
+            **delta_sizes(32, 128),
             "moe_latent_size": whole_or_none("routed_expert_hidden_size"),
             "residual_block": whole_or_none("attn_res_block_size"),
         }
@@ -121,5 +185,9 @@ MATRIX_STATES: dict[str, Family] = {
             "activation_situ_beta", "activation_situ_linear_beta",
         ),
     ),
+    "glm5_next_text": GLM5_NEXT,
+    "glm5_next": replace(
+        GLM5_NEXT, section="text_config", only={**(GLM5_NEXT.only or {}), "model_type": "glm5_next_text"}
+    ),
 }  # fmt: skip
-"""Kimi Linear."""
+"""Kimi Linear and GLM-5.3."""

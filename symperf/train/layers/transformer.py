@@ -16,6 +16,9 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
+from ...operations.side_blocks import before as before_layer
+from ...operations.side_blocks import behind as behind_layer
+from ...operations.side_blocks import beside as beside_mixer
 from . import streams
 from .compressed import CompressedAttention
 from .delta_rule import delta_rule
@@ -27,11 +30,13 @@ from .linear import Linears
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .selected import SelectedBlocks, SelectedLatents
 from .short_convolution import ShortConvolution
+from .side_blocks import backward, forward
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
     from ...operations.schedule import Op
+    from ...operations.side_blocks import Step
     from ...plans.structure import Structure
     from .attention_core import Operations
 
@@ -79,18 +84,31 @@ class Decoder(Linears):
 
     def layer_forward(self, phase: str = "forward") -> Sequence:
         """One layer's forward pass; `phase` names its operations ("forward", or "recompute" in the backward pass)."""
+        before, beside, behind = (forward(self, self.root, phase, steps) for steps in self.side)
         steps = sequence(
-            *(step for beside in self.mixers for step in self.mixer_forward(beside, phase)),
+            *before,
+            *(step for mixer in self.mixers for step in self.mixer_forward(mixer, phase)),
+            *beside,
             *self.feed_forward(phase),
+            *behind,
         )
         return of_kind(steps, self.kind)
 
+    @cached_property
+    def side(self) -> tuple[list[Step], ...]:
+        """What the layer has before its mixer, beside it, and behind its MLP."""
+        return tuple(steps(self.architecture) for steps in (before_layer, beside_mixer, behind_layer))
+
     def layer_backward(self) -> Sequence:
         """One layer's backward pass, with what it computes again."""
+        before, beside, behind = (backward(self, self.root, steps) for steps in self.side)
         steps = sequence(
             self.layer_forward("recompute") if self.structure.recompute == "full" else None,
+            *behind,
             *self.feed_backward(),
-            *(step for beside in reversed(self.mixers) for step in self.mixer_backward(beside)),
+            *beside,
+            *(step for mixer in reversed(self.mixers) for step in self.mixer_backward(mixer)),
+            *before,
         )
         return of_kind(steps, self.kind)
 

@@ -22,6 +22,7 @@ from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import side_counts as side
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
@@ -58,6 +59,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if architecture.attention_residuals:
         total += sparse.parts(kind) * residuals.attention_residual_parameters(hidden_size)
     total += _beside(kind) + sparse.connection_weights(architecture, kind)
+    total += side.parameters(architecture)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)

@@ -15,6 +15,7 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import attention_widths as widths
 from ...models import layer_counts as layers
+from ...models import side_counts as side
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.counts import SPECTRA
@@ -22,7 +23,7 @@ from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
-    from ...models.architecture import LayerKind
+    from ...models.architecture import Architecture, LayerKind
     from ...plans.structure import Structure
 
 ZERO = sympy.S.Zero
@@ -34,12 +35,15 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     shapes, architecture = Shapes.of(structure, kind), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
     if structure.recompute == "full":
-        return streams_kept(stream) if architecture.hyper_connections else stream_kept(structure, stream)
+        if architecture.hyper_connections:
+            return streams_kept(stream)
+        return stream_kept(structure, stream) * (sym.num_update_streams if architecture.alternating_updates else 1)
     blocks, norms = _blocks(architecture, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if architecture.hyper_connections:
         kept += _parts(kind) * _streams_kept(stream)
+    kept += saved.input_kept_bytes(stream, _side_width(architecture))
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
@@ -54,6 +58,17 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     if kind.cross:
         kept += _cross_kept(structure, shapes)
     return kept
+
+
+def _side_width(architecture: Architecture) -> Any:
+    """Features of a token that side blocks keep: what each product, norm and factor reads, once.
+
+    Of updates all streams, the innovation, and what the two routers read; of the residual of low rank the inputs of its
+    products and of its norm but for the stream's; of the layer's features the inputs of products, factors and norm.
+    """
+    width = (sym.num_update_streams + 3) * hidden_size if architecture.alternating_updates else ZERO
+    width += sym.residual_rank + hidden_size if architecture.low_rank_residual else ZERO
+    return width + (2 * hidden_size + 4 * sym.layer_input_size if architecture.layer_inputs else ZERO)
 
 
 def stream_kept(structure: Structure, tokens: Any) -> Any:
@@ -327,6 +342,10 @@ def embedding_kept(structure: Structure, stream: Any) -> Any:
     kept = saved.dropout_kept_bytes(stream, hidden_size) if structure.dropout else ZERO
     if architecture.embedding_norm:
         kept += saved.input_kept_bytes(stream, hidden_size)
+    # The layers' features, the input of their projection and norm, and of the projections to further streams.
+    kept += saved.input_kept_bytes(stream, 3 * side.features(architecture))
+    if architecture.side_blocks:
+        kept += saved.input_kept_bytes(stream, hidden_size)
     if architecture.patches:
         kept += saved.input_kept_bytes(micro_batch * sym.num_patches, sym.patch_features)
     return kept
@@ -336,8 +355,10 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that the head keeps: inputs of its norms and products, and the logits."""
     architecture, stream = structure.architecture, shapes.stream_tokens
     each = saved.input_kept_bytes(stream, hidden_size)
+    joined = saved.input_kept_bytes(stream, sym.num_update_streams * hidden_size)
     norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
     norm += streams_kept(stream) if architecture.hyper_connections else ZERO
+    norm += joined if architecture.alternating_updates else ZERO
     match architecture.head:
         case "none":
             return norm

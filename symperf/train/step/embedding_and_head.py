@@ -20,10 +20,12 @@ from ...formulas.language.symbols import (
     statistic_bytes,
 )
 from ...models.counts import SPECTRA
+from ...operations import side_blocks as side
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from ..layers import streams
 from ..layers.blocks import Blocks
+from ..layers.side_blocks import backward, forward
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
@@ -55,11 +57,13 @@ class Embedding(Blocks):
             self.norm(f"{self.root}/norm", "forward") if self.architecture.embedding_norm else None,
             self.dropout("forward"),
             self.streams("forward"),
+            *forward(self, self.root, "forward", side.embedding(self.architecture)),
         )
 
     def backward(self) -> Sequence:
         """Gradients of the tables, or of the patches' projection."""
         return sequence(
+            *backward(self, self.root, side.embedding(self.architecture)),
             self.streams("backward"),
             self.dropout("backward"),
             self.norm_backward(f"{self.root}/norm") if self.architecture.embedding_norm else None,
@@ -213,6 +217,7 @@ class ModelEnds(Blocks):
         return sequence(
             self.mixture(f"{self.root}/mixture", "forward"),
             *(streams.join(self, self.root, "forward") if several else ()),
+            *forward(self, self.root, "forward", side.head(self.architecture)),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.final_norm else None,
             *self.transform_forward(),
             *self.logits_forward(),
@@ -226,6 +231,7 @@ class ModelEnds(Blocks):
             self.norm_backward(f"{self.root}/norm") if self.architecture.final_norm else None,
             self.mixture(f"{self.root}/mixture", "backward"),
             *(streams.join_backward(self, self.root) if self.architecture.hyper_connections else ()),
+            *backward(self, self.root, side.head(self.architecture)),
         )
 
     # --- the dense layer and norm before the logits (BERT), which every device computes for its part of the stream
