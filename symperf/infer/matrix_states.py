@@ -11,6 +11,7 @@ from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import channel_decay as decay
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import linear_attention as lin
+from ..formulas.kernels.scan import measured_update_time
 from ..formulas.language import symbols as sym
 from ..formulas.language.symbols import activation_bytes, hidden_size, state_bytes, tp
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -79,12 +80,19 @@ class DeltaRule(Recurrent):
         normed = 2 * tokens * self.keys
         work, traffic = self.scan_flops(sequences, length), self.scan_bytes(sequences, length)
         return [
-            self.convolve(tokens),
+            self.convolve(sequences, length),
             self.rates(tokens, ""),
             self.kernels.stream(
                 self.path("qk_norm"), ew.norm_bytes(normed, activation_bytes), normed, FLOPS_PER_ELEMENT["norm"]
             ),
-            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), DELTA_KERNELS, length),
+            self.kernels.scan(
+                self.path("scan"),
+                work,
+                traffic + self.kept(sequences),
+                DELTA_KERNELS,
+                length,
+                channelwise=self.channelwise,
+            ),
         ]
 
     def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
@@ -92,14 +100,19 @@ class DeltaRule(Recurrent):
         tokens = sequences * new_tokens
         shape = *self.shape, self.step_width
         traffic = step.matrix_step_bytes(sequences, new_tokens, *shape, activation_bytes, state_bytes)
-        work = step.delta_step_flops(tokens, *self.shape)
-        return [self.convolve_step(sequences, new_tokens), self.rates(tokens, "_update"), self.update(traffic, work)]
+        work, time = step.delta_step_flops(tokens, *self.shape), measured_update_time(traffic)
+        return [
+            self.convolve_step(sequences, new_tokens),
+            self.rates(tokens, "_update"),
+            self.kernels.measured("updates", self.update(traffic, work), time, channelwise=self.channelwise),
+        ]
 
 
 class ChannelDeltaRule(DeltaRule):
     """Kimi Delta Attention: a delta rule with a decay for every key channel, made inside the kernels of the rule."""
 
     rates_of_head = 1
+    channelwise = True
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
