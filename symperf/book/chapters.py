@@ -75,6 +75,7 @@ CHAPTERS = (
         {
             "linear_attention": "Linear attention",
             "channel_decay": "Kimi Delta Attention",
+            "matrix_memory": "Matrix memories (xLSTM)",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

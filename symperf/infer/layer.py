@@ -29,7 +29,7 @@ from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
-from .matrix_states import delta_rule
+from .matrix_states import MatrixMemory, delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
@@ -212,5 +212,6 @@ MIXERS: dict[str, Callable[[Layer], Recurrent]] = {
     "ssm1": Mamba1,
     "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
+    "matrix_memory": MatrixMemory,
 }
 """What builds the operations of a recurrent mixer."""

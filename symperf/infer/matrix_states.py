@@ -1,4 +1,4 @@
-"""Recurrent layers of an inference whose state is a matrix for each head: delta rules.
+"""Recurrent layers of an inference whose state is a matrix for each head: delta rules and matrix memories.
 
 Narrow widths, through which decays and gates may pass, are computed whole on every device (vLLM, kda.py).
 """
@@ -11,6 +11,7 @@ from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import channel_decay as decay
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import linear_attention as lin
+from ..formulas.kernels import matrix_memory as memory
 from ..formulas.kernels.scan import measured_update_time
 from ..formulas.language import symbols as sym
 from ..formulas.language.symbols import activation_bytes, hidden_size, state_bytes, tp
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 DELTA_KERNELS = 6
 """Decays, key scores, solve, new keys and values, states, results: flash-linear-attention, chunk_gated_delta_rule; or
 decays, scores of diagonal blocks, the other scores and the solve, the others alike: chunk_kda."""
+
+
+MEMORY = 4
+"""Logarithms of gates and their sums, states, results: mlstm_kernels."""
 
 
 class DeltaRule(Recurrent):
@@ -141,6 +146,52 @@ class ChannelDeltaRule(DeltaRule):
     def step_width(self) -> Any:
         """Features of a token that a step moves: those of any delta rule, with a decay for every key channel."""
         return 2 * self.keys + 2 * self.inner + self.decays + self.heads
+
+
+class MatrixMemory(Recurrent):
+    """The matrix memory of xLSTM: no convolution; its state is kept in the format of activations."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
+        self.heads = sym.linear_num_value_heads / tp
+        self.keys, self.inner = self.heads * sym.linear_key_head_dim, self.heads * sym.linear_value_head_dim
+        self.beside = self.keys + self.heads
+        self.state = self.inner * sym.linear_key_head_dim + self.beside
+        self.scratch = 2 * self.keys + 3 * self.inner + 2 * self.heads
+        self.shape = self.heads, sym.linear_key_head_dim, sym.linear_value_head_dim
+
+    def projections(self) -> list[Op | None]:
+        """Queries, keys, values and the output's gate in one product; two gates of every head in another."""
+        return [
+            self.layer.linear(self.name("in"), hidden_size, 2 * self.keys + 2 * self.inner),
+            self.layer.linear(self.name("rates_in"), hidden_size, 2 * self.heads),
+        ]
+
+    def kept(self, sequences: Any) -> Any:
+        """Bytes of the states of sequences: matrices, sums of keys and largest exponents."""
+        return sequences * self.state * activation_bytes
+
+    def sequence_bytes(self) -> Any:
+        """Bytes that a sequence keeps, however long it is."""
+        return self.kept(1)
+
+    def scan_flops(self, sequences: Any, length: Any) -> Any:
+        """Products of the chunks."""
+        return memory.matrix_memory_flops(sequences, length, sym.ssm_chunk_size, *self.shape)
+
+    def scan(self, sequences: Any, length: Any) -> list[Op | None]:
+        """The kernels of the chunked recurrence."""
+        shape = sequences, length, sym.ssm_chunk_size, *self.shape
+        traffic = memory.matrix_memory_bytes(*shape, activation_bytes, sym.statistic_bytes) + self.kept(sequences)
+        return [self.kernels.fused_products(self.path("scan"), self.scan_flops(sequences, length), traffic, MEMORY)]
+
+    def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
+        """The recurrent kernel: queries, keys, values, results and gates beside the states."""
+        tokens = sequences * new_tokens
+        width = 2 * self.keys + 2 * self.inner + 2 * self.heads + 2 * self.beside
+        shape = *self.shape, width, activation_bytes, activation_bytes
+        traffic = step.matrix_step_bytes(sequences, new_tokens, *shape)
+        return [self.update(traffic, memory.matrix_memory_step_flops(tokens, *self.shape))]
 
 
 def delta_rule(layer: Layer) -> DeltaRule:

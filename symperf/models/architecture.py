@@ -15,18 +15,19 @@ Mixer = Literal[
     "ssm1",
     "linear_attention",
     "short_convolution",
+    "matrix_memory",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); or nothing."""
+a few tokens (LFM2); a matrix with gates (xLSTM); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution")
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "matrix_memory")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -37,6 +38,7 @@ _MIXER_WORDS = {
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
     "short_convolution": "short convolution",
+    "matrix_memory": "matrix memory",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",

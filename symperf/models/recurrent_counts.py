@@ -9,6 +9,7 @@ import sympy
 from ..formulas.kernels import channel_decay as decay
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import linear_attention as lin
+from ..formulas.kernels import matrix_memory as memory
 from ..formulas.kernels import ssm
 from ..formulas.language import symbols as sym
 from ..formulas.memory import parameters as par
@@ -40,6 +41,9 @@ def weights(kind: LayerKind) -> Any:
         return ssm.mamba1_parameters(h, sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank)
     if kind.mixer == "linear_attention":
         return _linear_attention_weights(kind)
+    if kind.mixer == "matrix_memory":
+        # Queries, keys, values, gate and two gates a head in; and out: those of a gated delta rule.
+        return lin.delta_rule_parameters(h, LINEAR_HEADS, LINEAR_HEADS, *LINEAR_WIDTHS)
     if kind.mixer == "short_convolution":
         # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
         return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
@@ -58,6 +62,9 @@ def _linear_attention_weights(kind: LayerKind) -> Any:
 
 def vectors(architecture: Architecture, kind: LayerKind) -> Any:
     """Biases, inner norms and other vectors of a mixer."""
+    if kind.mixer == "matrix_memory":
+        # A bias for both gates of a head, and a norm of each head with a scale for every channel.
+        return 2 * LINEAR_HEADS + par.norm_parameters(LINEAR_VALUES)
     channels = convolution_channels(kind)
     total = conv.convolution_parameters(channels, sym.conv_kernel)
     total += channels if architecture.ssm_convolution_bias else ZERO
@@ -86,6 +93,8 @@ def flops(kind: LayerKind, queries: Any, *, stepwise: bool) -> dict[str, Any]:
 
 def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
     """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
+    if kind.mixer == "matrix_memory":
+        return ZERO
     results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
     return conv.convolution_flops(results, convolution_channels(kind), sym.conv_kernel)
 
@@ -97,6 +106,10 @@ def _step_flops(kind: LayerKind, queries: Any) -> Any:
     tokens = sym.batch * queries
     if kind.mixer == "linear_attention":
         return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
+    if kind.mixer == "matrix_memory":
+        # The outer product of key and value, and the query's with the state and with the sum of keys.
+        normalizer = ssm.state_output_flops(tokens, LINEAR_HEADS, sym.linear_key_head_dim)
+        return 2 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim) + normalizer
     width = SSM_WIDTH if kind.mixer == "ssm" else sym.ssm_inner_size
     return ssm.state_output_flops(tokens, width, sym.ssm_state_size)
 
@@ -112,11 +125,16 @@ def _scan_flops(kind: LayerKind, queries: Any) -> Any:
         # B and C are repeated for every head first, as in the paper's listing; fused kernels keep them by group.
         inside = ssm.ssd_flops(batch, queries, chunk, sym.ssm_num_heads, *shape)
         return inside + ssm.state_passing_flops(batch, queries, chunk, *shape)
-    return lin.delta_rule_flops(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
+    products = memory.matrix_memory_flops if kind.mixer == "matrix_memory" else lin.delta_rule_flops
+    return products(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
 
 
 def state_bytes(kind: LayerKind) -> Any:
     """Bytes that a recurrent layer keeps of a sequence, however long it is."""
+    if kind.mixer == "matrix_memory":
+        # Kept in the format of activations (transformers, xLSTMCache), with the sum of keys and the largest exponent.
+        beside = LINEAR_HEADS * (sym.linear_key_head_dim + 1) * sym.element_bytes
+        return beside + ssm.recurrent_state_bytes(1, LINEAR_VALUES, sym.linear_key_head_dim, sym.element_bytes)
     states = {
         "ssm": (SSM_WIDTH, sym.ssm_state_size),
         "ssm1": (sym.ssm_inner_size, sym.ssm_state_size),

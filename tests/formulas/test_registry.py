@@ -122,6 +122,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_rule_backward_flops",
             "delta_rule_backward_bytes",
             "channel_delta_bytes",
+            "matrix_memory_flops",
+            "matrix_memory_backward_flops",
             "channel_delta_backward_flops",
             "channel_delta_backward_bytes",
         )

@@ -34,6 +34,8 @@ CLASSES = {
         "/linear_attention/decay",
         "/linear_attention/gate",
         "/linear_attention/output",
+        "/matrix_memory/in",
+        "/matrix_memory/output",
     ),
     "ssm_scan": ("/scan",),
     "head_transform": ("head/transform",),

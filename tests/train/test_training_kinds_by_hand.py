@@ -10,6 +10,7 @@ from support.kind_cases import train
 from support.model_configs import JAMBA, MAMBA2, QWEN3_NEXT, T5, load_config
 
 from symperf.formulas.language.symbols import SYMBOLS, strip_units
+from symperf.models.model import make_model
 from symperf.train.memory.saved_activations import layer_activations
 
 if TYPE_CHECKING:
@@ -211,6 +212,39 @@ def test_a_layer_of_a_delta_rule(load: Any) -> None:
     attention = "layer/attention_experts/attention"
     assert demand(run, f"{attention}/qkv/forward")[0] == 2 * 100 * 64 * 16 * (2 * 4 + 2 * 2)
     assert demand(run, f"{attention}/gate/forward")[1] == 3 * 100 * 4 * 16 * 2
+
+
+MEMORY = {"states": "k v gate gate h", "results": "k k v gate gate h v m m"}
+MEMORY_BACKWARD = {
+    "states": "k v gate gate h",
+    "passing back": "k v gate gate m m h",
+    "values": "k k v gate gate h m m v",
+    "queries": "k v v gate gate h m m k",
+    "keys": "k v v gate gate h m m k",
+    "gates": "k k k k m m",
+}
+"""The same of mlstm_kernels: m for the normalizer and the largest exponent, or gradients of gates, in FP32."""
+
+
+def test_a_layer_of_a_matrix_memory() -> None:
+    """2 sequences of 100 tokens in 2 chunks of 64: 4 heads with keys of 8 and values of 16, MLP of 192."""
+    data = {"model_type": "xlstm", "hidden_size": 64, "num_hidden_layers": 1, "num_heads": 4, "vocab_size": 128}
+    run = train(make_model("memory", "test", data, "memory.json"), sequence=100, batch=2, micro_batch=2)
+    path, tokens, padded = "layer/matrix_memory", 200, 2 * 128
+    assert demand(run, f"{path}/in/forward")[0] == 2 * tokens * 64 * (2 * 32 + 2 * 64 + 2 * 4)
+    assert demand(run, f"{path}/output/forward")[0] == 2 * tokens * 64 * 64
+    work = padded * 4 * (2 * 64 * (8 + 16) + 4 * 8 * 16 + 2 * 8)
+    each = {"k": 16, "v": 32, "gate": 2, "m": 4, "h": 2 * 2 * 8 * 16 / 100}
+    forward, backward = (
+        sum(tokens * 4 * each[name] for names in kernels.values() for name in names.split())
+        for kernels in (MEMORY, MEMORY_BACKWARD)
+    )
+    assert demand(run, f"{path}/scan/forward") == (work, pytest.approx(forward))
+    again = padded * 4 * (2 * 8 * 16 + 2 * 64 * (2 * 8 + 16))
+    assert demand(run, f"{path}/scan/backward") == (2 * work + again, pytest.approx(backward))
+    assert not [row.name for row in run.table() if "convolution" in row.name]
+    mixer = tokens * 2 * (2 * 32 + 4 * 64 + 6 * 4)
+    assert kept(run) == tokens * 2 * 4 * 64 + mixer + tokens * 2 * 4 * 192
 
 
 def test_layers_of_t5(load: Any) -> None:

@@ -110,6 +110,7 @@ _MIXERS = {
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),
     "short_convolution": ("cvl", "a short convolution between two gates"),
+    "matrix_memory": ("mem", "a matrix memory"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

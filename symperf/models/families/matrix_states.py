@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, optional
-from ..layouts import in_runs, layer_range
-from .bases import LLAMA_LAYERS, LLAMA_SIZES
+from ..configs import LARGEST, Config, Family, Sizes, flag, heads, optional
+from ..layouts import constant_mixer, in_runs, layer_range, layout
+from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .experts import MULTI_TOKEN, key_width, routed_sizes, whole_or_none
 from .sparse import each_feed_forward
 
@@ -82,6 +82,43 @@ def latent_norm(config: Config) -> bool:
     return config.flag("latent_moe_use_norm", False) and config.holds("routed_expert_hidden_size")
 
 
+def scaled(key: str, absent: float, multiple: str = "") -> Rule:
+    """A width that is a factor of the hidden size, rounded up to a multiple that the file gives where one is named."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        config.used.add(key)
+        factor = config.data.get(key, absent)
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= LARGEST:
+            config.fail(key, "a positive number")
+        width = factor * sizes["hidden_size"]
+        step = optional(multiple, absent=64)(config, sizes) if multiple else 1
+        found = int((width + step - 1) // step * step) if multiple else int(width)
+        if not found:
+            config.fail(key, "a factor that leaves a width")
+        return found
+
+    return rule
+
+
+def head_of(key: str, absent: float) -> Rule:
+    """The width of a head, of all whose width is a factor of the hidden size."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        width, number = scaled(key, absent)(config, sizes), sizes["linear_num_value_heads"]
+        if width % number:
+            raise InputError(f"{config.where}: {key}: a width of {width} is not a multiple of the {number} heads")
+        return width // number
+
+    return rule
+
+
+def of_heads(_: Config, sizes: Sizes) -> int:
+    """As many as there are value heads."""
+    return sizes["linear_num_value_heads"]
+
+
+NO_ATTENTION: dict[str, Rule | int] = {"num_attention_heads": 0, "num_key_value_heads": 0, "head_dim": 0}
+
 MATRIX_STATES: dict[str, Family] = {
     "kimi_linear": Family(
         LLAMA_SIZES
@@ -121,5 +158,29 @@ MATRIX_STATES: dict[str, Family] = {
             "activation_situ_beta", "activation_situ_linear_beta",
         ),
     ),
+    "xlstm": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | {
+            "hidden_size": optional("hidden_size", "embedding_dim", absent=4096),
+            "num_layers": optional("num_hidden_layers", "num_blocks", absent=32),
+            "vocab_size": optional("vocab_size", absent=50304),
+            "intermediate_size": scaled("ffn_proj_factor", 2.667, "ffn_round_up_to_multiple_of"),
+            "linear_num_value_heads": optional("num_heads", absent=8),
+            "linear_num_key_heads": of_heads,
+            "linear_key_head_dim": head_of("qk_dim_factor", 0.5),
+            "linear_value_head_dim": head_of("v_dim_factor", 1.0),
+            "ssm_chunk_size": optional("chunk_size", absent=64),
+        },
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"positions": "none"},
+        kinds=layout(constant_mixer("matrix_memory")),
+        only={"use_bias": False},
+        harmless=(
+            # The module has a norm at its end whatever the file says; kernels and formats of states are the software's.
+            "add_out_norm", "norm_reduction_force_float32", "chunkwise_kernel", "sequence_kernel", "step_kernel",
+            "mode", "return_last_states", "autocast_kernel_dtype", "eps", "inference_state_dtype", "gate_soft_cap",
+            "output_logit_soft_cap", "weight_mode", "max_inference_chunksize",
+        ),
+    ),
 }  # fmt: skip
-"""Kimi Linear."""
+"""Kimi Linear and xLSTM."""

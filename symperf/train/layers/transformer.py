@@ -18,6 +18,7 @@ from .delta_rule import delta_rule
 from .experts import Experts
 from .latent import LatentAttention
 from .linear import Linears
+from .matrix_memory import MatrixMemory
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
@@ -38,6 +39,7 @@ MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recur
     "ssm1": Mamba1,
     "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
+    "matrix_memory": MatrixMemory,
 }
 """What builds a mixer's operations."""
 

@@ -140,7 +140,8 @@ def _recurrent_width(kind: LayerKind) -> Any:
     projection in, the narrow one and the scan's result (selective_scan_interface.py); the delta rule also queries and
     keys of every value head, and the inverse of each chunk (flash-linear-attention); with channelwise decays
     these, both score matrices and what is narrow too (kda/chunk.py). A short convolution keeps the projection in, what
-    it reads and gives, and the gated result (transformers, Lfm2ShortConv).
+    it reads and gives, and the gated result (transformers, Lfm2ShortConv); a matrix memory the projection in, and the
+    results before and after their norm and gate (mlstm_kernels).
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
@@ -151,6 +152,9 @@ def _recurrent_width(kind: LayerKind) -> Any:
         return 6 * sym.hidden_size / tp
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
+    if kind.mixer == "matrix_memory":
+        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
+        return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp
     repeated = 2 * heads * sym.linear_key_head_dim
     if "channel_decay" in kind.traits:
         narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
