@@ -76,6 +76,7 @@ CHAPTERS = (
             "linear_attention": "Linear attention",
             "channel_decay": "Kimi Delta Attention",
             "matrix_memory": "Matrix memories (xLSTM)",
+            "wkv": "RWKV-7",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

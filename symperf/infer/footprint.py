@@ -150,9 +150,13 @@ def _mixer_features(mixer: Any) -> Any:
     return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
+CHUNKED = ("ssm", "linear_attention", "matrix_memory", "wkv")
+"""Mixers whose scans keep the states of all chunks from one kernel to the next."""
+
+
 def _chunk_states(structure: InferenceStructure) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
-    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in ("ssm", "linear_attention")]
+    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in CHUNKED]
     if not layers:
         return 0
     chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import wkv
 from ..formulas.language.symbols import (
     activation_bytes,
     hidden_size,
@@ -29,7 +30,7 @@ from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
 from .kernels import InferenceKernels
 from .latent import LatentAttention
-from .matrix_states import MatrixMemory, delta_rule
+from .matrix_states import MatrixMemory, TimeMixing, delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ class Block:
             n, activation_bytes
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def shift(self, name: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before (RWKV)."""
+        n = mixtures * self.tokens * hidden_size
+        traffic = wkv.token_shift_bytes(self.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def mixture(self, name: str) -> Op | None:
         """What attention residuals make of the sums of earlier layers, where the model has them."""
@@ -189,6 +196,7 @@ class Layer(Block):
         if self.kind.ffn == "experts":
             return []
         return [
+            self.shift(f"{self.root}/mlp/shift", 1) if self.kind.mixer == "wkv" else None,
             *self.up(),
             self.activation_of(f"{self.root}/mlp/activation", self.inner),
             self.linear(f"{self.root}/mlp/down", self.inner, hidden_size),
@@ -213,5 +221,6 @@ MIXERS: dict[str, Callable[[Layer], Recurrent]] = {
     "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
     "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds the operations of a recurrent mixer."""

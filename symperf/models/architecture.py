@@ -16,18 +16,20 @@ Mixer = Literal[
     "linear_attention",
     "short_convolution",
     "matrix_memory",
+    "wkv",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); a matrix with gates (xLSTM); or nothing."""
+a few tokens (LFM2); a matrix with gates (xLSTM); RWKV-7's
+time mixing; or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "matrix_memory")
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "matrix_memory", "wkv")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -39,6 +41,7 @@ _MIXER_WORDS = {
     "linear_attention": "gated delta rule",
     "short_convolution": "short convolution",
     "matrix_memory": "matrix memory",
+    "wkv": "time mixing",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -49,13 +52,15 @@ TRAIT_WORDS: dict[str, str] = {
     "window_only": "a window",
     "channel_decay": "a decay for every channel",
     "narrow_gate": "a gate through a narrow width",
+    "first_values": "values that later layers take from",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
 a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
-a `channel_decay` is Kimi Delta Attention, whose gate may be narrow.
+a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Time mixing (RWKV-7)
+takes a part of its values from the layer of `first_values`, which takes from none.
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""

@@ -10,7 +10,7 @@ from ..formulas.kernels import channel_decay as decay
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import linear_attention as lin
 from ..formulas.kernels import matrix_memory as memory
-from ..formulas.kernels import ssm
+from ..formulas.kernels import ssm, wkv
 from ..formulas.language import symbols as sym
 from ..formulas.memory import parameters as par
 
@@ -41,6 +41,9 @@ def weights(kind: LayerKind) -> Any:
         return ssm.mamba1_parameters(h, sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank)
     if kind.mixer == "linear_attention":
         return _linear_attention_weights(kind)
+    if kind.mixer == "wkv":
+        narrow = (wkv.narrow_parameters(h, rank, width) for rank, width in narrow_widths(kind))
+        return wkv.wkv_parameters(h, LINEAR_HEADS, *LINEAR_WIDTHS) + sum(narrow)
     if kind.mixer == "matrix_memory":
         # Queries, keys, values, gate and two gates a head in; and out: those of a gated delta rule.
         return lin.delta_rule_parameters(h, LINEAR_HEADS, LINEAR_HEADS, *LINEAR_WIDTHS)
@@ -48,6 +51,12 @@ def weights(kind: LayerKind) -> Any:
         # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
         return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
     return ZERO
+
+
+def narrow_widths(kind: LayerKind) -> list[tuple[Any, Any]]:
+    """Narrow widths of a time mixing, each with the features that it becomes."""
+    found = [(sym.decay_rank, LINEAR_KEYS), (sym.rate_rank, LINEAR_KEYS), (sym.gate_rank, LINEAR_VALUES)]
+    return found if "first_values" in kind.traits else [*found, (sym.value_rank, LINEAR_VALUES)]
 
 
 def _linear_attention_weights(kind: LayerKind) -> Any:
@@ -62,6 +71,11 @@ def _linear_attention_weights(kind: LayerKind) -> Any:
 
 def vectors(architecture: Architecture, kind: LayerKind) -> Any:
     """Biases, inner norms and other vectors of a mixer."""
+    if kind.mixer == "wkv":
+        # Mixtures of a token and the one before: six here and one before the MLP; three vectors of keys' width for keys
+        # and a bonus, biases of decays, rates and what is taken of values; a norm of each head.
+        biases = (2 if "first_values" in kind.traits else 3) * LINEAR_VALUES
+        return 7 * h + 3 * LINEAR_KEYS + biases + 2 * par.norm_parameters(LINEAR_VALUES)
     if kind.mixer == "matrix_memory":
         # A bias for both gates of a head, and a norm of each head with a scale for every channel.
         return 2 * LINEAR_HEADS + par.norm_parameters(LINEAR_VALUES)
@@ -93,7 +107,7 @@ def flops(kind: LayerKind, queries: Any, *, stepwise: bool) -> dict[str, Any]:
 
 def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
     """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
-    if kind.mixer == "matrix_memory":
+    if kind.mixer in ("matrix_memory", "wkv"):
         return ZERO
     results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
     return conv.convolution_flops(results, convolution_channels(kind), sym.conv_kernel)
@@ -104,6 +118,8 @@ def _step_flops(kind: LayerKind, queries: Any) -> Any:
     if kind.mixer == "short_convolution":
         return ZERO
     tokens = sym.batch * queries
+    if kind.mixer == "wkv":
+        return 4 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
     if kind.mixer == "linear_attention":
         return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
     if kind.mixer == "matrix_memory":
@@ -125,8 +141,8 @@ def _scan_flops(kind: LayerKind, queries: Any) -> Any:
         # B and C are repeated for every head first, as in the paper's listing; fused kernels keep them by group.
         inside = ssm.ssd_flops(batch, queries, chunk, sym.ssm_num_heads, *shape)
         return inside + ssm.state_passing_flops(batch, queries, chunk, *shape)
-    products = memory.matrix_memory_flops if kind.mixer == "matrix_memory" else lin.delta_rule_flops
-    return products(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
+    products = {"matrix_memory": memory.matrix_memory_flops, "wkv": wkv.wkv_flops}
+    return products.get(kind.mixer, lin.delta_rule_flops)(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
 
 
 def state_bytes(kind: LayerKind) -> Any:
@@ -135,6 +151,10 @@ def state_bytes(kind: LayerKind) -> Any:
         # Kept in the format of activations (transformers, xLSTMCache), with the sum of keys and the largest exponent.
         beside = LINEAR_HEADS * (sym.linear_key_head_dim + 1) * sym.element_bytes
         return beside + ssm.recurrent_state_bytes(1, LINEAR_VALUES, sym.linear_key_head_dim, sym.element_bytes)
+    if kind.mixer == "wkv":
+        # The last token that each part of the layer has read.
+        shifted = 2 * h * sym.element_bytes
+        return shifted + ssm.recurrent_state_bytes(1, LINEAR_VALUES, sym.linear_key_head_dim, sym.state_bytes)
     states = {
         "ssm": (SSM_WIDTH, sym.ssm_state_size),
         "ssm1": (sym.ssm_inner_size, sym.ssm_state_size),

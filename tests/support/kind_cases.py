@@ -34,6 +34,8 @@ CLASSES = {
         "/linear_attention/decay",
         "/linear_attention/gate",
         "/linear_attention/output",
+        *(f"/wkv/{name}" for name in ("receptance", "key", "value", "output")),
+        *(f"/wkv/{name}_{end}" for name in ("decay", "rate", "taken", "gate") for end in ("down", "up")),
         "/matrix_memory/in",
         "/matrix_memory/output",
     ),

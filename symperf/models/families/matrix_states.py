@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import LARGEST, Config, Family, Sizes, flag, heads, optional
+from ..configs import LARGEST, Config, Family, Sizes, activating, flag, heads, optional, require
 from ..layouts import constant_mixer, in_runs, layer_range, layout
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .experts import MULTI_TOKEN, key_width, routed_sizes, whole_or_none
@@ -117,6 +117,49 @@ def of_heads(_: Config, sizes: Sizes) -> int:
     return sizes["linear_num_value_heads"]
 
 
+def by_head(config: Config, sizes: Sizes) -> int:
+    """Heads of a time mixing: by their width, or by their number where no width is given."""
+    hidden = sizes["hidden_size"]
+    given = config.data.get("head_dim", 64) is not None
+    size = optional("head_dim" if given else "num_heads", absent=64)(config, sizes)
+    if hidden % size:
+        config.fail("head_dim" if given else "num_heads", f"a divisor of the hidden size {hidden}")
+    found = hidden // size if given else size
+    if config.holds("num_heads") and config.integer("num_heads") != found:
+        config.fail("num_heads", f"{found} as head_dim says")
+    return found
+
+
+def value_head(config: Config, sizes: Sizes) -> int:
+    """The width of a value, which may be told for every layer; all alike."""
+    config.used.add("value_dim")
+    given, number = config.data.get("value_dim"), sizes["linear_num_value_heads"]
+    widths = given if isinstance(given, list) else [sizes["hidden_size"] if given is None else given]
+    whole = all(type(each) is int and each > 0 and each % number == 0 for each in widths)
+    if not whole or len(set(widths)) != 1 or (isinstance(given, list) and len(given) != sizes["num_layers"]):
+        config.fail("value_dim", f"one multiple of the {number} heads, for all layers")
+    return widths[0] // number
+
+
+def channel_mixing(config: Config, sizes: Sizes) -> int:
+    """The inner width: as given, or a multiple of the hidden size, rounded up to whole multiples of 32."""
+    if config.holds("intermediate_size"):
+        config.used.add("hidden_ratio")
+        return config.integer("intermediate_size")
+    ratio = config.data.get("hidden_ratio")
+    config.used.add("hidden_ratio")
+    ratio = 4 if ratio is None else ratio
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= LARGEST:
+        config.fail("hidden_ratio", "a positive number")
+    return -(-int(sizes["hidden_size"] * ratio) // 32) * 32
+
+
+def time_mixing(_: Config, sizes: Sizes, __: bool) -> Runs:
+    """Time mixing and an MLP; the first layer has the values that the others take from."""
+    first = LayerKind("wkv", "dense", traits=("first_values",))
+    return [(first, 1), (LayerKind("wkv", "dense"), sizes["num_layers"] - 1)][: sizes["num_layers"]]
+
+
 NO_ATTENTION: dict[str, Rule | int] = {"num_attention_heads": 0, "num_key_value_heads": 0, "head_dim": 0}
 
 MATRIX_STATES: dict[str, Family] = {
@@ -182,5 +225,37 @@ MATRIX_STATES: dict[str, Family] = {
             "output_logit_soft_cap", "weight_mode", "max_inference_chunksize",
         ),
     ),
+    "rwkv7": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | {
+            "intermediate_size": channel_mixing,
+            "linear_num_value_heads": by_head,
+            "linear_num_key_heads": of_heads,
+            "linear_key_head_dim": lambda _, sizes: sizes["hidden_size"] // sizes["linear_num_value_heads"],
+            "linear_value_head_dim": value_head,
+            # Classes of different releases take different widths where a file gives none.
+            "decay_rank": require("decay_low_rank_dim"),
+            "rate_rank": require("a_low_rank_dim"),
+            "value_rank": require("v_low_rank_dim"),
+            "gate_rank": require("gate_low_rank_dim"),
+            # The chunk is fixed in the published kernels (fla, ChunkDPLRDeltaRuleFunction).
+            "ssm_chunk_size": 16,
+        },
+        LLAMA_LAYERS
+        | NO_ATTENTION_BIAS
+        | {
+            "positions": "none",
+            "norm": "layer_norm",
+            "norm_bias": flag("norm_bias", True),
+            "embedding_norm": flag("norm_first", True),
+            "gated_mlp": False,
+            "activation": activating("relu2"),
+        },
+        kinds=time_mixing,
+        only={"attn": None},
+        harmless=("attn_mode", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy", "use_l2warp",
+            "num_heads"),
+    ),
 }  # fmt: skip
-"""Kimi Linear and xLSTM."""
+"""Kimi Linear, xLSTM and RWKV-7."""

@@ -22,6 +22,7 @@ from .matrix_memory import MatrixMemory
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
+from .wkv import TimeMixing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,7 @@ MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recur
     "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
     "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds a mixer's operations."""
 
@@ -152,6 +154,7 @@ class Decoder(Linears):
             return []
         return [
             None if self.shares_input else self.gather(f"{self.root}/mlp/gather/{phase}"),
+            self.shift(f"{self.root}/mlp/shift", phase, 1) if self.kind.mixer == "wkv" else None,
             self.linear(f"{self.root}/mlp/up", phase, hidden_size, self.up_width),
             self.activation_of(f"{self.root}/mlp/activation/{phase}", self.shapes.inner),
             self.linear(f"{self.root}/mlp/down", phase, self.shapes.inner, hidden_size),
@@ -167,6 +170,7 @@ class Decoder(Linears):
             self.row_backward(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
             self.activation_gradient_of(f"{self.root}/mlp/activation/backward", self.shapes.inner),
             self.column_backward(f"{self.root}/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
+            self.shift(f"{self.root}/mlp/shift", "backward", 1) if self.kind.mixer == "wkv" else None,
         ]
 
     @property

@@ -13,6 +13,7 @@ from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_ba
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import layer_counts as layers
+from ...models import recurrent_counts
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
@@ -152,6 +153,12 @@ def _recurrent_width(kind: LayerKind) -> Any:
         return 6 * sym.hidden_size / tp
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
+    if kind.mixer == "wkv":
+        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
+        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
+        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
+        first = "first_values" in kind.traits
+        return 7 * hidden_size + (8 * keys + (6 if first else 7) * values) / tp + narrow
     if kind.mixer == "matrix_memory":
         # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
         return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp
