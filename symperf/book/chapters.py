@@ -80,6 +80,8 @@ CHAPTERS = (
             "channel_decay": "Kimi Delta Attention",
             "lightning_attention": "Lightning attention",
             "gated_lru": "Gated linear recurrent units",
+            "matrix_memory": "Matrix memories (xLSTM)",
+            "wkv": "RWKV-7",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import wkv
 from ..formulas.language.symbols import (
     activation_bytes,
     hidden_size,
@@ -36,7 +37,7 @@ from .gated_lru import GatedLru
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .lightning import LightningAttention
-from .matrix_states import delta_rule
+from .matrix_states import MatrixMemory, TimeMixing, delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 from .selected import SelectedBlocks, SelectedLatents
 from .side_blocks import operations
@@ -103,6 +104,12 @@ class Block:
             n, activation_bytes
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def shift(self, name: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before (RWKV)."""
+        n = mixtures * self.tokens * hidden_size
+        traffic = wkv.token_shift_bytes(self.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def mixture(self, name: str) -> Op | None:
         """What attention residuals make of the sums of earlier layers, where the model has them."""
@@ -220,6 +227,7 @@ class Layer(Block):
         if self.kind.ffn == "experts":
             return []
         return [
+            self.shift(f"{self.root}/mlp/shift", 1) if self.kind.mixer == "wkv" else None,
             *self.up(),
             self.activation_of(f"{self.root}/mlp/activation", self.inner),
             self.linear(f"{self.root}/mlp/down", self.inner, hidden_size),
@@ -245,5 +253,7 @@ MIXERS: dict[str, Callable[[Layer, str], Recurrent]] = {
     "short_convolution": ShortConvolution,
     "gated_lru": GatedLru,
     "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds the operations of a recurrent mixer."""

@@ -17,18 +17,24 @@ Mixer = Literal[
     "short_convolution",
     "gated_lru",
     "lightning_attention",
+    "matrix_memory",
+    "wkv",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); or nothing."""
+a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); a matrix with
+gates (xLSTM); RWKV-7's time mixing; or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention")
+RECURRENT = (
+    *("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention", "matrix_memory"),
+    "wkv",
+)
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -41,6 +47,8 @@ _MIXER_WORDS = {
     "short_convolution": "short convolution",
     "gated_lru": "gated linear recurrent unit",
     "lightning_attention": "lightning attention",
+    "matrix_memory": "matrix memory",
+    "wkv": "time mixing",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -56,6 +64,7 @@ TRAIT_WORDS: dict[str, str] = {
     "sinks": "a logit beside those of its keys",
     "reused_keys": "keys and values of an earlier layer",
     "differential": "the difference of two attentions",
+    "first_values": "values that later layers take from",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -65,7 +74,8 @@ blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a win
 `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with a `channel_decay` is Kimi Delta Attention,
 whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
 of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
-(`differential`, DiffLlama).
+(`differential`, DiffLlama). Time mixing (RWKV-7) takes a part of its values from the layer of `first_values`, which
+takes from none.
 """
 SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""

@@ -45,6 +45,8 @@ SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
     ("kimi-linear-48b-a3b", "h100-sxm", {"dp": 8, "ep": 8}),
+    ("xlstm-7b", "h100-sxm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
@@ -90,6 +92,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-4-scout", "h100-sxm", "fastertransformer", {"tp": 8}),
     ("qwen3-next-80b-a3b", "h100-sxm", "vllm", {}),
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
+    ("xlstm-7b", "h100-sxm", "vllm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", "none", {}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),

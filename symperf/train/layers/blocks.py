@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import elementwise as ew
+from ...formulas.kernels import wkv
 from ...formulas.language.symbols import (
     activation_bytes,
     hidden_size,
@@ -103,6 +104,14 @@ class Blocks:
         work = FLOPS_PER_ELEMENT["mixture backward" if backward else "mixture"]
         traffic = of(tokens, hidden_size, sources, activation_bytes)
         return self.kernels.stream(f"{path}/{phase}", traffic, tokens * hidden_size * sources, work)
+
+    def shift(self, path: str, phase: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before, or their gradients (RWKV)."""
+        backward = phase == "backward"
+        of = wkv.token_shift_backward_bytes if backward else wkv.token_shift_bytes
+        n = mixtures * self.shapes.tokens * hidden_size
+        traffic = of(self.shapes.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""

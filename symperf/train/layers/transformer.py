@@ -27,11 +27,13 @@ from .gated_lru import GatedLru
 from .latent import LatentAttention
 from .lightning import LightningAttention
 from .linear import Linears
+from .matrix_memory import MatrixMemory
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .selected import SelectedBlocks, SelectedLatents
 from .short_convolution import ShortConvolution
 from .side_blocks import backward, forward
 from .softmax_attention import CrossAttention, SoftmaxAttention
+from .wkv import TimeMixing
 
 if TYPE_CHECKING:
     from ...models.architecture import LayerKind
@@ -53,6 +55,8 @@ MIXERS: dict[str, Builder] = {
     "short_convolution": ShortConvolution,
     "gated_lru": GatedLru,
     "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds a mixer's operations."""
 SELECTING: dict[str, Builder] = {
@@ -223,6 +227,7 @@ class Decoder(Linears):
             return []
         return [
             None if self.shares_input else self.gather(f"{self.root}/mlp/gather/{phase}"),
+            self.shift(f"{self.root}/mlp/shift", phase, 1) if self.kind.mixer == "wkv" else None,
             self.linear(f"{self.root}/mlp/up", phase, hidden_size, self.up_width),
             self.activation_of(f"{self.root}/mlp/activation/{phase}", self.shapes.inner),
             self.linear(f"{self.root}/mlp/down", phase, self.shapes.inner, hidden_size),
@@ -238,6 +243,7 @@ class Decoder(Linears):
             self.row_backward(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
             self.activation_gradient_of(f"{self.root}/mlp/activation/backward", self.shapes.inner),
             self.column_backward(f"{self.root}/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
+            self.shift(f"{self.root}/mlp/shift", "backward", 1) if self.kind.mixer == "wkv" else None,
         ]
 
     @property

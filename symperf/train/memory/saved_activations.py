@@ -15,6 +15,7 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import attention_widths as widths
 from ...models import layer_counts as layers
+from ...models import recurrent_counts
 from ...models import side_counts as side
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
@@ -210,7 +211,8 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
     result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
     two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
-    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks.
+    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks. A
+    matrix memory keeps the projection in, and the results before and after their norm and gate (mlstm_kernels).
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
@@ -225,6 +227,15 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
     if kind.mixer == "lightning_attention":
         return 9 * values / tp, values / tp
+    if kind.mixer == "wkv":
+        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
+        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
+        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
+        first = "first_values" in kind.traits
+        return 7 * hidden_size + (8 * keys + (6 if first else 7) * values) / tp + narrow, ZERO
+    if kind.mixer == "matrix_memory":
+        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
+        return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp, ZERO
     repeated = 2 * heads * sym.linear_key_head_dim
     if "channel_decay" in kind.traits:
         narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
