@@ -153,6 +153,8 @@ def refuse_unknown_beside(outer: Config) -> None:
         InputError: there is one.
     """
     outer.used |= QUANTIZATION
+    if outer.data.get("is_encoder_decoder") is False:
+        outer.used.add("is_encoder_decoder")
     refuse_unknown(outer, BESIDE_THE_LANGUAGE_MODEL)
 
 

@@ -7,7 +7,7 @@ after them a projector to the language model's width; both are products, and vec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from ..common.errors import InputError, quote
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .configs import Parsed
+    from .resizing import Nearest, Within
+    from .tiles import Tiling
 
 MOST_IMAGES = 100_000
 """Images of a sequence, and frames of a video; no context comes near it."""
@@ -94,7 +96,8 @@ class Grid:
         extra: positions of a sequence that are no patches (a token of the class).
         frames: of a video that one patch holds; 0 where there are no videos.
         row_end: tokens that end each row of tokens (Pixtral).
-        tiles: an image larger than `side` is cut into tiles of that size, and an overview joins them.
+        tiles: how an image is cut into tiles of `side`; None where it is scaled to one.
+        fit: how an image that keeps its shape is fitted to whole tokens; None where it has to have them.
         largest: tokens of an image at most; 0 for no limit of the encoder's.
         apart: images are compared with texts and join none: no token of theirs is in a prompt (CLIP).
 
@@ -106,7 +109,8 @@ class Grid:
     extra: int = 0
     frames: int = 0
     row_end: int = 0
-    tiles: bool = False
+    tiles: Tiling | None = None
+    fit: Nearest | Within | None = None
     largest: int = 0
     apart: bool = False
 
@@ -120,11 +124,16 @@ class Grid:
             raise InputError(f"frames: found {image.frames}, expected 1: the encoder reads single images")
         if self.side is not None:
             rows = columns = self.side // self.patch
-            tiles = -(-image.height // self.side) * -(-image.width // self.side) if self.tiles else 1
-            sequences = tiles + (1 if tiles > 1 else 0)
-            per = 0 if self.apart else -(-rows // self.merge) * -(-columns // self.merge)
-            return Encoded(sequences, rows * columns + self.extra, sequences * rows * columns, sequences * per)
+            cells = -(-rows // self.merge)
+            sequences, tokens = 1, cells**2
+            if self.tiles:
+                sequences, tokens = self.tiles.cut((image.height, image.width), self.side, cells)
+            patches = sequences * rows * columns
+            return Encoded(sequences, rows * columns + self.extra, patches, 0 if self.apart else tokens)
         unit = self.patch * self.merge
+        if self.fit and image.frames == 1:
+            height, width = self.fit.fit((image.height, image.width), unit)
+            image = replace(image, height=height, width=width)
         for name, pixels in (("height", image.height), ("width", image.width)):
             if pixels % unit:
                 near = max(unit, round(pixels / unit) * unit)

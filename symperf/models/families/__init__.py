@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 LANGUAGE_MODEL_ALONE = "counted, no image or audio encoder"
 """How the warning ends that a file's encoders are left out."""
 
+TOLD = 60
+"""Names of families that a refusal lists; the nearest ones it tells beside."""
+
 FAMILIES: dict[str, Family] = {
     **DENSE,
     **RECENT,
@@ -57,7 +60,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
+    known = [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS]
+    supported = f"{', '.join(known[:TOLD])} and {len(known) - TOLD} others"
     if "model_type" not in data:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
     model_type = data["model_type"]
@@ -75,7 +79,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
+            f"{nearest(model_type[:60], known)}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
