@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .configs import Parsed
     from .resizing import Nearest, Within
+    from .sounds import SoundGrid
     from .tiles import Tiling
 
 MOST_IMAGES = 100_000
@@ -32,8 +33,9 @@ class Product:
         inputs: features that it reads.
         outputs: features that it gives.
         bias: it has one.
-        rows: how often it runs for an image: once a patch, once a token that the language model sees, or once; or it
-            runs once for a text beside images.
+        rows: of what it reads one row each: patches, tokens that the language model sees, sequences of the encoder,
+            windows of sound, or texts beside images.
+        times: rows of each of these.
 
     """
 
@@ -41,7 +43,8 @@ class Product:
     inputs: int
     outputs: int
     bias: bool
-    rows: Literal["patches", "tokens", "images", "texts"]
+    rows: Literal["patches", "tokens", "images", "windows", "texts"]
+    times: int = 1
 
     @property
     def parameters(self) -> int:
@@ -76,6 +79,7 @@ class Encoded:
         positions: in each sequence: patches, and a token of the class where there is one.
         patches: of all sequences.
         tokens: of all sequences that the language model reads.
+        windows: of sound, which convolutions read.
 
     """
 
@@ -83,6 +87,7 @@ class Encoded:
     positions: int
     patches: int
     tokens: int
+    windows: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Tower:
         stem_values: other parameters before them: tables of positions, vectors.
         projector: products after them.
         projector_values: other parameters after them: norms.
-        grid: how images become patches and tokens.
+        grid: how images become patches and tokens, or sound does.
 
     """
 
@@ -172,7 +177,7 @@ class Tower:
     stem_values: int
     projector: tuple[Product, ...]
     projector_values: int
-    grid: Grid
+    grid: Grid | SoundGrid
 
     @property
     def stem_parameters(self) -> int:

@@ -9,6 +9,7 @@ from support.mutations import QUANTIZATION, change, configurations, doubled, hol
 from support.paths import GOLDEN_2026
 
 from symperf.models.families import FAMILIES
+from symperf.models.families.multimodal import FLAT
 from symperf.models.families.paired import PAIRED
 from symperf.models.families.two_towers import TWO_TOWERS
 from symperf.models.keys import BESIDE_THE_LANGUAGE_MODEL, without_cost
@@ -119,7 +120,8 @@ def harmless_keys(data, path):
     """Keys of a file whose doubling is known to leave the model as it is."""
     inner = data if len(path) == 1 else data[path[0]]
     two = {name: tower.layers for name, tower in TWO_TOWERS.items()}
-    kinds = {**two, **PAIRED, **FAMILIES}
+    flat = {outer: FAMILIES[kind] for outer, kind in FLAT.items()}
+    kinds = {**two, **PAIRED, **flat, **FAMILIES}
     family = kinds.get(inner.get("model_type")) or kinds[data["model_type"]]
     known = HARMLESS | set(family.harmless)
     known |= {key for switch, keys in SWITCHED.items() if not inner.get(switch) for key in keys}

@@ -14,7 +14,7 @@ from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
-from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, SPEAKING, THINKERS, WRAPPED
 from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
@@ -60,7 +60,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    known = [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS]
+    known = [*FAMILIES, *WRAPPED, *THINKERS, *PAIRED, *TWO_TOWERS]
     supported = f"{', '.join(known[:TOLD])} and {len(known) - TOLD} others"
     if "model_type" not in data:
         raise InputError(f"{where}: model_type is missing, expected one of {supported}")
@@ -69,6 +69,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in THINKERS:
+        return read_thinker(data, where, model_type)
     if model_type in PAIRED:
         return read_pair(data, where, model_type)
     if model_type in TWO_TOWERS:
@@ -84,6 +86,28 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
     return with_towers(config, model_type, found)
+
+
+def read_thinker(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
+    """Read what listens, sees and writes of a config that speaks too.
+
+    Raises:
+        InputError: there is no object of it.
+    """
+    outer, key = Config(data, where), THINKERS[model_type]
+    if not outer.holds(key):
+        raise InputError(f"{where}: {key} is missing, expected an object")
+    inner = {**outer.section(key).data, "model_type": f"{model_type}_thinker"}
+    outer.used |= set(SPEAKING)
+    refuse_unknown_beside(outer)
+    found = parse(inner, f"{where}: {key}")
+    note = f"only the model in {key} is counted, not what speaks"
+    return replace(
+        found,
+        family=model_type,
+        warnings=(note, *found.warnings),
+        quantization=found.quantization or read_quantization(data, where),
+    )
 
 
 def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:
@@ -108,6 +132,8 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
     place = f"{where}: {key}"
     if outer.holds(key):
         inner = dict(outer.section(key).data)
+        if "hidden_size" in outer.data and outer.data["hidden_size"] == inner.get("hidden_size"):
+            outer.used.add("hidden_size")
     elif model_type in FLAT:
         kept = {name: value for name, value in data.items() if name not in ("vision_config", key)}
         inner, place = {**kept, "model_type": FLAT[model_type]}, where

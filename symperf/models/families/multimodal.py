@@ -27,16 +27,25 @@ MULTIMODAL: dict[str, Family] = {
         layers={**EXPERTS["glm4_moe"].layers, "qkv_bias": flag("attention_bias", True), "query_key_norm": "none"},
         only={"use_qk_norm": False},
     ),
+    "qwen2_5_omni_text": DENSE["qwen2"],
+    "qwen3_omni_moe_text": replace(EXPERTS["qwen3_moe"], sizes={**EXPERTS["qwen3_moe"].sizes, **grouped(4)}),
     "qwen3_vl_moe_text": replace(EXPERTS["qwen3_moe"], sizes={**EXPERTS["qwen3_moe"].sizes, **grouped(16)}),
 }
 """Families with a language model of their own under `text_config`, and the names of such parts."""
 
 LANGUAGE_MODELS = """
+    qwen2_audio voxtral qwen2_5_omni_thinker qwen3_omni_moe_thinker
     llava llava_next llava_onevision mistral3 paligemma glm4v glm4v_moe glm46v
     qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 qwen3_5 qwen3_5_moe
 """
 WRAPPED = {**dict.fromkeys(LANGUAGE_MODELS.split(), "text_config"), "internvl_chat": "llm_config"}
 """Model types whose language model is of another family -> the key that holds it."""
+
+THINKERS = {"qwen2_5_omni": "thinker_config", "qwen3_omni_moe": "thinker_config"}
+"""Model types that speak too -> the key that holds what listens, sees and writes; what speaks is not counted."""
+
+SPEAKING = ("talker_config", "token2wav_config", "code2wav_config", "enable_audio_output", "thinker_config")
+"""Keys beside it that are of what speaks."""
 
 FLAT = {"qwen2_5_vl": "qwen2_5_vl_text"}
 """Model types whose older files tell the language model at the top -> the kind that it is of."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..configs import Rule, Runs
+    from ..sounds import SoundGrid
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,16 @@ class TowerFamily:
     projector: Callable[[Source], tuple[list[Product], int]]
     absent: Mapping[str, int] = field(default_factory=dict)
     types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AudioFamily:
+    """How encoders of sound of one kind are read; see `TowerFamily`."""
+
+    layers: Family
+    grid: Callable[[Source], SoundGrid]
+    stem: Callable[[Source], tuple[list[Product], int]]
+    projector: Callable[[Source], tuple[list[Product], int]]
 
 
 def every(_: Config, sizes: Sizes, __: bool) -> Runs:

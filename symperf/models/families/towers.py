@@ -15,6 +15,7 @@ from ..description import describe
 from ..resizing import Nearest
 from ..tiles import Tiling
 from ..towers import Tower
+from .audio_towers import AUDIO
 from .projectors import (
     clip_projections,
     glm_projector,
@@ -63,6 +64,7 @@ from .tower_parts import (
 
 if TYPE_CHECKING:
     from ..configs import Parsed
+    from .tower_parts import AudioFamily
 
 CLIP = TowerFamily(
     family(with_defaults(768, 3072, 12, 12), VIT_LAYERS),
@@ -78,6 +80,24 @@ QWEN3 = TowerFamily(
     lambda found: qwen_grid(found, Nearest(65_536, 16_777_216)),
     lambda found: qwen_stem(found, bias=True, positions=found.size("num_position_embeddings", absent=2304)),
     lambda found: qwen_projector(found, norm=2),
+)
+QWEN25 = TowerFamily(
+    family(
+        QWEN_SIZES,
+        RMS_LAYERS
+        | {
+            "qkv_bias": True,
+            "attention_output_bias": True,
+            "mlp_bias": True,
+            "final_norm": False,
+            "chunked_attention": True,
+        },
+        kinds=qwen_windows,
+        window=qwen_window,
+    ),
+    lambda found: qwen_grid(found, Nearest(3_136, 12_845_056)),
+    lambda found: qwen_stem(found, bias=False),
+    qwen_projector,
 )
 PIXTRAL = family(
     with_defaults(1024, 4096, 24, 16) | {"head_dim": optional("head_dim", absent=hidden_by_heads)},
@@ -135,25 +155,8 @@ TOWERS: dict[str, TowerFamily] = {
         pixtral_stem,
         mistral_projector,
     ),
-    "qwen2_5_vl": TowerFamily(
-        family(
-            QWEN_SIZES,
-            RMS_LAYERS
-            | {
-                "qkv_bias": True,
-                "attention_output_bias": True,
-                "mlp_bias": True,
-                "final_norm": False,
-                "chunked_attention": True,
-            },
-            kinds=qwen_windows,
-            window=qwen_window,
-        ),
-        lambda found: qwen_grid(found, Nearest(3_136, 12_845_056)),
-        lambda found: qwen_stem(found, bias=False),
-        qwen_projector,
-    ),
-    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
+    **dict.fromkeys(("qwen2_5_vl", "qwen2_5_omni_thinker"), QWEN25),
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen3_omni_moe_thinker"), QWEN3),
     "kimi_k25": TowerFamily(
         family(
             sizes_of(
@@ -222,19 +225,28 @@ def read_towers(outer: Config, model_type: str, language: Parsed) -> tuple[Tower
     Raises:
         InputError: a key of an encoder is missing, unknown or has another value than expected.
     """
-    if model_type not in TOWERS or not outer.holds("vision_config"):
-        return ()
-    vision = outer.section("vision_config")
-    kind = _kind_of(vision, model_type)
-    vision.data = {**kind.absent, **vision.data}
-    for key in ("image_size", "patch_size"):
-        sides = vision.data.get(key)
-        if isinstance(sides, list) and len(sides) == 2 and sides[0] == sides[1]:
-            vision.data[key] = sides[0]
-    encoder = describe(vision, kind.layers, model_type)
-    found = Source(vision, outer, encoder.sizes, language.sizes["hidden_size"])
-    stem, projector = kind.stem(found), kind.projector(found)
-    return (Tower("vision", encoder, tuple(stem[0]), stem[1], tuple(projector[0]), projector[1], kind.grid(found)),)
+    found = []
+    if model_type in TOWERS and outer.holds("vision_config"):
+        vision = outer.section("vision_config")
+        kind = _kind_of(vision, model_type)
+        vision.data = {**kind.absent, **vision.data}
+        for key in ("image_size", "patch_size"):
+            sides = vision.data.get(key)
+            if isinstance(sides, list) and len(sides) == 2 and sides[0] == sides[1]:
+                vision.data[key] = sides[0]
+        found.append(_tower("vision", kind, vision, outer, language, model_type))
+    if model_type in AUDIO and outer.holds("audio_config"):
+        found.append(_tower("audio", AUDIO[model_type], outer.section("audio_config"), outer, language, model_type))
+    return tuple(found)
+
+
+def _tower(
+    part: str, kind: TowerFamily | AudioFamily, inner: Config, outer: Config, language: Parsed, model_type: str
+) -> Tower:
+    encoder = describe(inner, kind.layers, model_type)
+    source = Source(inner, outer, encoder.sizes, language.sizes["hidden_size"])
+    stem, projector = kind.stem(source), kind.projector(source)
+    return Tower(part, encoder, tuple(stem[0]), stem[1], tuple(projector[0]), projector[1], kind.grid(source))
 
 
 def _kind_of(vision: Config, model_type: str) -> TowerFamily:
