@@ -36,6 +36,7 @@ class Product:
         rows: of what it reads one row each: patches, tokens that the language model sees, sequences of the encoder,
             windows of sound, or texts beside images.
         times: rows of each of these.
+        copies: as many that differ in their weights alone, one after the other: parts of every layer of an encoder.
 
     """
 
@@ -45,11 +46,12 @@ class Product:
     bias: bool
     rows: Literal["patches", "tokens", "images", "windows", "texts"]
     times: int = 1
+    copies: int = 1
 
     @property
     def parameters(self) -> int:
-        """Weights and bias."""
-        return self.inputs * self.outputs + (self.outputs if self.bias else 0)
+        """Weights and biases of all copies."""
+        return self.copies * (self.inputs * self.outputs + (self.outputs if self.bias else 0))
 
 
 @dataclass(frozen=True)

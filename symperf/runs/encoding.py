@@ -129,7 +129,7 @@ class Encoding:
         each = dataclasses.asdict(encoded) | {"images": encoded.sequences}
         for product in (*tower.stem, *tower.projector):
             rows = self.replica_batch if product.rows == "texts" else number * each[product.rows] * product.times
-            times[product.name] = _seconds(program, encoder, product, rows)
+            times[product.name] = product.copies * _seconds(program, encoder, product, rows)
         return EncodedSize(image, encoded, encoder.value("prefill"), times)
 
     @property

@@ -38,6 +38,14 @@ def test_tokens_are_those_of_the_classes(name: str, expected: list[int]) -> None
     assert [encode(found, Sound(1, each)).tokens for each in frames] == expected
 
 
+def test_a_conformer_makes_a_token_of_80_ms_and_sees_40_s() -> None:
+    """Phi-4: eight spectra become one position, whose attention is in pieces of 500."""
+    phi = sf.Model.load(GOLDEN_2026 / "configs" / "default-phi4_multimodal.json")
+    found = [encode(phi, Sound(1, each)) for each in (1, 8, 9, 4000, 4001)]
+    assert [each.tokens for each in found] == [1, 1, 2, 500, 501]
+    assert [(each.sequences, each.positions) for each in found[3:]] == [(1, 500), (2, 500)]
+
+
 def test_windows_are_read_apart() -> None:
     """Whisper's encoder reads half a minute, Qwen2.5's two seconds, and Qwen3's layers join eight windows of one."""
     found = {name: encode(model(name), Sound(1, 2500)) for name in NAMES}

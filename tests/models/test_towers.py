@@ -134,6 +134,7 @@ SHAPES = [(448, 448), (500, 900), (1024, 768), (1080, 1920), (2000, 300), (100, 
         ("internvl", {}, [256, 768, 3328, 2304, 2048, 256, 2560]),
         ("llava_next", CLIP, [2928, 1850, 2352, 1948, 1368, 1176, 2928]),
         ("llava_onevision", ONEVISION, [3699, 4501, 4744, 7269, 4941, 1485, 7371]),
+        ("phi4_multimodal", {}, [545, 1596, 1692, 3918, 1313, 545, 9585]),
     ],
 )
 def test_tokens_of_tiles_are_those_of_the_processors(kind: str, vision: dict[str, Any], expected: list[int]) -> None:

@@ -16,7 +16,7 @@ from symperf.formulas.kernels import compressed_attention, sparse_selection
 from symperf.models.model import make_model
 
 WAITING = {
-    *("default-phi4_multimodal", "default-gemma3n_text"),
+    "default-gemma3n_text",
     *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
     *("default-kimi_linear", "kimi-k3", "falcon-h1-34b", "xlstm-7b", "default-zamba2"),
     *("default-recurrent_gemma", "default-olmo_hybrid", "default-minimax", "step-3.7-flash"),

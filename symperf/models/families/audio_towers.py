@@ -1,14 +1,14 @@
 """Encoders of sound beside language models: what the keys of their `audio_config` mean, one entry per kind.
 
 Sizes, biases and class defaults are those of transformers 5.24 (`modeling_qwen2_audio`, `_voxtral`, `_qwen2_5_omni`,
-`_qwen3_omni_moe`), lengths those of their processors.
+`_qwen3_omni_moe`, `_phi4_multimodal`), lengths those of their processors.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..configs import optional
+from ..configs import dropping, optional
 from ..sounds import SoundGrid
 from ..towers import Product
 from .projectors import chain
@@ -98,6 +98,86 @@ def output(found: Source) -> int:
     return found.size("output_dim", absent=3584)
 
 
+def conformer_bands(found: Source) -> list[int]:
+    """Bands of a spectrum after each convolution that halves them and time.
+
+    Raises:
+        InputError: the halvings are no whole number.
+    """
+    times = found.size("time_reduction", absent=8)
+    if times < 2 or times & (times - 1):
+        found.vision.fail("time_reduction", "a power of two")
+    sizes = [found.size("input_size", absent=80)]
+    while times > 1:
+        sizes.append(halved(sizes[-1]))
+        times //= 2
+    return sizes[1:]
+
+
+def conformer_stem(found: Source) -> tuple[list[Product], int]:
+    """Convolutions over bands and time, all but the first by channels and then of channels, and biases of distances."""
+    channels, bands = found.size("nemo_conv_channels", absent=1024), conformer_bands(found)
+    products = []
+    for place, count in enumerate(bands, 1):
+        rows = count * 2 ** (len(bands) - place)
+        products.append(Product(f"convolution_{place}", TAPS**2, channels, True, "windows", times=rows))
+        if place > 1:
+            products.append(Product(f"convolution_{place}/channels", channels, channels, True, "windows", times=rows))
+    products.append(Product("bands", channels * bands[-1], found.width, True, "patches"))
+    sides = 1 if found.vision.flag("bias_symmetric", False) else 2
+    distances = found.size("bias_max_distance", absent=1000) * sides * found.sizes["num_attention_heads"]
+    inner, vectors = conformer_parts(found)
+    return [*products, *inner], distances + vectors
+
+
+def conformer_parts(found: Source) -> tuple[list[Product], int]:
+    """What a layer has beside attention and its last MLP: an MLP before, and a convolution between two products.
+
+    The gates, norms and sums are left out of the time.
+    """
+    width, inner, layers = found.width, found.sizes["intermediate_size"], found.sizes["num_layers"]
+    gated = found.size("ext_pw_out_channel", absent=1024)
+    spread = width * found.size("depthwise_multiplier", absent=1)
+    kernel, between = found.size("kernel_size", absent=3), found.size("depthwise_separable_out_channel", absent=1024)
+    if not gated == between == width:
+        found.vision.fail("ext_pw_out_channel", f"{width} as the hidden size, and so depthwise_separable_out_channel")
+    shapes = [("mlp/up", width, 2 * inner), ("mlp/down", inner, width), ("gate", width, 2 * gated)]
+    shapes += [("taps", kernel, spread), ("channels", spread, between), ("output", width, gated)]
+    products = [Product(f"layer/{name}", read, out, True, "patches", copies=layers) for name, read, out in shapes]
+    # Three norms, and biases of the gate and of what it weighs.
+    return products, layers * (3 * 2 * width + 2 * gated)
+
+
+def conformer_grid(found: Source) -> SoundGrid:
+    """A position for every few spectra, of which 500 at most see each other."""
+    halvings = len(conformer_bands(found))
+    pool = found.size("downsample_rate", absent=1)
+    if pool != 1:
+        found.vision.fail("downsample_rate", "1: other values are not supported yet")
+    return SoundGrid(2**halvings, 1, halvings=halvings, joined=500)
+
+
+def speech_projector(found: Source) -> tuple[list[Product], int]:
+    """Two products, of which there are two more for sound beside images."""
+    two = chain([found.width, found.text, found.text], bias=True)
+    return two, sum(product.parameters for product in two)
+
+
+CONFORMER_KEYS = """
+    input_size nemo_conv_channels nemo_final_size nemo_activation time_reduction ext_pw_out_channel conv_activation
+    conv_glu_type depthwise_multiplier depthwise_separable_out_channel kernel_size bias_max_distance bias_symmetric
+    chunk_size left_chunk downsample_rate feature_layer dropout_rate
+"""
+CONFORMER = family(
+    sizes_of(
+        optional("num_blocks", absent=24),
+        optional("hidden_size", absent=1024),
+        optional("num_attention_heads", absent=16),
+        optional("intermediate_size", absent=1536),
+    ),
+    VIT_LAYERS | {"gated_mlp": True, "final_norm": False, "dropout": dropping("dropout_rate")},
+    harmless=(*HARMLESS, *CONFORMER_KEYS.split()),
+)
 AUDIO: dict[str, AudioFamily] = {
     "qwen2_audio": AudioFamily(
         WHISPER,
@@ -118,6 +198,7 @@ AUDIO: dict[str, AudioFamily] = {
         lambda found: whisper_stem(found, learned=False),
         lambda found: (chain([found.width, output(found)], bias=True), 2 * output(found)),
     ),
+    "phi4_multimodal": AudioFamily(CONFORMER, conformer_grid, conformer_stem, speech_projector),
     "qwen3_omni_moe_thinker": AudioFamily(
         family(SIZES, VIT_LAYERS, harmless=(*HARMLESS, *KEYS.split())),
         omni3_grid,

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 MULTIMODAL: dict[str, Family] = {
     "llama4": replace(LLAMA4, section="text_config", only={"model_type": "llama4_text"}),
     "gemma4": replace(GEMMA4, section="text_config", only={**(GEMMA4.only or {}), "model_type": "gemma4_text"}),
+    "phi4_multimodal": replace(
+        DENSE["phi3"],
+        sizes={**DENSE["phi3"].sizes, **grouped(8)},
+        harmless=(*DENSE["phi3"].harmless, "vision_config", "audio_config"),
+    ),
     "qwen2_5_vl_text": DENSE["qwen2"],
     "qwen3_vl_text": DENSE["qwen3"],
     "glm4v_text": replace(

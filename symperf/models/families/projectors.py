@@ -115,12 +115,24 @@ def siglip_pool(found: Source) -> tuple[list[Product], int]:
 
     The scores of the one query are left out.
     """
-    width, inner = found.width, found.sizes["intermediate_size"]
     out = optional("projection_size", absent=found.text, null=found.text)(found.outer.section("text_config"), {})
+    pool, values = attention_pool(found)
+    return [*pool, Product("text_projection", found.text, out, True, "texts")], values + 2
+
+
+def attention_pool(found: Source) -> tuple[list[Product], int]:
+    """Attention of a learned query to the patches, and an MLP."""
+    width, inner = found.width, found.sizes["intermediate_size"]
     shapes = (("query", width, width), ("output", width, width), ("up", width, inner), ("down", inner, width))
     pool = [Product(f"pool/{name}", inputs, outputs, True, "images") for name, inputs, outputs in shapes]
     keys = Product("pool/key_value", width, 2 * width, True, "patches")
-    return [keys, *pool, Product("text_projection", found.text, out, True, "texts")], 3 * width + 2
+    return [keys, *pool], 3 * width
+
+
+def phi4_projector(found: Source) -> tuple[list[Product], int]:
+    """Two products over tokens and row ends, and two vectors that separate; SigLIP's pool runs, for no one to read."""
+    pool, values = attention_pool(found)
+    return [*pool, *chain([found.width, found.text, found.text], bias=True)], values + 2 * found.width
 
 
 def intern_projector(found: Source) -> tuple[list[Product], int]:

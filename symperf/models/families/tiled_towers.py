@@ -1,7 +1,7 @@
 """Encoders of images that processors cut into tiles, one entry per kind, as in `towers`.
 
-Sources: `modeling_internvl`, `_llava_next`, `_llava_onevision` of transformers 5.24 and their processors; files of
-`internvl_chat` name the same encoder's keys as its own code does.
+Sources: `modeling_internvl`, `_llava_next`, `_llava_onevision`, `_phi4_multimodal` of transformers 5.24 and their
+processors; files of `internvl_chat` name the same encoder's keys as its own code does.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..configs import flag
-from ..tiles import ClosestGrid
+from ..tiles import ClosestGrid, Crops
 from .projectors import (
     intern_projector,
     next_projector,
+    phi4_projector,
 )
 from .tower_parts import (
+    HARMLESS,
     VIT_LAYERS,
     TowerFamily,
     clip_stem,
@@ -57,6 +59,15 @@ INTERN = {
 INTERN_SIZES = with_defaults(1024, 4096, 24, 16)
 INTERN_DEFAULTS = {"patch_size": 14, "image_size": 448}
 
+
+def phi4_grid(found: Source) -> Grid:
+    """Crops of the encoder's size, and an overview; four patches become one token."""
+    side = found.size("image_size", absent=448)
+    if found.size("crop_size", absent=448) != side:
+        found.vision.fail("crop_size", f"{side} as image_size")
+    return scaled(found, 2, tiles=Crops())
+
+
 TILED: dict[str, TowerFamily] = {
     "internvl": TowerFamily(
         family(
@@ -90,6 +101,14 @@ TILED: dict[str, TowerFamily] = {
         intern_projector,
         INTERN_DEFAULTS,
         ("intern_vit_6b",),
+    ),
+    "phi4_multimodal": TowerFamily(
+        family(with_defaults(1152, 4304, 27, 16), VIT_LAYERS, harmless=(*HARMLESS, "crop_size", "feature_layer")),
+        phi4_grid,
+        siglip_stem,
+        phi4_projector,
+        {"patch_size": 14, "image_size": 448, "crop_size": 448},
+        ("phi4_multimodal_vision",),
     ),
     "llava_next": TowerFamily(
         family(with_defaults(768, 3072, 12, 12), VIT_LAYERS),
