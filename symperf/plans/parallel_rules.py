@@ -155,8 +155,8 @@ KIND_RULES = (
     Rule(
         "image_has_a_sequence_of_its_own",
         "num_patches == 0 or sequence == position_rows",
-        "sequence: found {sequence}, expected {position_rows}: {model} makes {num_patches} patches of every image, and "
-        "one token for its class where it has one",
+        "sequence: found {sequence}, expected {position_rows}: {model} makes {num_patches} patches of an image, and a "
+        "class token if any",
     ),
 )
 """What layers of other kinds than attention and MLP, encoders and images need."""
