@@ -185,8 +185,8 @@ def _chunk_states(structure: InferenceStructure) -> Any:
 def _outputs(structure: InferenceStructure) -> Any:
     """Bytes of what the head yields: logits of the last tokens, of all tokens, or of the classes."""
     head = structure.architecture.head
-    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels, "none": 0}[head]
-    return micro_batch * rows * statistic_bytes
+    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels}
+    return micro_batch * rows.get(head, hidden_size if head == "pooled" else 0) * statistic_bytes
 
 
 def _weights(structure: InferenceStructure) -> dict[str, Any]:

@@ -221,11 +221,13 @@ class Architecture:
         patches: The input are patches of an image, not tokens (ViT).
         encoder_table: The encoder has a table of tokens of its own (T5Gemma).
         spectra: The encoder's input are spectra of sound, which two convolutions make its tokens (Whisper).
+        class_token: A vector joins the patches, whose last state stands for the image.
+        patch_bias: The product of patches has a bias.
         layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
         mask_token: A vector stands for hidden patches in pre-training.
         head_transform_bias: The dense layer of a transformed head has a bias.
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
-            `labels` (a classifier of one token) or `none`.
+            `labels` (a classifier of one token), `pooled` (a learned query and an MLP, SigLIP) or `none`.
 
     """
 
@@ -282,10 +284,12 @@ class Architecture:
     encoder_table: bool = False
     spectra: bool = False
     key_bias: bool = True
+    class_token: bool = True
+    patch_bias: bool = True
     layer_scale: bool = False
     mask_token: bool = False
     head_transform_bias: bool = True
-    head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"
+    head: Literal["vocabulary", "transformed", "labels", "pooled", "none"] = "vocabulary"
 
     @property
     def uniform_dense(self) -> bool:

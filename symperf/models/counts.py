@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import attention as att
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
@@ -73,8 +74,8 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
     stacks = architecture.stacks
     if architecture.patches:
-        patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
-        total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
+        vectors = int(architecture.patch_bias) + int(architecture.class_token) + int(architecture.mask_token)
+        total = par.linear_parameters(sym.patch_features, hidden_size) + (position_rows + vectors) * hidden_size
     else:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
     if architecture.encoder_table:
@@ -97,6 +98,10 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         return par.linear_parameters(hidden_size, sym.num_labels) + sym.num_labels
     if architecture.head == "none":
         return ZERO
+    if architecture.head == "pooled":
+        attention = 4 * (par.linear_parameters(hidden_size, hidden_size) + hidden_size)
+        mlp = par.mlp_parameters(hidden_size, sym.intermediate_size) + sym.intermediate_size + hidden_size
+        return hidden_size + attention + mlp + _norm(architecture, hidden_size)
     columns = ceil_div(vocab_size, shards)
     weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
     if architecture.head == "transformed":
@@ -231,6 +236,14 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
         return found | {"lm_head": matmul.matmul_flops(batch, sym.num_labels, hidden_size, 1)}
     if architecture.head == "none":
         return found
+    if architecture.head == "pooled":
+        # One query sees all positions of an image.
+        keys, positions = par.linear_parameters(hidden_size, 2 * hidden_size), tokens / batch
+        once = 2 * par.linear_parameters(hidden_size, hidden_size)
+        once += par.mlp_parameters(hidden_size, sym.intermediate_size)
+        pool = matmul.matmul_flops(tokens, 1, keys, 1) + matmul.matmul_flops(batch, 1, once, 1)
+        pool += att.attention_flops(batch, 1, positions, num_attention_heads, head_dim)
+        return found | {"head_transform": pool, "lm_head": ZERO}
     if architecture.head == "transformed":
         found["head_transform"] = matmul.matmul_flops(tokens, hidden_size, hidden_size, 1)
     return found | {"lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)}

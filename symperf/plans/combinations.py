@@ -19,7 +19,7 @@ NAMES = (
     "selects",
     "all_gather",
     "mixed_stages",
-    "disentangled",
+    "forward_only",
     "two_towers",
     "flash",
     "relative_positions",
@@ -81,10 +81,10 @@ COMBINATION_RULES = (
         "is not modelled yet, expected pp = 1",
     ),
     _rule(
-        "disentangled_attention_is_not_trained",
-        "disentangled == 0",
-        "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
-        "inspect and infer have it; expected a model without",
+        "what_runs_forward_only_is_not_trained",
+        "forward_only == 0",
+        "{model} has {forward_part}, whose gradients are not modelled yet: symperf inspect and infer have them; "
+        "expected a model without",
     ),
     _rule(
         "two_towers_are_not_trained",
@@ -253,7 +253,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "all_gather": plan.cp_kind == "all-gather",
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "two_towers": any(tower.grid.apart for tower in model.towers),
-        "disentangled": architecture.positions == "disentangled",
+        "forward_only": bool(_forward_part(model)),
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -295,9 +295,17 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "optimizer": plan.optimizer,
         "recurrent_mixer": next((name for name in sorted(RECURRENT) if model.architecture.has(name)), ""),
         "unlisted": _first_unlisted(model),
+        "forward_part": _forward_part(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
     }
+
+
+def _forward_part(model: Model) -> str:
+    """What a model has that no training step has; empty where there is nothing."""
+    if model.architecture.positions == "disentangled":
+        return "scores of contents with relative positions"
+    return "a head that pools patches by attention" if model.architecture.head == "pooled" else ""
 
 
 def _first_unlisted(model: Model) -> str:

@@ -170,8 +170,9 @@ KIND_RULES = (
     ),
     Rule(
         "image_has_a_sequence_of_its_own",
-        "num_patches == 0 or sequence == num_patches + 1",
-        "sequence: found {sequence}, but {model} makes {num_patches} patches and one class token of every image",
+        "num_patches == 0 or sequence == position_rows",
+        "sequence: found {sequence}, expected {position_rows}: {model} makes {num_patches} patches of an image, and a "
+        "class token if any",
     ),
 )
 """What layers of other kinds than attention and MLP, encoders and images need."""

@@ -56,7 +56,7 @@ CLASSES = {
 
 def length_of(model: sf.Model, otherwise: int) -> int:
     """Tokens of a sequence: those of an image, or any number."""
-    return model.sizes["num_patches"] + 1 if model.architecture.patches else otherwise
+    return model.sizes["position_rows"] if model.architecture.patches else otherwise
 
 
 def train(model: sf.Model | str, sequence: int = 512, batch: int = 8, values: Any = None, **plan: Any) -> sf.Run:

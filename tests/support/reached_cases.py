@@ -162,7 +162,7 @@ def _structure(model: str, system: str, stated: dict[str, Any]) -> Structure:
     plan = sf.Plan(**{name: value for name, value in stated.items() if name in sf.Plan.names()})
     values = {name: value for name, value in stated.items() if name not in sf.Plan.names()}
     loaded = sf.Model.load(model)
-    sequence = loaded.sizes["num_patches"] + 1 if loaded.architecture.patches else 2048
+    sequence = loaded.sizes["position_rows"] if loaded.architecture.patches else 2048
     batch = 16 * plan.dp * plan.pp
     return sf.training(loaded, sf.System.load(system), plan, batch=batch, sequence=sequence, **values).structure
 
