@@ -31,6 +31,8 @@ CLASSES = {
         "/ssm/output",
         "/linear_attention/in",
         "/linear_attention/output",
+        *(f"/lightning_attention/{end}" for end in ("in", "gate_in", "output")),
+        *(f"/gated_lru/{end}" for end in ("in", "gates", "output")),
     ),
     "ssm_scan": ("/scan",),
     "head_transform": ("head/transform",),
