@@ -38,6 +38,7 @@ from ..formulas.language.symbols import (
     statistic_bytes,
     tp,
 )
+from ..models.shared_blocks import read_width
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
@@ -146,7 +147,7 @@ class SoftmaxAttention(CachedAttention):
         if architecture.attention_gate:
             columns += self.width
         return [
-            layer.linear(f"{layer.root}/{self.folder}/qkv", hidden_size, columns),
+            layer.linear(f"{layer.root}/{self.folder}/qkv", read_width(layer.kind), columns),
             self.query_key_norm(),
             self.positions(),
             None if layer.kind.encoder else self.append(),

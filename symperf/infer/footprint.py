@@ -46,6 +46,7 @@ from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import counts, layer_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from .passes import layers_of, number_of
@@ -122,6 +123,8 @@ def activations(structure: InferenceStructure) -> Any:
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
+    # Behind the first of mixers side by side waits its result; a shared block reads a wide copy, and the embedding.
+    waiting = Max(*((3 if shared(kind) else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -134,7 +137,7 @@ def activations(structure: InferenceStructure) -> Any:
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
-    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks) + waiting)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 

@@ -15,9 +15,11 @@ from ..formulas.kernels import elementwise as ew
 from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
+from ..models.shared_blocks import shared
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import shared_block
 from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
 from .gated_lru import GatedLru
@@ -145,6 +147,8 @@ class Layer(Block):
         """The mixers' block around their cores."""
         if not self.mixers:
             return []
+        if shared(self.kind):
+            return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         found: list[Op | None] = [self.norm(f"{block}/norm", after_residual=True)]
         for mixer in self.mixers:
@@ -163,6 +167,8 @@ class Layer(Block):
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
+        if shared(self.kind):
+            return shared_block.feed_forward(self)
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from .quantization import HEAD, SIXTEEN
+from .shared_blocks import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,10 +70,13 @@ class Matrix:
 
 def matrices(model: Model) -> Iterator[Matrix]:
     """The matrices of a model, layer by layer, and its head; not its tables and vectors."""
-    layer = 0
+    layer, uses = 0, 0
     for place, count in model.layers:
+        kind = model.architecture.kinds[place]
         for _ in range(count):
-            yield from _of_layer(model, model.architecture.kinds[place], f"layers.{layer}")
+            uses += shared(kind)
+            if uses <= model.sizes.get("num_shared_blocks", 0) or not shared(kind):
+                yield from _of_layer(model, kind, f"layers.{layer}")
             layer += 1
     if not model.architecture.tied_embeddings and model.architecture.head in ("vocabulary", "transformed"):
         yield Matrix("lm_head", HEAD, model.sizes["vocab_size"], model.sizes["hidden_size"])
@@ -100,11 +104,12 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
     h, heads = size("hidden_size"), size("num_attention_heads")
     if kind.mixer in ("attention", "local_attention"):
         width, kv = heads * size("head_dim"), size("num_key_value_heads") * size("head_dim")
-        shared = model.architecture.shared_key_value and kind.mixer == "attention"
+        one = model.architecture.shared_key_value and kind.mixer == "attention"
+        read = 2 * h if shared(kind) else h
         found = [
-            ("q_proj", width * (2 if model.architecture.attention_gate else 1), h),
-            ("k_proj", kv, h),
-            *([] if shared else [("v_proj", kv, h)]),
+            ("q_proj", width * (2 if model.architecture.attention_gate else 1), read),
+            ("k_proj", kv, read),
+            *([] if one else [("v_proj", kv, read)]),
             ("o_proj", h, width),
         ]
         return [("attention", *each, 2 if kind.cross else 1) for each in found]

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from ..models.shared_blocks import shared
 from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 NAMES = (
     "sparse",
+    "shared_blocks",
+    "one_stage",
     "flash",
     "relative_positions",
     "parts",
@@ -56,6 +59,11 @@ COMBINATION_RULES = (
         "sparse == 0",
         "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
         "time and memory in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "shared_blocks_need_one_stage",
+        "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
+        "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -214,6 +222,8 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "sparse": architecture.sparse,
+        "shared_blocks": _shares_blocks(model),
+        "one_stage": plan.pp == 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -259,10 +269,17 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     }
 
 
+def _shares_blocks(model: Model) -> bool:
+    """Whether several layers share their weights."""
+    return any(shared(kind) for kind in model.architecture.kinds)
+
+
 def _first_unlisted(model: Model) -> str:
     """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
     architecture = model.architecture
     other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))
     if other:
         return other[0]
+    if _shares_blocks(model):
+        return "blocks that layers share"
     return "attention to an encoder" if any(kind.cross for kind in architecture.kinds) else ""

@@ -12,8 +12,14 @@ from support.paths import GOLDEN_2026
 import symperf as sf
 from symperf.operations.schedule import Op, terms
 
-HYBRIDS = ("default-minimax", "default-olmo_hybrid", "default-recurrent_gemma", "falcon-h1-34b")
-DEALT = {"default-minimax": 4, "default-olmo_hybrid": 2, "default-recurrent_gemma": 5, "falcon-h1-34b": 2}
+HYBRIDS = ("default-minimax", "default-olmo_hybrid", "default-recurrent_gemma", "default-zamba2", "falcon-h1-34b")
+DEALT = {
+    "default-minimax": 4,
+    "default-olmo_hybrid": 2,
+    "default-recurrent_gemma": 5,
+    "default-zamba2": 1,
+    "falcon-h1-34b": 2,
+}
 
 
 def load(name: str) -> sf.Model:
@@ -127,3 +133,8 @@ def test_hybrids_are_served(name: str) -> None:
 def test_what_is_not_dealt_evenly_is_refused(name: str, tp: int, message: str) -> None:
     with pytest.raises(sf.InputError, match=message):
         make(name, tp=tp)
+
+
+def test_shared_blocks_stay_on_one_stage() -> None:
+    with pytest.raises(sf.InputError, match="pp: found 3, expected 1: blocks of default-zamba2"):
+        make("default-zamba2", pp=3)

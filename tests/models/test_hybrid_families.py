@@ -78,7 +78,7 @@ def test_one_expert_is_an_mlp_without_a_router() -> None:
     assert not one.architecture.routed
     assert "num_experts" not in one.sizes
     assert total(two) - total(one) == 14 * (3 * 2560 * 8192 + 2 * 2560)
-    assert round(total(one) / 1e9, 1) == 3.0
+    assert total(one) == 3_029_337_472  # as PyTorch counts it, with 3,910,212,992 of two experts
     for plan in (sf.Plan(), sf.Plan(precision="fp8")):
         assert sf.training(one, "h100-sxm", plan, batch=8, sequence=128).value("time") > 0
 
@@ -110,6 +110,38 @@ def test_linear_attention_of_olmo_hybrid_follows_the_attention() -> None:
     assert released.architecture.positions == "none"
 
 
+VARIANTS: list[tuple[str, dict[str, Any], int]] = [
+    ("default-olmo_hybrid", {"attention_bias": True, "num_key_value_heads": 10}, 7_273_645_728),
+    ("default-recurrent_gemma", {"lru_width": 1280, "num_key_value_heads": 1, "attention_bias": True}, 1_721_043_456),
+    ("default-zamba2", {"num_mem_blocks": 3, "adapter_rank": 64, "n_mamba_heads": 16}, 2_810_487_072),
+    (
+        "default-zamba2",
+        {"mamba_ngroups": 2, "use_shared_attention_adapter": True, "num_mem_blocks": 2, "use_mem_rope": True},
+        2_705_368_336,
+    ),
+    ("falcon-h1-34b", {"mamba_d_ssm": None, "mamba_d_head": "auto"}, 40_439_942_912),
+    ("falcon-h1-34b", {"mamba_rms_norm": False, "mlp_bias": True, "attention_bias": True}, 33_646_313_216),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "parameters"), VARIANTS)
+def test_other_choices_have_the_parameters_of_pytorch(name: str, change: dict[str, Any], parameters: int) -> None:
+    """Counted on modules of transformers 5.24 on the meta device."""
+    assert total(golden(name, **change)) == parameters
+
+
+def test_uses_of_shared_blocks_are_layers() -> None:
+    """Each stands before the Mamba-2 layer that reads its result; by default in nine places of 54 layers."""
+    own = golden("default-zamba2")
+    assert [count for _, count in own.layers][:4] == [6, 1, 6, 1]
+    assert (own.sizes["num_layers"], own.sizes["num_shared_blocks"]) == (54 + 9, 1)
+    assert golden("default-zamba2", layers_block_type="absent") == own
+    words = ["mamba"] * 2 + ["hybrid"]
+    few = golden("default-zamba2", num_hidden_layers=3, layers_block_type=words, num_mem_blocks=2)
+    assert (few.layers, few.sizes["num_shared_blocks"]) == (((0, 2), (1, 1), (0, 1)), 1)
+    assert sum(row["parameters"] for row in sf.inspect(own)["checkpoint"]["classes"]) == total(own)
+
+
 def test_blocks_of_recurrent_gemma_repeat() -> None:
     kinds = {str(k): golden("default-recurrent_gemma").sizes[k.count] for k in
              golden("default-recurrent_gemma").architecture.kinds}  # fmt: skip
@@ -129,6 +161,9 @@ def test_blocks_of_recurrent_gemma_repeat() -> None:
         ("default-recurrent_gemma", {"block_types": ["recurrent", "mamba"]}),
         ("default-recurrent_gemma", {"block_types": []}),
         ("default-olmo_hybrid", {"layer_types": ["full_attention"]}),
+        ("default-zamba2", {"add_bias_linear": True}),
+        ("default-zamba2", {"layers_block_type": ["hybrid"]}),
+        ("default-zamba2", {"layers_block_type": ["attention"] * 54}),
     ],
 )
 def test_faults_name_their_key(name: str, change: dict[str, Any]) -> None:

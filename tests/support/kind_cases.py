@@ -8,7 +8,7 @@ import symperf as sf
 
 SYSTEM = sf.System.load("h100-sxm")
 CLASSES = {
-    "mlp": ("/mlp/up", "/mlp/down"),
+    "mlp": ("/mlp/up", "/mlp/down", "/mlp/adapter/down", "/mlp/adapter/up"),
     "experts": ("/experts/up", "/experts/down"),
     "router": ("/experts/router", "/shared/gate"),
     "shared_experts": ("/shared/up", "/shared/down"),
@@ -23,6 +23,7 @@ CLASSES = {
         "/attention/latent_down",
         "/attention/latent_up",
         "/attention/output",
+        *("/attention/adapter/down", "/attention/adapter/up", "/mlp/joining"),
     ),
     "ssm_projections": (
         "/ssm/in",

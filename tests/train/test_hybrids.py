@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -9,12 +11,13 @@ from support.kind_cases import CLASSES, all_terms, train, work
 from support.paths import GOLDEN_2026
 
 import symperf as sf
+from symperf.models.model import make_model
 from symperf.operations.schedule import Op, terms
 from symperf.train.memory.device_share import fullest_share
 from symperf.train.memory.matrices import held_matrices
 from symperf.train.step.low_precision import is_low
 
-HYBRIDS = ("default-minimax", "default-olmo_hybrid", "default-recurrent_gemma", "falcon-h1-34b")
+HYBRIDS = ("default-minimax", "default-olmo_hybrid", "default-recurrent_gemma", "default-zamba2", "falcon-h1-34b")
 
 
 def load(name: str) -> sf.Model:
@@ -86,8 +89,6 @@ def test_what_a_layer_with_two_mixers_keeps() -> None:
 
 
 def _with_layers(model: sf.Model, count: int) -> sf.Model:
-    import dataclasses
-
     return dataclasses.replace(model, sizes={**model.sizes, "num_layers": count}, layers=((0, count),))
 
 
@@ -135,7 +136,7 @@ def _number(run: sf.Run, form: Any) -> Any:
     return form.xreplace({symbol: run.bound[symbol.name][0] for symbol in form.free_symbols})
 
 
-@pytest.mark.parametrize("name", [*HYBRIDS, "mamba-130m"])
+@pytest.mark.parametrize("name", ["default-minimax", "default-recurrent_gemma", "falcon-h1-34b", "mamba-130m"])
 @pytest.mark.parametrize("optimizer", ["adafactor", "muon"])
 def test_optimizers_of_matrices_take_recurrent_layers(name: str, optimizer: str) -> None:
     """No more state than Adam's; every parameter is in a matrix or among the vectors."""
@@ -148,6 +149,57 @@ def test_optimizers_of_matrices_take_recurrent_layers(name: str, optimizer: str)
     assert min(numbers) >= 0
     ends = adam.memory_terms()["weights/ends"] / 2
     assert sum(numbers) + ends == other.value("parameters")
+
+
+SHARED = {"mamba_ngroups": 2, "use_shared_attention_adapter": True, "num_mem_blocks": 2, "use_mem_rope": True}
+"""Zamba2 with adapters of attention, and two blocks that take turns."""
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_shared_blocks_are_held_once_and_run_at_every_use(tp: int) -> None:
+    """Weights of two blocks and of nine uses' own; products of nine uses; gradients of the embedding of each."""
+    data = json.loads((GOLDEN_2026 / "configs" / "default-zamba2.json").read_text(encoding="utf-8"))
+    model = make_model("zamba2", "test", {**data, **SHARED}, "zamba2.json")
+    run = train(model, tp=tp, sequence_parallel=tp > 1, attention="eager", dropout=False)
+    counted = sf.inspect(model, batch=8, sequence=512)["flops_forward"]
+    found = work(run)
+    h, f, rank, a = 2560, 10240, 128, 2 * 2560
+    whole = {"mlp": h * rank, "projections": 3 * 2 * h * rank}
+    tokens = 8 * 512 * 9
+    for kind in ("mlp", "projections"):
+        narrow = 2 * tokens * whole[kind]
+        assert tp * (found[kind] - narrow) + narrow == pytest.approx(counted[kind], rel=1e-12), kind
+    norms, shared = 3 * h, (3 * 2 * h * a + a * h + 3 * h * f) / tp
+    own = h * h + (h + 2 * f / tp) * rank + (3 * 2 * h + 3 * a / tp) * rank
+    mamba = run.memory_terms()["weights/layers"] / 2 - 2 * (shared + norms) - 9 * own
+    alone = train(_only(model, "ssm"), tp=tp, sequence_parallel=tp > 1)
+    assert mamba == alone.memory_terms()["weights/layers"] / 2
+    paths = set(all_terms(run))
+    assert {"layer/attention_dense/attention/join/forward", "layer/attention_dense/mlp/joining/forward"} <= paths
+    assert not any("attention_dense" in path and "residual" in path for path in paths)
+
+
+def _only(model: sf.Model, mixer: str) -> sf.Model:
+    kinds = tuple(kind for kind in model.architecture.kinds if kind.mixer == mixer)
+    count = sum(model.sizes[kind.count] for kind in kinds)
+    architecture = dataclasses.replace(model.architecture, kinds=kinds)
+    return dataclasses.replace(
+        model, architecture=architecture, sizes={**model.sizes, "num_layers": count}, layers=((0, count),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"pp": 2}, "expected pp = 1 and zero up to 2"),
+        ({"dp": 2, "zero": 3}, "expected pp = 1 and zero up to 2"),
+        ({"precision": "fp8"}, "blocks that layers share are not listed"),
+        ({"optimizer": "muon"}, "blocks that layers share are not listed"),
+    ],
+)
+def test_what_shared_blocks_do_not_go_with_is_refused(plan: dict[str, Any], message: str) -> None:
+    with pytest.raises(sf.InputError, match=message):
+        train(load("default-zamba2"), **plan)
 
 
 def test_channels_of_a_unit_are_dealt_whole() -> None:

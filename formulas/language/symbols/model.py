@@ -81,6 +81,8 @@ linear_num_key_heads = add("model", "linear_num_key_heads", "a_{lk}", "Key heads
 linear_num_value_heads = add("model", "linear_num_value_heads", "a_{lv}", "Value heads of a linear-attention layer.")
 linear_key_head_dim = add("model", "linear_key_head_dim", "d_{lk}", "Width of a linear-attention key.")
 linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width of a linear-attention value.")
+num_shared_blocks = add("model", "num_shared_blocks", "N_B", "Blocks whose weights several layers share (Zamba2).")
+adapter_rank = add("model", "adapter_rank", "r_A", "Rank of the adapters of a shared block.")
 lru_width = add("model", "lru_width", "h_r", "Channels of a gated linear recurrent unit.")
 state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
 

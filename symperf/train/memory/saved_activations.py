@@ -16,6 +16,7 @@ from ...formulas.parallel import expert_parallel as dealt
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
+from ...models.shared_blocks import shared
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     blocks, norms = _blocks(architecture, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
+    kept += _beside_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
@@ -46,6 +48,17 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     if kind.cross:
         kept += _cross_kept(structure, shapes)
     return kept
+
+
+def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that a use of a shared block keeps more: the embedding before and after the norm, adapters, its result."""
+    if not shared(kind):
+        return ZERO
+    ranks = 4 if "adapted_attention" in kind.traits else 1
+    kept = saved.input_kept_bytes(shapes.stream_tokens, hidden_size) + saved.input_kept_bytes(
+        shapes.tokens, ranks * sym.adapter_rank
+    )
+    return kept + 2 * read_kept(structure, shapes.stream_tokens, hidden_size)
 
 
 def stream_kept(structure: Structure, tokens: Any) -> Any:
