@@ -74,10 +74,10 @@ MULTIPLIERS = (
 
 
 def positions_of(config: Config) -> object:
-    """Rotary where the file has an angle; released files have none."""
-    parameters: Any = config.data.get("rope_parameters", {"rope_theta": 1})
+    """Rotary, unless the file has no angle: null, as released files, where the class would take its default."""
+    parameters: Any = config.data.get("rope_parameters", {})
     config.used.add("rope_parameters")
-    return "rotary" if isinstance(parameters, dict) and parameters.get("rope_theta") is not None else "none"
+    return "rotary" if isinstance(parameters, dict) and parameters.get("rope_theta", 0) is not None else "none"
 
 
 def key_width(_: Config, sizes: Sizes) -> int:
