@@ -40,6 +40,7 @@ from ..formulas.language.symbols import (
     tp,
 )
 from ..models import attention_widths as widths
+from ..models.shared_blocks import read_width
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
@@ -168,7 +169,7 @@ class SoftmaxAttention(CachedAttention):
         if architecture.head_gate:
             columns += self.heads
         return [
-            layer.linear(f"{layer.root}/{self.folder}/qkv", hidden_size, columns + self.beside),
+            layer.linear(f"{layer.root}/{self.folder}/qkv", read_width(layer.kind), columns + self.beside),
             self.query_key_norm(),
             self.positions(),
             None if layer.kind.encoder or self.reuses else self.append(),

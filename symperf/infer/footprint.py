@@ -52,6 +52,7 @@ from ..models import counts, layer_counts
 from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from .compressed import CompressedAttention, compressed_cache_bytes
@@ -135,6 +136,8 @@ def activations(structure: InferenceStructure) -> Any:
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
+    # Behind the first of mixers side by side waits its result; a shared block reads a wide copy, and the embedding.
+    waiting = Max(*((3 if shared(kind) else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -151,7 +154,7 @@ def activations(structure: InferenceStructure) -> Any:
         scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
     # A residual stream, or several of which one is mixed at a time, and what a block reads.
     width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
-    alive = tokens * activation_bytes * (width + Max(*blocks))
+    alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 

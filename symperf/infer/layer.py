@@ -25,11 +25,12 @@ from ..formulas.language.symbols import (
 )
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
+from ..models.shared_blocks import shared
 from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
-from . import streams
+from . import shared_block, streams
 from .attention import CrossAttention, SoftmaxAttention
 from .compressed import CompressedAttention
 from .experts import Experts
@@ -189,6 +190,8 @@ class Layer(Block):
         """The mixers' block around their cores."""
         if not self.mixers:
             return []
+        if shared(self.kind):
+            return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         found = [*self.enter(block), self.norm(f"{block}/norm", after_residual=True)]
         for mixer in self.mixers:
@@ -211,6 +214,8 @@ class Layer(Block):
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
+        if shared(self.kind):
+            return shared_block.feed_forward(self)
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [

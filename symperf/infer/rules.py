@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..models.shared_blocks import shared
 from ..plans.combinations import COMBINATION_RULES
 from ..plans.plan import FIELDS
 from ..plans.rule import BrokenRuleError
@@ -130,6 +131,10 @@ def _check_shards(plan: Plan, model: Model) -> None:
         size = model.sizes.get(name, 0)
         if size % plan.tp:
             raise InputError(f"tp: {plan.tp} does not divide the {size} {words} of {model.name}")
+    if plan.pp > 1 and any(shared(kind) for kind in model.architecture.kinds):
+        raise InputError(
+            f"pp: found {plan.pp}, expected 1: blocks of {model.name} are shared between layers of all stages"
+        )
     if model.architecture.stacks == 2 and plan.pp > 1:
         raise InputError(f"pp: found {plan.pp}, expected 1: a pipeline of an encoder and a decoder is not modelled")
 

@@ -29,6 +29,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import shared_blocks as block
 from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import UNIFORM
@@ -130,7 +131,10 @@ def total_parameters(architecture: Architecture) -> Any:
 
 
 def _all_layers(architecture: Architecture) -> Any:
-    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in kinds_with_counts(architecture))
+    each = (
+        (count, layers.layer_parameters(architecture, kind), kind) for count, kind in kinds_with_counts(architecture)
+    )
+    return sum(block.of_all_layers(n, one, block.own_weights(architecture, kind), kind) for n, one, kind in each)
 
 
 def active_parameters(architecture: Architecture) -> Any:

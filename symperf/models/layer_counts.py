@@ -17,6 +17,7 @@ from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
 from . import attention_widths as widths
 from . import recurrent_counts as recurrent
+from . import shared_blocks as block
 from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import RECURRENT
@@ -47,6 +48,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
         total += h * a if architecture.head_gate else ZERO
+        total += block.wider_weights(kind) + block.attention_adapter_weights(kind) + block.joining_weights(kind)
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
@@ -74,7 +76,7 @@ def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
 def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the dense MLP's matrices."""
     count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    return count(h, f) if kind.ffn in ("dense", "dense_experts") else ZERO
+    return count(h, f) + block.adapter_weights(architecture, kind) if kind.ffn in ("dense", "dense_experts") else ZERO
 
 
 def expert_hidden(architecture: Architecture) -> Any:
@@ -155,7 +157,8 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
-    return (count + (max(architecture.block_norms // 2, 1) if kind.cross else 0)) * norm(architecture, h) + scales
+    cross = max(architecture.block_norms // 2, 1) if kind.cross else 0
+    return (count + cross + block.shared(kind)) * norm(architecture, h) + scales
 
 
 @in_own_sizes

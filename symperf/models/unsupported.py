@@ -8,7 +8,7 @@ NOT_YET: dict[str, str] = {
         longcat_flash nllb-moe switch_transformers
     """,
     "a state-space or recurrent model of another kind": """
-        falcon_mamba zamba zamba2 rwkv plamo2 minicpm_sala
+        falcon_mamba zamba rwkv plamo2 minicpm_sala
     """,
     "an encoder or an encoder-decoder of another kind": """
         albert electra deberta umt5

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from ..models.shared_blocks import shared
 from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
@@ -21,6 +22,8 @@ NAMES = (
     "mixed_stages",
     "forward_only",
     "two_towers",
+    "shared_blocks",
+    "one_stage",
     "flash",
     "relative_positions",
     "parts",
@@ -91,6 +94,11 @@ COMBINATION_RULES = (
         "two_towers == 0",
         "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
         "and infer have them; expected a model without",
+    ),
+    _rule(
+        "shared_blocks_need_one_stage",
+        "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
+        "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -254,6 +262,8 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "two_towers": any(tower.grid.apart for tower in model.towers),
         "forward_only": bool(_forward_part(model)),
+        "shared_blocks": _shares_blocks(model),
+        "one_stage": plan.pp == 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -308,6 +318,11 @@ def _forward_part(model: Model) -> str:
     return "a head that pools patches by attention" if model.architecture.head == "pooled" else ""
 
 
+def _shares_blocks(model: Model) -> bool:
+    """Whether several layers share their weights."""
+    return any(shared(kind) for kind in model.architecture.kinds)
+
+
 def _first_unlisted(model: Model) -> str:
     """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
     architecture = model.architecture
@@ -316,6 +331,8 @@ def _first_unlisted(model: Model) -> str:
         return other[0]
     if any(kind.cross for kind in architecture.kinds):
         return "attention to an encoder"
+    if _shares_blocks(model):
+        return "blocks that layers share"
     if architecture.side_blocks:
         return "low-rank residuals, features or streams beside them"
     return "attention with a gate for each head" if architecture.head_gate else ""

@@ -8,7 +8,7 @@ import symperf as sf
 
 SYSTEM = sf.System.load("h100-sxm")
 CLASSES = {
-    "mlp": ("/mlp/up", "/mlp/down"),
+    "mlp": ("/mlp/up", "/mlp/down", "/mlp/adapter/down", "/mlp/adapter/up"),
     "experts": ("/experts/up", "/experts/down"),
     "router": ("/experts/router", "/shared/gate"),
     "shared_experts": ("/shared/up", "/shared/down"),
@@ -24,6 +24,7 @@ CLASSES = {
         "/attention/latent_up",
         "/attention/gate_in",
         "/attention/output",
+        *("/attention/adapter/down", "/attention/adapter/up", "/mlp/joining"),
     ),
     "ssm_projections": (
         "/ssm/in",
@@ -38,6 +39,8 @@ CLASSES = {
         *(f"/wkv/{name}_{end}" for name in ("decay", "rate", "taken", "gate") for end in ("down", "up")),
         "/matrix_memory/in",
         "/matrix_memory/output",
+        *(f"/lightning_attention/{end}" for end in ("in", "gate_in", "output")),
+        *(f"/gated_lru/{end}" for end in ("in", "gates", "output")),
     ),
     "ssm_scan": ("/scan",),
     "head_transform": ("head/transform",),

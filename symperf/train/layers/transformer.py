@@ -118,6 +118,11 @@ class Decoder(Linears):
 
     # --- mixers
 
+    read_width: Any = hidden_size
+    """Features of a token that a mixer's first product reads."""
+    read_message: Any = None
+    """Bytes of what it reads where that is gathered, if it is not the stream alone."""
+
     @cached_property
     def mixers(self) -> tuple[tuple[Mixer, ...], ...]:
         """What moves information between tokens: the layer's mixers side by side, and attention to an encoder."""

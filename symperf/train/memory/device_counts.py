@@ -22,6 +22,7 @@ from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import shared_blocks as block
 from ...models import side_counts as side
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
@@ -63,6 +64,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
+        total += _mlp_adapter(architecture, kind)
         total += architecture.activation_parameters
         if architecture.mlp_bias:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
@@ -92,6 +94,7 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
     """
     mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
     dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
+    dense += _mlp_adapter(architecture, kind)
     routed = kind.ffn in ("experts", "dense_experts")
     found = {
         "attention": _mixers(architecture, kind) + _cross(architecture, kind),
@@ -129,6 +132,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
     total += hidden_size * heads if architecture.head_gate else ZERO
     total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
+    total += _wider(kind) + _attention_adapters(kind) + block.joining_weights(kind)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
@@ -154,6 +158,34 @@ def _beside(kind: LayerKind) -> Any:
         return ZERO
     vectors = sparse.vectors(kind).xreplace({num_attention_heads: num_attention_heads / tp})
     return sparse.compressor_weights(kind) + sparse.indexer_weights(kind) + vectors
+
+
+def _projected() -> Any:
+    """Features of queries, keys and values on a device."""
+    return att.query_key_value_width(num_attention_heads / tp, ceil_div(sym.num_key_value_heads, tp), sym.head_dim)
+
+
+def _wider(kind: LayerKind) -> Any:
+    return hidden_size * _projected() if block.shared(kind) else ZERO
+
+
+def _attention_adapters(kind: LayerKind) -> Any:
+    """Adapters on a device: whole up to their rank, and split from there."""
+    if "adapted_attention" not in kind.traits:
+        return ZERO
+    return 3 * par.linear_parameters(2 * hidden_size, sym.adapter_rank) + sym.adapter_rank * _projected()
+
+
+def _mlp_adapter(architecture: Architecture, kind: LayerKind) -> Any:
+    if not block.shared(kind):
+        return ZERO
+    ups = 2 if architecture.gated_mlp else 1
+    return sym.adapter_rank * (hidden_size + ups * intermediate_size / tp)
+
+
+def _own(architecture: Architecture, kind: LayerKind) -> Any:
+    """What every use of a shared block has for itself."""
+    return _attention_adapters(kind) + _mlp_adapter(architecture, kind) + block.joining_weights(kind)
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:
@@ -187,7 +219,8 @@ def dealt_parameters(architecture: Architecture, layers_of: Callable[[Any], Any]
         layers_of: how many layers the device has of which the model has a count.
     """
     kinds = [(layers_of(count), kind) for count, kind in counts.kinds_with_counts(architecture)]
-    dense = sympy.Add(*(count * dense_parameters(architecture, kind) for count, kind in kinds))
+    each = ((count, dense_parameters(architecture, kind), kind) for count, kind in kinds)
+    dense = sympy.Add(*(block.of_all_layers(n, one, _own(architecture, kind), kind) for n, one, kind in each))
     return dense, sympy.Add(*(count * expert_parameters(architecture, kind) for count, kind in kinds))
 
 

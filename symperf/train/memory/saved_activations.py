@@ -21,6 +21,7 @@ from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
+from ...models.shared_blocks import shared
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     if architecture.hyper_connections:
         kept += _parts(kind) * _streams_kept(stream)
     kept += saved.input_kept_bytes(stream, _side_width(architecture))
+    kept += _beside_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
@@ -70,6 +72,17 @@ def _side_width(architecture: Architecture) -> Any:
     width = (sym.num_update_streams + 3) * hidden_size if architecture.alternating_updates else ZERO
     width += sym.residual_rank + hidden_size if architecture.low_rank_residual else ZERO
     return width + (2 * hidden_size + 4 * sym.layer_input_size if architecture.layer_inputs else ZERO)
+
+
+def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that a use of a shared block keeps more: the embedding before and after the norm, adapters, its result."""
+    if not shared(kind):
+        return ZERO
+    ranks = 4 if "adapted_attention" in kind.traits else 1
+    kept = saved.input_kept_bytes(shapes.stream_tokens, hidden_size) + saved.input_kept_bytes(
+        shapes.tokens, ranks * sym.adapter_rank
+    )
+    return kept + 2 * read_kept(structure, shapes.stream_tokens, hidden_size)
 
 
 def stream_kept(structure: Structure, tokens: Any) -> Any:
