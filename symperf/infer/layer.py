@@ -133,7 +133,7 @@ class Layer(Block):
             return []
         block, both = f"{self.root}/{mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         return [
-            self.norm(f"{block}/norm", after_residual=True),
+            None if "normalised_input" in self.kind.traits else self.norm(f"{block}/norm", after_residual=True),
             *mixer.projections(),
             *core,
             *mixer.output(),

@@ -45,12 +45,14 @@ TRAIT_WORDS: dict[str, str] = {
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
     "window_only": "a window",
+    "normalised_input": "no norm before it",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A `normalised_input`
+comes from the norm of the embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""

@@ -84,10 +84,14 @@ class Decoder(Linears):
         """Whether a norm follows each part of a layer, too."""
         return self.architecture.block_norms == 4
 
+    def pre_norm(self, mixer: Mixer) -> bool:
+        """Whether a norm stands before a mixer; what the embeddings' norm gives needs no other."""
+        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0]
+
     def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
         """A mixer between its norm and the residual stream."""
         return [
-            self.norm(mixer.path("norm"), phase),
+            self.norm(mixer.path("norm"), phase) if self.pre_norm(mixer) else None,
             self.gather(mixer.path(f"gather/{phase}")),
             *mixer.forward(phase),
             self.linear(mixer.path("output"), phase, mixer.output_width, hidden_size),
@@ -104,7 +108,7 @@ class Decoder(Linears):
             None if self.architecture.parallel_block else self.gather(mixer.path("gather/backward")),
             self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
             *mixer.backward(),
-            self.norm_backward(mixer.path("norm")),
+            self.norm_backward(mixer.path("norm")) if self.pre_norm(mixer) else None,
         ]
 
     # --- the MLP and experts
