@@ -13,6 +13,8 @@ from ..common.errors import InputError, nearest, quote
 from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .quantization import Quantization
     from .towers import Tower
 
@@ -141,6 +143,13 @@ class Config:
             self.sections[key] = Config(self.data.get(key) or {}, f"{self.where}: {key}")
         return self.sections[key]
 
+    def elsewhere(self, keys: Iterable[str]) -> str:
+        """The end of an error line about a missing key that stands in an object of this one; or nothing."""
+        for key, value in self.data.items():
+            if isinstance(value, dict) and (found := next((name for name in keys if name in value), None)):
+                return f"; {key} has {found}: is model_type that of the whole file?"
+        return ""
+
     def defaults(self) -> dict[str, object]:
         """What classes have for keys that the file leaves out, those of objects in it after their key and a dot."""
         inner = {key: section.defaults() for key, section in self.sections.items()}
@@ -212,7 +221,9 @@ def optional(*keys: str, absent: int | Rule | None, null: int | Rule | None = No
             fallback = null if nulls else absent
             if fallback is None:
                 also = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
-                raise InputError(f"{config.where}: {keys[0]}{also} is missing, expected a positive integer")
+                raise InputError(
+                    f"{config.where}: {keys[0]}{also} is missing, expected a positive integer{config.elsewhere(keys)}"
+                )
             value = fallback(config, sizes) if callable(fallback) else fallback
             known = not nulls and (not callable(fallback) or fallback in DERIVED)
             return config.take(keys[0], value) if known else value
