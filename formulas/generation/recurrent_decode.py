@@ -2,7 +2,8 @@
 
 Shapes: b sequences with n_q new tokens each; Mamba-2 has a_s heads of d_s channels with a state of n_s each and g_s
 sets of B and C; Mamba-1 has h_s channels with a state of n_s each; a gated delta rule has a d_lk x d_lv matrix for each
-of a_lv value heads. After each token the state is kept, so that a rejected draft can be taken back: with one new token
+of a_lv value heads, lightning attention a d_lv x d_lv one; a gated linear recurrent unit one number for each of h_r
+channels. After each token the state is kept, so that a rejected draft can be taken back: with one new token
 a state is read once and written once. Bytes do not depend on the context.
 """
 
@@ -14,7 +15,7 @@ from ..kernels.ssm import recurrent_state_bytes, state_output_flops, state_updat
 from ..language.dimension import BYTE, FLOP
 from ..language.formula import formula
 from ..language.symbols import flop
-from ..sources import DELTANET, MAMBA, MAMBA2
+from ..sources import DELTANET, GRIFFIN, LIGHTNING, MAMBA, MAMBA2
 
 
 @formula(
@@ -93,36 +94,39 @@ def mamba1_step_bytes(
     glyph="Q_{ud}",
     dimension=BYTE,
     source=DELTANET,
-    increasing="activation_bytes linear_key_head_dim linear_num_key_heads linear_num_value_heads "
-    "linear_value_head_dim micro_batch new_tokens state_bytes",
+    increasing="activation_bytes linear_key_head_dim linear_num_value_heads linear_value_head_dim micro_batch "
+    "new_tokens state_bytes width",
     curvature="convex",
 )
-def delta_step_bytes(
+def matrix_step_bytes(
     micro_batch: Any,
     new_tokens: Any,
-    linear_num_key_heads: Any,
     linear_num_value_heads: Any,
     linear_key_head_dim: Any,
     linear_value_head_dim: Any,
+    width: Any,
     activation_bytes: Any,
     state_bytes: Any,
 ) -> Any:
-    """Bytes of a recurrent step of a gated delta rule: states in and out; queries, keys, values, results, two gates.
+    """Bytes of a step of a layer whose state is a matrix a head: states in and out, and h' features of every token.
 
-    The equation: b (1 + n_q) a_lv d_lk d_lv w_st + b n_q w (2 a_lk d_lk + 2 a_lv d_lv + 2 a_lv).
+    The equation: b (1 + n_q) a_lv d_lk d_lv w_st + b n_q w h'.
+
+    A gated delta rule reads queries, keys, values, a decay and a rate a head and writes results: h' = 2 a_lk d_lk +
+    2 a_lv d_lv + 2 a_lv. Where every key channel has a decay of its own, they are d_lk a head.
 
     Assumes: one fused kernel; the value heads of a key head find its queries and keys in a cache.
 
-    Source: counted from the kernel fused_recurrent_gated_delta_rule of flash-linear-attention (Yang et al. 2024).
+    Source: counted from the kernels fused_recurrent_gated_delta_rule and fused_recurrent_kda of flash-linear-attention
+    (Yang et al. 2024).
 
     >>> from sympy import symbols
-    >>> delta_step_bytes(1, 1, *symbols("k v d e w f"))
-    2*d*e*f*v + w*(2*d*k + 2*e*v + 2*v)
+    >>> matrix_step_bytes(1, 1, *symbols("v d e h w f"))
+    2*d*e*f*v + h*w
     """
-    width = linear_num_value_heads * linear_value_head_dim
-    state = recurrent_state_bytes(micro_batch, width, linear_key_head_dim, state_bytes)
-    streams = 2 * linear_num_key_heads * linear_key_head_dim + 2 * width + 2 * linear_num_value_heads
-    return (1 + new_tokens) * state + micro_batch * new_tokens * activation_bytes * streams
+    inner = linear_num_value_heads * linear_value_head_dim
+    state = recurrent_state_bytes(micro_batch, inner, linear_key_head_dim, state_bytes)
+    return (1 + new_tokens) * state + micro_batch * new_tokens * activation_bytes * width
 
 
 @formula(
@@ -170,6 +174,88 @@ def delta_step_flops(
     7*T*d*e*flop*v
     """
     return 7 * tokens * linear_num_value_heads * linear_key_head_dim * linear_value_head_dim * flop
+
+
+@formula(
+    glyph="Q_{ula}",
+    dimension=BYTE,
+    source=LIGHTNING,
+    increasing="activation_bytes linear_num_value_heads linear_value_head_dim micro_batch new_tokens state_bytes",
+    curvature="convex",
+)
+def lightning_step_bytes(
+    micro_batch: Any,
+    new_tokens: Any,
+    linear_num_value_heads: Any,
+    linear_value_head_dim: Any,
+    activation_bytes: Any,
+    state_bytes: Any,
+) -> Any:
+    """Bytes of a step of lightning attention: states in and out; queries, keys and values in, results out.
+
+    The equation: b (1 + n_q) a_lv d_lv^2 w_st + 4 b n_q a_lv d_lv w.
+
+    Assumes: one fused kernel; a head's decay is one number, which is small.
+
+    Source: counted from vLLM (lightning_attn.py, _linear_attn_decode_kernel); the recurrence is that of Qin et al.
+    2024 equation (4).
+
+    >>> from sympy import symbols
+    >>> lightning_step_bytes(1, 1, *symbols("a d w f"))
+    2*a*d**2*f + 4*a*d*w
+    """
+    width = linear_num_value_heads * linear_value_head_dim
+    state = recurrent_state_bytes(micro_batch, width, linear_value_head_dim, state_bytes)
+    return (1 + new_tokens) * state + 4 * micro_batch * new_tokens * width * activation_bytes
+
+
+@formula(
+    glyph="W_{ula}",
+    dimension=FLOP,
+    source=LIGHTNING,
+    increasing="flop linear_num_value_heads linear_value_head_dim tokens",
+    curvature="affine",
+)
+def lightning_step_flops(tokens: Any, linear_num_value_heads: Any, linear_value_head_dim: Any) -> Any:
+    """FLOPs of a step of lightning attention: 5 T a_lv d_lv^2.
+
+    The decay of the state (1), the outer product of key and value, added (2), and its product with the query (2).
+
+    Assumes: what is done once a channel and not once an element of the state is left out.
+
+    Source: Qin et al. 2024 equation (4): S = lambda S + k v^T, and o = q S.
+
+    >>> from sympy import symbols
+    >>> lightning_step_flops(*symbols("T a d"))
+    5*T*a*d**2*flop
+    """
+    return 5 * tokens * linear_num_value_heads * linear_value_head_dim**2 * flop
+
+
+@formula(
+    glyph="Q_{ulru}",
+    dimension=BYTE,
+    source=GRIFFIN,
+    increasing="activation_bytes lru_width micro_batch new_tokens state_bytes",
+    curvature="convex",
+)
+def gated_lru_step_bytes(
+    micro_batch: Any, new_tokens: Any, lru_width: Any, activation_bytes: Any, state_bytes: Any
+) -> Any:
+    """Bytes of a step of a gated linear recurrent unit: states in and out; branch and both gates in, results out.
+
+    The equation: b (1 + n_q) h_r w_st + 4 b n_q h_r w.
+
+    Assumes: one fused kernel; decays' parameters are one number a channel, which is small.
+
+    Source: De et al. 2024 equations (1) to (4): what they read and give.
+
+    >>> from sympy import symbols
+    >>> gated_lru_step_bytes(1, 1, *symbols("r w f"))
+    2*f*r + 4*r*w
+    """
+    state = recurrent_state_bytes(micro_batch, lru_width, 1, state_bytes)
+    return (1 + new_tokens) * state + 4 * micro_batch * new_tokens * lru_width * activation_bytes
 
 
 @formula(

@@ -12,7 +12,7 @@ from typing import Any
 from ..collectives import hierarchical_all_to_all_time
 from ..collectives.protocols import better_protocol_time
 from ..collectives.tiers import SCALE_OUT, SCALE_UP, streaming_time
-from ..language.atoms import Min, ceil_div, less_one, ring_share
+from ..language.atoms import Max, Min, ceil_div, less_one, ring_share
 from ..language.dimension import BYTE, FLOP, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import flop
@@ -116,6 +116,29 @@ def domains_per_token(num_experts_per_token: Any, node_limit: Any, outer_ranks: 
     (4, 2)
     """
     return Min(num_experts_per_token, node_limit, outer_ranks)
+
+
+@formula(
+    glyph="n_{gd}",
+    dimension=ONE,
+    source=DEEPSEEK3,
+    increasing="expert_groups_per_token outer_ranks",
+    decreasing="num_expert_groups",
+    curvature="convex",
+)
+def grouped_domains(expert_groups_per_token: Any, num_expert_groups: Any, outer_ranks: Any) -> Any:
+    """Scale-up domains in which the experts of a token may lie if it chooses from k_grp of n_grp groups of experts.
+
+    k_grp max(1, q_o / n_grp): a domain holds one group or several whole ones, or a group lies in q_o / n_grp domains.
+
+    Assumes: experts lie in order of their numbers; the groups chosen lie in domains of their own where they can.
+
+    Source: DeepSeek-V3 report section 2.1.2: 4 of 8 groups over 8 nodes send a token to 4 nodes at most.
+
+    >>> grouped_domains(4, 8, 8), grouped_domains(4, 8, 16)
+    (4, 8)
+    """
+    return expert_groups_per_token * Max(1, outer_ranks / num_expert_groups)
 
 
 @formula(

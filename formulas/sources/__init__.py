@@ -76,6 +76,13 @@ DAO2 = _arxiv(
     "Dao, Tri",
     2023,
 )
+DEBERTA = _arxiv(
+    "he2021",
+    "2006.03654",
+    "DeBERTa: Decoding-enhanced BERT with Disentangled Attention",
+    "He, Pengcheng and Liu, Xiaodong and Gao, Jianfeng and Chen, Weizhu",
+    2021,
+)
 AINSLIE = _arxiv(
     "ainslie2023",
     "2305.13245",
@@ -297,6 +304,34 @@ DELTANET = _arxiv(
     "2412.06464",
     "Gated Delta Networks: Improving Mamba2 with Delta Rule",
     "Yang, Songlin and Kautz, Jan and Hatamizadeh, Ali",
+    2024,
+)
+KIMI_LINEAR = _arxiv(
+    "kimi2025",
+    "2510.26692",
+    "Kimi Linear: An Expressive, Efficient Attention Architecture",
+    "{Kimi Team}",
+    2025,
+)
+KIMI_K3 = _arxiv(
+    "kimi2026",
+    "2607.24653",
+    "Kimi K3 Technical Report",
+    "{Kimi Team}",
+    2026,
+)
+GRIFFIN = _arxiv(
+    "de2024",
+    "2402.19427",
+    "Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient Language Models",
+    "De, Soham and Smith, Samuel L. and others",
+    2024,
+)
+LIGHTNING = _arxiv(
+    "qin2024",
+    "2401.04658",
+    "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in Large Language Models",
+    "Qin, Zhen and Sun, Weigao and Li, Dong and Shen, Xuyang and Sun, Weixuan and Zhong, Yiran",
     2024,
 )
 BELTAGY = _arxiv(

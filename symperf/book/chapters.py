@@ -51,10 +51,12 @@ CHAPTERS = (
             "attention": "Attention core",
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
+            "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
+            "attention_residuals": "Attention residuals",
         },
     ),
     Chapter(
@@ -73,6 +75,9 @@ CHAPTERS = (
         "Recurrent and state-space layers",
         {
             "linear_attention": "Linear attention",
+            "channel_decay": "Kimi Delta Attention",
+            "lightning_attention": "Lightning attention",
+            "gated_lru": "Gated linear recurrent units",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

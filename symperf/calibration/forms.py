@@ -255,6 +255,8 @@ def _time(form: RowFormula, system: System) -> Any:
         tiers=len(system.tiers),
         mixed_rates=False,
         kept=(),
+        format=1,
+        of_class=lambda _: structure,
         called_collectives=False,
         own_all_reduce=False,
         in_switch=system.in_switch,

@@ -235,6 +235,6 @@ def value_of(monomial: mono.Monomial, coefficient: mono.Number, regime: RegimeRe
 def resource_of(monomial: mono.Monomial, resources: dict[Any, str]) -> str | None:
     """The resource that a monomial is time of: that of its latency or of the rate that divides it."""
     for each, of in monomial:
-        if each in resources and (of < 0 or each.name.endswith("_latency")):
+        if each in resources and (of < 0 or "_latency" in each.name):
             return resources[each]
     return None

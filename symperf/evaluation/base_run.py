@@ -261,7 +261,7 @@ class BaseRun:
         for name, resource in self.compiled.resources.items():
             at = program.inputs[name]
             if at in slopes:
-                sign = 1 if name.endswith("_latency") else -1
+                sign = 1 if "_latency" in name else -1
                 found[resource] = found.get(resource, 0.0) + sign * slopes[at] * values[at] / total
         return found
 
@@ -324,4 +324,5 @@ class BaseRun:
 
 
 def _kind(name: str) -> str:
-    return next((kind for kind in IDEAL if name.endswith(f"_{kind}")), "")
+    base = name.rstrip("0123456789").removesuffix("_")
+    return next((kind for kind in IDEAL if base.endswith(f"_{kind}")), "")

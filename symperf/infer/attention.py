@@ -34,10 +34,12 @@ from ..formulas.language.symbols import (
     micro_batch,
     num_attention_heads,
     num_key_value_heads,
+    relative_rows,
     sliding_window,
     statistic_bytes,
     tp,
 )
+from ..models import attention_widths as widths
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
@@ -133,41 +135,57 @@ class SoftmaxAttention(CachedAttention):
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
-        self.value_width = head_dim
+        kind = layer.kind
+        self.key_width, self.value_width = head_dim, widths.core_value_width(kind)
+        self.core_width, self.stored_width = widths.core_width(kind), widths.stored_width(kind)
         self.heads, self.units = num_attention_heads / tp, ceil_div(num_key_value_heads, tp)
-        self.width = self.heads * self.value_width
+        self.width = self.heads * widths.value_width(kind)
+        self.rotated = head_dim * (self.heads + widths.made_heads(kind, self.units))
 
     def projections(self) -> list[Op | None]:
         """What makes queries, keys and values of the new tokens; a gate is as wide as the queries."""
         layer, architecture = self.layer, self.layer.architecture
-        columns = att.query_key_value_width(self.heads, self.units, self.value_width)
+        columns = widths.projected(layer.kind, self.heads, self.units)
         if architecture.shared_key_value and layer.kind.mixer == "attention":
             columns -= self.units * self.value_width
         if architecture.attention_gate:
             columns += self.width
+        if architecture.head_gate:
+            columns += self.heads
         return [
             layer.linear(f"{layer.root}/{self.folder}/qkv", hidden_size, columns),
             self.query_key_norm(),
             self.positions(),
-            None if layer.kind.encoder else self.append(),
+            None if layer.kind.encoder or self.reuses else self.append(),
         ]
+
+    @property
+    def reuses(self) -> bool:
+        """Whether keys and values are those in the cache of an earlier layer."""
+        return "reused_keys" in self.layer.kind.traits
 
     def output(self) -> list[Op | None]:
         """The gate, if there is one, and the projection of the results."""
         layer = self.layer
-        gate = None
+        n, work = layer.tokens * self.width, FLOPS_PER_ELEMENT
+        gate = difference = None
+        if "differential" in layer.kind.traits:
+            traffic = ew.gated_activation_bytes(n, activation_bytes)  # the results of both maps in, their norm out
+            difference = layer.kernels.stream(self.path("difference"), traffic, n, work["gated norm"])
         if layer.architecture.attention_gate:
-            n = layer.tokens * self.width
-            gate = layer.kernels.stream(
-                self.path("gate"), ew.gated_activation_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["activation"]
-            )
-        return [gate, layer.linear(f"{layer.root}/{self.folder}/output", self.width, hidden_size)]
+            traffic = ew.gated_activation_bytes(n, activation_bytes)
+            gate = layer.kernels.stream(self.path("gate"), traffic, n, work["activation"])
+        if layer.architecture.head_gate:
+            n += layer.tokens * self.heads
+            traffic = ew.activation_function_bytes(n, activation_bytes)
+            gate = layer.kernels.stream(self.path("gate"), traffic, n, work["residual"])
+        return [difference, gate, layer.linear(f"{layer.root}/{self.folder}/output", self.width, hidden_size)]
 
     def query_key_norm(self) -> Op | None:
         """The norm of queries and keys."""
         if self.layer.architecture.query_key_norm == "none":
             return None
-        n = self.layer.tokens * self.value_width * (self.heads + self.units)
+        n = self.layer.tokens * self.rotated
         return self.layer.kernels.stream(
             self.path("qk_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
         )
@@ -176,7 +194,7 @@ class SoftmaxAttention(CachedAttention):
         """Rotary positions of queries and keys."""
         if self.layer.architecture.positions != "rotary" or self.layer.fusion.rotary_cache:
             return None
-        n = self.layer.tokens * self.value_width * (self.heads + self.units)
+        n = self.layer.tokens * self.rotated
         return self.layer.kernels.stream(
             self.path("rotary"), ew.rotary_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["rotary"]
         )
@@ -189,13 +207,13 @@ class SoftmaxAttention(CachedAttention):
 
     def append(self) -> Op | None:
         """The kernel that writes new keys and values into the cache."""
-        return self.append_of(2 * self.layer.tokens * self.units * self.value_width)
+        return self.append_of(2 * self.layer.tokens * self.units * self.stored_width)
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; keys and values once; a bias for each key and head where positions are relative."""
-        work = att.attention_flops(sequences, new_tokens, 1, self.heads, self.value_width)
-        own = 2 * sequences * new_tokens * self.width * activation_bytes
-        each = dec.cache_read_bytes(sequences, 1, self.units, self.value_width, kv_bytes)
+        work = att.attention_flops(sequences, new_tokens, 1, self.heads, self.core_width)
+        own = 2 * sequences * new_tokens * self.heads * self.core_width * activation_bytes
+        each = dec.cache_read_bytes(sequences, 1, self.units, self.stored_width, kv_bytes)
         if self.biased:
             each += sequences * self.heads * activation_bytes
         return CacheRead(work, own, each, passes=self.passes)
@@ -226,10 +244,12 @@ class SoftmaxAttention(CachedAttention):
     def prefill(self, length: Any) -> list[Op | None]:
         """Attention of whole prompts among themselves: causal in a decoder, of all pairs in an encoder."""
         layer = self.layer
+        if self.disentangled:
+            return self.relative_scores(length)
         if not layer.fusion.fused_prefill:
             return list(self.stored_scores(length))
         traffic = att.flash_bytes(
-            micro_batch, length, self.heads, self.units, self.value_width, activation_bytes, statistic_bytes
+            micro_batch, length, self.heads, self.units, self.core_width, activation_bytes, statistic_bytes
         )
         traffic += self.bias_bytes(length)
         encoder = layer.kind.encoder
@@ -240,8 +260,27 @@ class SoftmaxAttention(CachedAttention):
         mean = length if encoder else (length + 1) / 2
         if self.windowed:
             mean = self.visible_pairs(length) / length
-        blocks = self.new_blocks(micro_batch, length, mean, longest, written=not encoder)
+        blocks = self.new_blocks(micro_batch, length, mean, longest, written=not (encoder or self.reuses))
         return [layer.kernels.flash(self.path("flash"), self.prefill_flops(length), traffic, blocks)]
+
+    @property
+    def disentangled(self) -> bool:
+        """Whether contents and relative positions are scored with each other (DeBERTa), which no flash kernel does."""
+        return self.layer.architecture.positions == "disentangled"
+
+    def relative_scores(self, length: Any) -> list[Op | None]:
+        """Stored scores, to which those of positions are gathered and added, of queries and of keys."""
+        kernels, path, groups = self.layer.kernels, self.path("relative"), micro_batch * self.heads
+        scores = att.score_elements(micro_batch, length, self.heads)
+        kinds = {"left": activation_bytes, "right": activation_bytes}
+        found: list[Op | None] = [kernels.matmul(f"{path}/projections", relative_rows, 2 * self.width, hidden_size)]
+        for name in ("content_to_position", "position_to_content"):
+            found += [
+                kernels.matmul(f"{path}/{name}", length, relative_rows, self.value_width, groups, **kinds),
+                kernels.stream(f"{path}/{name}/gather", ew.residual_bytes(scores, activation_bytes), scores, 1),
+            ]
+        first, *others = self.stored_scores(length)
+        return [first, *found, *others]
 
     def new_blocks(
         self, sequences: Any, new_tokens: Any, mean_keys: Any, longest_keys: Any, *, written: bool = True
@@ -249,17 +288,17 @@ class SoftmaxAttention(CachedAttention):
         """Attention of new tokens as blocks of queries: of a chunk or of whole prompts, written into a cache or not."""
         moved: Any = 0
         if written:
-            tokens = sequences * new_tokens * self.value_width
+            tokens = sequences * new_tokens * self.stored_width
             moved = blocked.cache_write_bytes(2 * tokens * self.units, activation_bytes, kv_bytes)
             moved += cache_casts * blocked.cache_write_bytes(tokens * self.heads, activation_bytes, kv_bytes)
-        pair = att.attention_flops(1, 1, 1, 1, self.value_width)
+        pair = att.attention_flops(1, 1, 1, 1, self.core_width)
         return PromptBlocks(
             sequences * self.heads, new_tokens, mean_keys, longest_keys, pair, written=moved, casts=written
         )
 
     def prefill_flops(self, length: Any) -> Any:
         """FLOPs of the pairs that the mask leaves."""
-        shape = self.heads, self.value_width
+        shape = self.heads, self.core_width
         if self.windowed:
             return windows.masked_attention_flops(micro_batch, self.visible_pairs(length), *shape)
         if self.layer.kind.encoder:
@@ -284,7 +323,7 @@ class SoftmaxAttention(CachedAttention):
         traffic = att.softmax_bytes(scores, activation_bytes) + self.bias_bytes(length)
         kinds = {"left": activation_bytes, "right": activation_bytes}
         return [
-            kernels.matmul(f"{path}/scores", length, length, self.value_width, groups, **kinds),
+            kernels.matmul(f"{path}/scores", length, length, self.key_width, groups, **kinds),
             kernels.stream(f"{path}/softmax", traffic, scores, FLOPS_PER_ELEMENT["softmax"]),
             kernels.matmul(f"{path}/context", length, self.value_width, length, groups, **kinds),
         ]
@@ -326,5 +365,6 @@ class CrossAttention(SoftmaxAttention):
             self.over(encoder_tokens),
             *self.output(),
             layer.reduce(f"{root}/reduce"),
+            layer.post_norm(root),
             layer.residual(f"{root}/residual"),
         ]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
-from ..systems.kernel_constants import INNER_LATENCY
+from ..systems.kernel_constants import BY_FORMAT, INNER_LATENCY
 from ..systems.system_symbols import MATRIX_RATE, Limits
 from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from ..train.binding import DEFAULTS, LIMITS
-from .formats import KV_BYTES, format_of, kv_format, sixteen_bits
+from .formats import KV_BYTES, SIXTEEN_BITS, format_of, kv_format, sixteen_bits
 from .stack import LIMITS as STACK_LIMITS
+from .stored import StoredFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,7 @@ def bind(
     stack: Stack,
     kv_precision: str | None,
     own: dict[str, float],
-    weight: float | None = None,
+    stored: StoredFormat | None = None,
 ) -> Bound:
     """The value and provenance of every symbol, by name.
 
@@ -94,7 +95,7 @@ def bind(
         stack: gives what the software adds.
         kv_precision: format of the cache.
         own: values that the user set.
-        weight: bytes of a weight as the checkpoint stores it; None: as its format has it.
+        stored: what the checkpoint says of its classes of modules.
 
     Raises:
         InputError: an unknown format, or a rate that the device does not have.
@@ -107,43 +108,71 @@ def bind(
             bound[field.symbol] = (plan.number(name), "plan")
     for name, quantity in {**system.quantities, **stack.quantities}.items():
         bound[name] = (quantity.value, quantity.source)
-    precision, found, rate = format_of(plan, system)
-    bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    stored = StoredFormat(plan) if stored is None else stored
+    precision, _, rate = format_of(plan, system)
     bound["half_efficiency"] = bound["matrix_efficiency"]
     if "inner_latency" in bound:
         bound.setdefault("half_inner_latency", bound["inner_latency"])
-    chosen = bound["matrix_efficiency"][1].startswith("set by the user")
-    narrow = rate == "fp8" or (system.power_limited and rate not in ("bf16", "fp16"))
-    if narrow and "fp8_efficiency" in system.quantities and not chosen:
-        bound["matrix_efficiency"] = bound["fp8_efficiency"]
-    if "narrow_efficiency" in bound and not chosen:
-        bound["matrix_efficiency"] = bound["narrow_efficiency"]
+    bound |= products(system, plan, stored.weight)
+    for number, other in enumerate(stored.others, start=2):
+        made = products(other.system, other.plan, other.weight)
+        bound |= {f"{name}_{number}": entry for name, entry in made.items()}
     half = sixteen_bits(system)
     wide = product_format(system, half)
     attention = system.matrix_rate(wide if wide in system.matrix_rates else rate)
     bound["attention_rate"] = (attention.value, f"attention runs in 16 bits: {attention.source}")
     sixteen = (2.0, "activations between products, tables and head stay in 16 bits")
     bound["activation_bytes"] = bound["table_bytes"] = sixteen
-    stored = (found.weight, found.source) if weight is None else (weight, "as the checkpoint stores it, with scales")
-    bound["weight_bytes"] = (float(stored[0]), f"{precision}: {stored[1]}")
-    bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
     cache = kv_format(kv_precision, precision)
     bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")
     narrow_cache = KV_BYTES[cache] < sixteen[0]
     bound["cache_casts"] = (float(narrow_cache), f"cache in {cache}")
-    bound["score_rate"] = bound["matrix_rate" if rate == cache == "fp8" else "attention_rate"]
+    scored = stored.rate_of("attention", rate) == cache == "fp8"
+    bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
     for name, value in own.items():
         bound[name] = (value, "set by the user")
     sent = dict.fromkeys(SENT, (bound["activation_bytes"][0], "as activations: the software states no other format"))
-    sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(precision).items()}
+    sent_as = stored.precision_of("experts") or precision
+    sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(sent_as).items()}
     bound.update({name: entry for name, entry in sent.items() if name not in own})
     return bound
 
 
-def bound_from(quantities: dict[str, Quantity], bound: Bound) -> dict[str, Quantity]:
+def products(system: System, plan: Plan, weight: float | None) -> Bound:
+    """What differs between formats of products: the symbols of `BY_FORMAT` that a format has on a system.
+
+    Args:
+        system: with what software reaches in the format.
+        plan: whose precision is the format.
+        weight: bytes of a weight as the checkpoint stores it; None: as the format has it.
+
+    Raises:
+        InputError: an unknown format, or a rate that the device does not have.
+    """
+    precision, found, rate = format_of(plan, system)
+    bound = {name: (q.value, q.source) for name, q in system.quantities.items() if name in BY_FORMAT}
+    bound["matrix_rate"] = (system.matrix_rate(rate).value, f"{rate}: {system.matrix_rate(rate).source}")
+    chosen = bound["matrix_efficiency"][1].startswith("set by the user")
+    narrow = rate == "fp8" or (system.power_limited and rate not in SIXTEEN_BITS)
+    own = "narrow_efficiency" if "narrow_efficiency" in system.quantities else "fp8_efficiency" if narrow else ""
+    if own in system.quantities and not chosen:
+        bound["matrix_efficiency"] = (system.quantities[own].value, system.quantities[own].source)
+    stored = (found.weight, found.source) if weight is None else (weight, "as the checkpoint stores it, with scales")
+    bound["weight_bytes"] = (float(stored[0]), f"{precision}: {stored[1]}")
+    bound["operand_bytes"] = (float(found.operand), f"{precision}: {found.source}")
+    return bound
+
+
+def bound_from(quantities: dict[str, Quantity], bound: Bound, stored: StoredFormat) -> dict[str, Quantity]:
     """Quantities by the symbol that they are bound to: products in a format with an efficiency of its own have that."""
+    found = dict(quantities)
     narrow = quantities.get("narrow_efficiency")
-    if narrow is None or bound["matrix_efficiency"] != bound["narrow_efficiency"]:
-        return quantities
-    return {**quantities, "matrix_efficiency": narrow}
+    if narrow is not None and bound["matrix_efficiency"] == bound["narrow_efficiency"]:
+        found["matrix_efficiency"] = narrow
+    for number, other in enumerate(stored.others, start=2):
+        known = other.system.quantities
+        own = {name: known[name] for name in BY_FORMAT & known.keys()}
+        own["matrix_efficiency"] = known.get("narrow_efficiency", known["matrix_efficiency"])
+        found |= {f"{name}_{number}": quantity for name, quantity in own.items()}
+    return found

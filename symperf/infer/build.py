@@ -93,7 +93,12 @@ def scan_flops(structure: InferenceStructure) -> Any:
     `counts` counts what PyTorch executes, which repeats B and C for every head and passes states by a product.
     """
     layers = layers_of(structure, "prefill")
-    scans = (n * layer.mixer.scan_flops(batch, prompt) for layer, n in layers if isinstance(layer.mixer, Recurrent))
+    scans = (
+        n * mixer.scan_flops(batch, prompt)
+        for layer, n in layers
+        for mixer in layer.mixers
+        if isinstance(mixer, Recurrent)
+    )
     return sum(scans).xreplace({tp: sympy.S.One})
 
 

@@ -26,6 +26,7 @@ from ..formulas.language.symbols import (
     tp,
     vocab_size,
 )
+from ..models.counts import SPECTRA
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .layer import Block
@@ -65,6 +66,19 @@ class ModelEnds(Block):
             )
         ]
 
+    def spectra(self) -> list[Op | None]:
+        """The convolutions that make tokens of spectra, as products of what their taps read, and the positions."""
+        found: list[Op | None] = []
+        for number, (rows, inputs) in enumerate(SPECTRA, 1):
+            name, n = f"embedding/convolution_{number}", rows * self.tokens * hidden_size
+            traffic = ew.activation_function_bytes(n, activation_bytes)
+            kinds = {"right": table_bytes, "left": activation_bytes}
+            found += [
+                self.kernels.matmul(self.path(name), rows * self.tokens, hidden_size, inputs, **kinds),
+                self.kernels.stream(self.path(f"{name}/activation"), traffic, n, FLOPS_PER_ELEMENT["activation"]),
+            ]
+        return [*found, self.added("encoder_positions")]
+
     def added(self, name: str) -> Op:
         """Rows of a table that are added to the embeddings."""
         n = self.tokens * hidden_size
@@ -86,6 +100,7 @@ class ModelEnds(Block):
         make = {"vocabulary": self.next_tokens, "transformed": self.all_tokens, "labels": self.labels}
         outputs = make.get(self.architecture.head)
         return sequence(
+            self.mixture("head/mixture"),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),
@@ -119,16 +134,10 @@ class ModelEnds(Block):
         ]
 
     def product(self, name: str, rows: Any, columns: Any, result: Any = activation_bytes) -> Op:
-        """A product of the head, in 16 bits."""
-        return self.kernels.matmul(
-            self.path(f"head/{name}"),
-            rows,
-            columns,
-            hidden_size,
-            right=table_bytes,
-            result=result,
-            left=activation_bytes,
-        )
+        """A product of the head, in 16 bits unless the checkpoint has logits' matrix in fewer."""
+        narrow = name == "logits" and self.structure.narrow_head
+        kinds = {} if narrow else {"right": table_bytes, "left": activation_bytes}
+        return self.kernels.matmul(self.path(f"head/{name}"), rows, columns, hidden_size, result=result, **kinds)
 
     def sampling(self, traffic: Any, elements: Any) -> Op:
         """The kernels that choose a token: the first reads the logits, the others only start."""

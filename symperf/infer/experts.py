@@ -56,7 +56,7 @@ class Experts:
     """The experts of one kind of layer, in one phase."""
 
     def __init__(self, layer: Layer) -> None:
-        self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
+        self.layer, self.kernels, self.architecture = layer, layer.kernels.of_class("experts"), layer.architecture
         dealt_out = layer.structure.experts_dealt
         self.dealt_out = dealt_out
         self.tokens = layer.tokens / tp if dealt_out else layer.tokens
@@ -69,7 +69,7 @@ class Experts:
         self.groups = moe.expected_experts(*routed) / parts
         self.rows = self.imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
-        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=layer.structure.mixed_rates)
+        self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=self.kernels.mixed_rates)
 
     def operations(self) -> list[Op | None]:
         """Router, dispatch, the products of the experts, combination; and the shared experts."""
@@ -77,6 +77,7 @@ class Experts:
             *self.router(),
             self.projection("latent_in", sym.moe_latent_size, hidden_size),
             *self.in_their_width(self.routed()),
+            self.latent_norm(),
             self.projection("latent_out", hidden_size, sym.moe_latent_size),
             *self.shared(),
             self.add_shared(),
@@ -93,9 +94,18 @@ class Experts:
             return None
         return self.kernels.matmul(self.path(name), self.tokens, out_features, in_features)
 
+    def latent_norm(self) -> Op | None:
+        """The norm of what the experts give in their own width, where there is one."""
+        if not self.architecture.latent_expert_norm:
+            return None
+        n = self.tokens * sym.moe_latent_size
+        return self.kernels.stream(
+            self.path("latent_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
+        )
+
     def routed(self) -> list[Op | None]:
         """Tokens to their experts, through them, and back."""
-        measured = "experts" in self.layer.structure.families
+        measured = "experts" in self.kernels.structure.families
         return [
             # Kernels before products in low precision write their operands, and so what is sent: no cast is counted.
             None if self.formats.low else self.formats.sent(self.path("quantise"), self.tokens),
@@ -137,7 +147,8 @@ class Experts:
         sizes = rows, groups, hidden_size, self.up_columns, self.inner, *formats
         time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
         work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
-        return self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
+        op = self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
+        return self.kernels.in_format(op)
 
     def path(self, name: str) -> str:
         """The path of an operation of the experts."""
@@ -172,6 +183,8 @@ class Experts:
         kinds = ("direct", "bulk") if self.layer.phase == "decode" else ("bulk", "direct")
         kind = next((kind for kind in kinds if f"{kind}_exchanges" in self.layer.structure.families), None)
         message = dealt.dispatch_bytes(*count)
+        if kind is None and self.layer.structure.limits_domains:
+            return self.kernels.node_limited(self.path(name), message, count, expert_group())
         if kind is None:
             return self.kernels.all_to_all(self.path(name), message, expert_group())
         op = self.kernels.exchange(self.path(name), kind, count, expert_group())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import latent_attention as mla
+from ..formulas.kernels.disentangled_attention import disentangled_elements
 from ..formulas.language.atoms import Max, Min, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
@@ -17,7 +19,6 @@ from ..formulas.language.symbols import (
     expert_intermediate_size,
     expert_tp,
     generate,
-    head_dim,
     hidden_size,
     intermediate_size,
     kv_block,
@@ -31,6 +32,7 @@ from ..formulas.language.symbols import (
     pp,
     prompt,
     qk_rope_head_dim,
+    relative_rows,
     sliding_window,
     ssm_chunk_size,
     state_bytes,
@@ -43,11 +45,13 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
+from ..models import attention_widths as widths
 from ..models import counts, layer_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from .kernels import numbered_symbols
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
 
@@ -88,22 +92,25 @@ def _layer_cache(kind: LayerKind, slots: Any) -> Any:
     if kind.mixer == "latent_attention":
         return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    return model_state.kv_cache_bytes(held, 1, ceil_div(num_key_value_heads, tp), head_dim, kv_bytes)
+    heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
+    return model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
-    crossed = [kind for kind in kinds if kind.cross]
+    # However little the decoder's tokens see of each other, they see the whole encoder.
+    crossed = [replace(kind, mixer="attention") for kind in kinds if kind.cross]
     return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
 
 
 def _states(structure: InferenceStructure) -> Any:
     layers = layers_of(structure, "decode")
     kept = [
-        (n, of_kind(layer.mixer.sequence_bytes(), layer.kind))
+        (n, of_kind(mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
-        if isinstance(layer.mixer, Recurrent)
+        for mixer in layer.mixers
+        if isinstance(mixer, Recurrent)
     ]
     return _of_fullest(structure, kept)
 
@@ -120,7 +127,7 @@ def activations(structure: InferenceStructure) -> Any:
     """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
-    blocks = [of_kind(_mixer_features(layer.mixer), layer.kind) for layer in layers if layer.mixer]
+    blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -133,13 +140,15 @@ def activations(structure: InferenceStructure) -> Any:
     tokens = micro_batch * prompt
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    if architecture.positions == "disentangled":
+        scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
     alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 
 def arrived_share(structure: InferenceStructure) -> Any:
     """Bytes of a row that arrived at an expert, over those of a row of activations."""
-    as_sent = structure.mixed_rates and dispatch_element_bytes.name in structure.sent
+    as_sent = structure.of_class("experts").mixed_rates and dispatch_element_bytes.name in structure.sent
     return dispatch_element_bytes / activation_bytes if as_sent else 1
 
 
@@ -147,16 +156,20 @@ def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
     if isinstance(mixer, Recurrent):
         return mixer.scratch
-    return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
+    return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
 def _chunk_states(structure: InferenceStructure) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
-    layers = [layer for layer, _ in layers_of(structure, "prefill") if layer.kind.mixer in ("ssm", "linear_attention")]
-    if not layers:
+    states = [
+        of_kind(mixer.state, layer.kind)
+        for layer, _ in layers_of(structure, "prefill")
+        for mixer in layer.mixers
+        if isinstance(mixer, Recurrent) and mixer.chunked
+    ]
+    if not states:
         return 0
     chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
-    states = [of_kind(layer.mixer.state, layer.kind) for layer in layers]  # type: ignore[union-attr]
     return chunks * state_bytes * Max(*states)
 
 
@@ -171,25 +184,36 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes of weights of layers and of ends, of each the most that a stage has."""
     architecture, dealing = structure.architecture, Dealing(structure.segments)
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
-    layers = model_state.weights_memory(layers, weight_bytes) + _kept_memory(structure, dealing)
-    ends = model_state.weights_memory(counts.stage_end_parameters(architecture), table_bytes)
+    layers = model_state.weights_memory(layers, weight_bytes)
+    layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    layers += _apart(structure, dealing, structure.kept)
+    head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
     return {
         "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
         "weights/ends": ends,
     }
 
 
-def _kept_memory(structure: InferenceStructure, dealing: Dealing) -> Any:
-    """Bytes by which weights of a stage that stay in 16 bits are larger than those in the checkpoint's format."""
-    if not structure.kept:
+def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
+    """Bytes of a weight of a class of modules."""
+    if name in structure.kept:
+        return table_bytes
+    number = structure.of_class(name).format
+    return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]
+
+
+def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
+    """Bytes by which weights of some classes on a stage, of one format, are larger than if they had that of most."""
+    own = tuple(name for name in classes if name != "head")
+    if not own:
         return 0
     kinds = structure.architecture.kinds
-    kept = sum(
-        dealing.layers_of(number_of(kind, len(kinds)))
-        * sum(device.class_parameters(structure.architecture, kind, structure.kept))
+    held = sum(
+        dealing.layers_of(number_of(kind, len(kinds))) * sum(device.class_parameters(structure.architecture, kind, own))
         for kind in kinds
     )
-    return kept * (table_bytes - weight_bytes)
+    return held * (weight_bytes_of(structure, own[0]) - weight_bytes)
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..systems.system import System
 
 HALF = "two bytes"
+SIXTEEN_BITS: Final = ("bf16", "fp16")
 NVFP4 = "blocks of 16 values of 4 bits with a scale of 8 bits (NVFP4; OCP Microscaling 1.0 has 32 a block)"
 BLOCKS = "one byte, a scale of 32 bits for each 128 values of a row and 128 x 128 weights (DeepSeek-V3 report, 3.3.2)"
 GROUPED = "4 bits and a 16-bit scale for each group of 128 (Frantar et al. 2022, GPTQ; Lin et al. 2023, AWQ)"

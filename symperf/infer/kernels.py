@@ -8,8 +8,10 @@ that library's time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ..common.symbolic import replace_symbols
 from ..formulas import collectives
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import attention_blocks as blocked
@@ -34,8 +36,10 @@ from ..formulas.language.symbols import (
     table_bytes,
     weight_bytes,
 )
+from ..formulas.language.symbols.entry import SYMBOLS
 from ..operations.kernels import Kernels, aligned_time
 from ..operations.schedule import Demand, Op
+from ..systems.kernel_constants import BY_FORMAT
 
 if TYPE_CHECKING:
     from ..operations.groups import Group
@@ -48,6 +52,12 @@ IN_SIXTEEN_BITS = {
     inner_latency: half_inner_latency,
 }
 """What stands for the constants of products in 16 bits where the other products have a narrower format."""
+
+
+@cache
+def numbered_symbols(number: int) -> dict[Any, Any]:
+    """What differs between formats -> what stands for it in the products of the `number`-th one."""
+    return {SYMBOLS[name].symbol: SYMBOLS[f"{name}_{number}"].symbol for name in sorted(BY_FORMAT)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ def class_of(path: str) -> str:
     ['attention', 'attention', 'mlp', 'experts']
     """
     folder = path.split("/")[-2] if "/" in path else ""
-    return folder if folder in ("mlp", "experts", "shared") else "attention"
+    return folder if folder in ("mlp", "experts", "shared", "head") else "attention"
 
 
 class InferenceKernels(Kernels):
@@ -113,6 +123,17 @@ class InferenceKernels(Kernels):
         super().__init__(structure)  # type: ignore[arg-type]
         self.mixed_rates, self.called_collectives = structure.mixed_rates, structure.called_collectives
         self.own_all_reduce, self.kept = structure.own_all_reduce, structure.kept
+        self.symbols = {} if structure.format == 1 else numbered_symbols(structure.format)
+
+    def of_class(self, name: str) -> InferenceKernels:
+        """The kernels of a class of modules, whose products may be in another format."""
+        structure: InferenceStructure = self.structure  # type: ignore[assignment]
+        own = structure.of_class(name)
+        return self if own is structure else InferenceKernels(own)
+
+    def in_format(self, op: Op) -> Op:
+        """An operation whose symbols are those of the format of these kernels."""
+        return replace_symbols(op, self.symbols) if self.symbols else op
 
     def matmul(
         self,
@@ -129,8 +150,11 @@ class InferenceKernels(Kernels):
 
         A product whose left factor has `activation_bytes` runs at the 16-bit rate, whatever the others run at.
         """
-        if self.kept and right == weight_bytes and class_of(path) in self.kept:
-            left, right = activation_bytes, table_bytes
+        if right == weight_bytes:
+            if class_of(path) in self.kept:
+                left, right = activation_bytes, table_bytes
+            elif (others := self.of_class(class_of(path))) is not self:
+                return others.matmul(path, rows, columns, inner, groups, right, result, left)
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
         time = self._product_time((rows, columns, inner, groups), left, right, traffic)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
@@ -141,7 +165,7 @@ class InferenceKernels(Kernels):
         if left != activation_bytes and self.casts and groups == 1:
             traffic += cast_bytes(rows, inner, left)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
-        return Op(path, time, demand, (rows, columns, inner, groups))
+        return self.in_format(Op(path, time, demand, (rows, columns, inner, groups)))
 
     def _product_time(self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any) -> Any:
         """Seconds of a product by what is known of its kernels: constants of its loops, or its tiles and the L2 cache.

@@ -74,8 +74,10 @@ class LatentAttention(CachedAttention):
             ]
         else:
             queries = [layer.linear(self.name("query"), hidden_size, self.query_width)]
+        gated, width = layer.architecture.attention_gate, self.heads * v_head_dim
         return [
             *queries,
+            layer.linear(self.name("gate_in"), hidden_size, width) if gated else None,
             layer.linear(self.name("latent_down"), hidden_size, kv_lora_rank + qk_rope_head_dim),
             self.norm("latent_norm", kv_lora_rank),
             self.rotary(),
@@ -83,8 +85,13 @@ class LatentAttention(CachedAttention):
         ]
 
     def output(self) -> list[Op | None]:
-        """The projection of the results."""
-        return [self.layer.linear(self.name("output"), self.heads * v_head_dim, hidden_size)]
+        """The gate, if there is one, and the projection of the results."""
+        gate, width = None, self.heads * v_head_dim
+        if self.layer.architecture.attention_gate:
+            n = self.layer.tokens * width
+            traffic, work = ew.gated_activation_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["activation"]
+            gate = self.layer.kernels.stream(self.path("gate"), traffic, n, work)
+        return [gate, self.layer.linear(self.name("output"), width, hidden_size)]
 
     def append(self) -> Op | None:
         """The kernel that writes new latents and rotary keys into the cache."""
@@ -99,7 +106,7 @@ class LatentAttention(CachedAttention):
 
     def rotary(self) -> Op | None:
         """Rotary positions, where they are a kernel of their own."""
-        if self.layer.fusion.rotary_cache:
+        if self.layer.architecture.positions != "rotary" or self.layer.fusion.rotary_cache:
             return None
         n = self.layer.tokens * qk_rope_head_dim * (self.heads + 1)
         return self.layer.kernels.stream(
@@ -165,7 +172,8 @@ class LatentAttention(CachedAttention):
 
     def absorb(self, name: str, rows: Any, columns: Any, inner: Any) -> Op:
         """A product for each head, in 16 bits where the software has them so; else its left factor may be cast."""
-        kernels, structure = self.layer.kernels, self.layer.structure
+        kernels = self.layer.kernels.of_class("attention")
+        structure = self.layer.structure.of_class("attention")
         wide = kernels.mixed_rates and "wide_absorption" in structure.latent
         kinds = {"left": activation_bytes, "right": activation_bytes} if wide else {}
         op = kernels.matmul(self.path(name), rows, columns, inner, self.heads, **kinds)
@@ -176,7 +184,7 @@ class LatentAttention(CachedAttention):
             late += looped.cast_time(rows * self.heads, inner, operand_bytes)
             moved = op.demand.memory_bytes + cast_bytes(rows * self.heads, inner, operand_bytes)
             op = replace(op, demand=replace(op.demand, memory_bytes=moved))
-        return replace(op, time=late)
+        return kernels.in_format(replace(op, time=late))
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; latents and rotary keys once for all heads."""

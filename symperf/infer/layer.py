@@ -1,8 +1,9 @@
 """A layer of an inference as operations: b sequences on one device, each with new tokens to process.
 
-A layer is a mixer, attention to an encoder and a feed-forward block, as far as its kind has them, each after its norm
-and before its residual addition. Tensor parallelism is Megatron's (arXiv 1909.08053): each block's last product is
-summed over the group; a parallel block has one sum.
+A layer is a mixer (or several side by side), attention to an encoder and a feed-forward block, as far as its kind has
+them, each after its norm and before its residual addition. Mixers side by side read one normalised stream, and each
+sums its own result over the group, as in vLLM (vllm/model_executor/models/falcon_h1.py). Tensor parallelism is
+Megatron's (arXiv 1909.08053): each block's last product is summed over the group; a parallel block has one sum.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
-from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
+from ..formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    intermediate_size,
+    num_layers,
+    residual_block,
+    tp,
+)
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..operations.kernels import tensor_group
@@ -19,13 +28,20 @@ from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .attention import CrossAttention, SoftmaxAttention
 from .experts import Experts
+from .gated_lru import GatedLru
 from .kernels import InferenceKernels
 from .latent import LatentAttention
-from .recurrent import MIXERS, Recurrent
+from .lightning import LightningAttention
+from .matrix_states import delta_rule
+from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
+
+Mixer = SoftmaxAttention | LatentAttention | Recurrent
 
 
 class Block:
@@ -63,8 +79,10 @@ class Block:
 
     def residual(self, name: str) -> Op | None:
         """A residual addition; part of the norm after it where the two are fused."""
-        if self.fusion.residual_norm:
-            return None
+        return None if self.fusion.residual_norm else self.added(name)
+
+    def added(self, name: str) -> Op:
+        """An addition of two tensors as wide as the stream."""
         n = self.tokens * hidden_size
         traffic = ew.residual_bytes(n, activation_bytes)
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["residual"])
@@ -76,6 +94,15 @@ class Block:
             n, activation_bytes
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def mixture(self, name: str) -> Op | None:
+        """What attention residuals make of the sums of earlier layers, where the model has them."""
+        if not self.architecture.attention_residuals:
+            return None
+        sources = residuals.residual_sources(num_layers, residual_block)
+        traffic = residuals.attention_residual_bytes(self.tokens, hidden_size, sources, activation_bytes)
+        n = self.tokens * hidden_size * sources
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["mixture"])
 
     def reduce(self, name: str) -> Op | None:
         """The sum of the shares of a row-split product."""
@@ -106,18 +133,23 @@ class Layer(Block):
         self.inner = intermediate_size / tp
 
     @cached_property
-    def mixer(self) -> SoftmaxAttention | LatentAttention | Recurrent | None:
-        """What moves information between tokens; None in a layer of a feed-forward block alone."""
+    def mixers(self) -> tuple[Mixer, ...]:
+        """What moves information between tokens: nothing in a layer of a feed-forward block alone."""
         if self.kind.mixer == "none":
-            return None
-        if self.kind.mixer == "latent_attention":
-            return LatentAttention(self)
+            return ()
         recurrent = MIXERS.get(self.kind.mixer)
-        return SoftmaxAttention(self) if recurrent is None else recurrent(self)
+        attention = LatentAttention if self.kind.mixer == "latent_attention" else SoftmaxAttention
+        own = attention(self) if recurrent is None else recurrent(self, self.kind.mixer)
+        return (own, *(MIXERS[name](self, name) for name in self.kind.beside))
 
-    def layer(self, *core: Op | None, cross: list[Op | None] | tuple[()] = ()) -> Sequence:
-        """One layer around the operations of its mixer's core, and with those of its attention to an encoder."""
-        return of_kind(sequence(*self.mixing(*core), *cross, *self.feed_forward()), self.kind)
+    @property
+    def mixer(self) -> Mixer:
+        """The layer's mixer, the first of several."""
+        return self.mixers[0]
+
+    def layer(self, core: Callable[[Mixer], list[Op | None]], cross: list[Op | None] | tuple[()] = ()) -> Sequence:
+        """One layer around the operations of its mixers' cores, and with those of its attention to an encoder."""
+        return of_kind(sequence(*self.mixing(core), *cross, *self.feed_forward()), self.kind)
 
     @cached_property
     def cross(self) -> CrossAttention:
@@ -126,21 +158,19 @@ class Layer(Block):
 
     # --- the mixer's block
 
-    def mixing(self, *core: Op | None) -> list[Op | None]:
-        """The mixer's block around its core."""
-        mixer = self.mixer
-        if mixer is None:
+    def mixing(self, core: Callable[[Mixer], list[Op | None]]) -> list[Op | None]:
+        """The mixers' block around their cores."""
+        if not self.mixers:
             return []
-        block, both = f"{self.root}/{mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
-        return [
-            None if "normalised_input" in self.kind.traits else self.norm(f"{block}/norm", after_residual=True),
-            *mixer.projections(),
-            *core,
-            *mixer.output(),
-            None if both else self.reduce(f"{block}/reduce"),
-            self.post_norm(block),
-            None if both else self.residual(f"{block}/residual"),
-        ]
+        block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
+        normalised = "normalised_input" in self.kind.traits
+        norm = None if normalised else self.norm(f"{block}/norm", after_residual=True)
+        found = [self.mixture(f"{block}/mixture"), norm]
+        for mixer in self.mixers:
+            found += [*mixer.projections(), *core(mixer), *mixer.output()]
+            found.append(None if both else self.reduce(f"{self.root}/{mixer.folder}/reduce"))
+        found += [self.added(f"{self.root}/{mixer.folder}/sum") for mixer in self.mixers[1:]]
+        return [*found, self.post_norm(block), None if both else self.residual(f"{block}/residual")]
 
     def post_norm(self, block: str) -> Op | None:
         """The norm after a block, where there are four in a layer."""
@@ -155,6 +185,7 @@ class Layer(Block):
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
+            self.mixture(f"{block}/mixture"),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
@@ -183,3 +214,14 @@ class Layer(Block):
             self.linear(f"{self.root}/mlp/gate", hidden_size, self.inner),
             self.linear(f"{self.root}/mlp/up", hidden_size, self.inner),
         ]
+
+
+MIXERS: dict[str, Callable[[Layer, str], Recurrent]] = {
+    "ssm": Mamba2,
+    "ssm1": Mamba1,
+    "linear_attention": delta_rule,
+    "short_convolution": ShortConvolution,
+    "gated_lru": GatedLru,
+    "lightning_attention": LightningAttention,
+}
+"""What builds the operations of a recurrent mixer."""

@@ -52,7 +52,9 @@ def prefill(structure: InferenceStructure) -> Node:
     """
     two = structure.architecture.stacks == 2
     last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
-    first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if two else last
+    # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
+    texts = two and not structure.architecture.spectra
+    first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     return in_sequence(
         passes_of_stages(
@@ -67,14 +69,15 @@ def _encoder_ends(structure: InferenceStructure) -> list[Any]:
     ends = ModelEnds(structure, "prefill", micro_batch * prompt)
     if structure.architecture.stacks == 1:
         return []
-    return [ends.relative_bias(), ends.norm("encoder/norm") if structure.architecture.final_norm else None]
+    spectra = ends.spectra() if structure.architecture.spectra else ()
+    return [*spectra, ends.relative_bias(), ends.norm("encoder/norm") if structure.architecture.final_norm else None]
 
 
 def _prefill(layer: Layer) -> Sequence:
     if layer.kind.cross:
         own = layer.mixer.over(1)  # type: ignore[union-attr]
-        return layer.layer(own, cross=layer.cross.block(prompt, first=True))
-    return layer.layer(*(layer.mixer.prefill(prompt) if layer.mixer else ()))
+        return layer.layer(lambda _: [own], cross=layer.cross.block(prompt, first=True))
+    return layer.layer(lambda mixer: mixer.prefill(prompt))
 
 
 def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
@@ -133,8 +136,8 @@ def passes_of_stages(
 
 def _decode(layer: Layer, steps: Any) -> Sequence:
     first = 2 if layer.kind.cross else prompt + 1
-    core = layer.mixer.decode((steps, first)) if layer.mixer else []
-    return layer.layer(*core, cross=layer.cross.block(prompt, first=False) if layer.kind.cross else ())
+    cross = layer.cross.block(prompt, first=False) if layer.kind.cross else ()
+    return layer.layer(lambda mixer: mixer.decode((steps, first)), cross=cross)
 
 
 def layers_of(structure: InferenceStructure, phase: str) -> list[tuple[Layer, Any]]:

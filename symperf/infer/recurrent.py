@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import linear_attention as lin
 from ..formulas.kernels import ssm
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import ceil_div
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 GATED_NORM = FLOPS_PER_ELEMENT["norm"] + FLOPS_PER_ELEMENT["activation"]
 SSD_KERNELS = 5
 """Decays, states of the chunks, their passing on, scores, results: mamba_ssm, ssd_combined.py."""
-DELTA_KERNELS = 6
-"""Decays, key scores, solve, new keys and values, states, results: flash-linear-attention, chunk_gated_delta_rule."""
 
 
 class Recurrent:
@@ -35,21 +32,24 @@ class Recurrent:
 
     Attributes:
         layer: whose mixer it is.
-        folder: the part of its paths that names it.
+        folder: the part of its paths that names it: the layer's mixer, or the one beside it that is told.
         channels: that the convolution runs over, on one device.
         inner: channels of its result.
         state: elements of the state of one sequence.
         scratch: features of a token that are alive at once inside of it.
+        chunked: its scan runs in chunks, whose states are alive between its kernels.
     """
+
+    chunked = False
 
     channels: Any
     inner: Any
     state: Any
     scratch: Any
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
         self.layer, self.kernels = layer, layer.kernels
-        self.folder = layer.kind.mixer
+        self.folder = name or layer.kind.mixer
 
     def path(self, name: str) -> str:
         """The path of an operation of the mixer."""
@@ -127,8 +127,10 @@ class Recurrent:
 class Mamba2(Recurrent):
     """Mamba-2: heads with a scalar decay, scanned in chunks by products (SSD)."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    chunked = True
+
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.heads, self.groups = sym.ssm_num_heads / tp, ceil_div(sym.ssm_groups, tp)
         self.inner = self.heads * sym.ssm_head_dim
         self.channels = self.inner + 2 * self.groups * sym.ssm_state_size
@@ -166,8 +168,8 @@ class Mamba2(Recurrent):
 class Mamba1(Recurrent):
     """Mamba-1: channels with decays of their own, scanned by one fused kernel that also applies the gate."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.inner = self.channels = sym.ssm_inner_size / tp
         self.state = self.inner * sym.ssm_state_size
         self.narrow = sym.ssm_time_step_rank + 2 * sym.ssm_state_size
@@ -232,72 +234,11 @@ class Mamba1(Recurrent):
         ]
 
 
-class DeltaRule(Recurrent):
-    """Linear attention by a gated delta rule: a matrix for each value head."""
-
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
-        self.key_heads, self.heads = sym.linear_num_key_heads / tp, sym.linear_num_value_heads / tp
-        self.keys = self.key_heads * sym.linear_key_head_dim
-        self.inner = self.heads * sym.linear_value_head_dim
-        self.channels = 2 * self.keys + self.inner
-        self.state = self.inner * sym.linear_key_head_dim
-        self.scratch = 2 * self.channels + 2 * self.inner
-        self.shape = self.heads, sym.linear_key_head_dim, sym.linear_value_head_dim
-
-    def projections(self) -> list[Op | None]:
-        """Queries, keys, values and gate in one product; decay and rate of every head in another."""
-        return [
-            self.layer.linear(self.name("in"), hidden_size, self.channels + self.inner),
-            self.layer.linear(self.name("rates_in"), hidden_size, 2 * self.heads),
-        ]
-
-    def rates(self, tokens: Any, end: str) -> Op:
-        """The kernel that makes decay and rate of every head from their projections."""
-        n = 2 * tokens * self.heads
-        return self.kernels.stream(
-            self.path(f"rates{end}"),
-            ew.activation_function_bytes(n, activation_bytes),
-            n,
-            FLOPS_PER_ELEMENT["activation"],
-        )
-
-    def scan_flops(self, sequences: Any, length: Any) -> Any:
-        """Products of the chunks, and their triangular solves."""
-        arguments = sequences, length, sym.ssm_chunk_size, *self.shape
-        return lin.delta_rule_flops(*arguments) + lin.delta_solve_flops(*arguments)
-
-    def scan(self, sequences: Any, length: Any) -> list[Op | None]:
-        """Convolution, rates, norms of queries and keys, and the kernels of the chunked rule."""
-        tokens = sequences * length
-        normed = 2 * tokens * self.keys
-        traffic = lin.delta_rule_bytes(
-            sequences, length, sym.ssm_chunk_size, *self.shape, activation_bytes, state_bytes
-        )
-        work = self.scan_flops(sequences, length)
-        return [
-            self.convolve(tokens),
-            self.rates(tokens, ""),
-            self.kernels.stream(
-                self.path("qk_norm"), ew.norm_bytes(normed, activation_bytes), normed, FLOPS_PER_ELEMENT["norm"]
-            ),
-            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), DELTA_KERNELS, length),
-        ]
-
-    def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
-        """Convolution, rates, and the recurrent kernel, which also norms queries and keys."""
-        tokens = sequences * new_tokens
-        heads = self.key_heads, *self.shape
-        traffic = step.delta_step_bytes(sequences, new_tokens, *heads, activation_bytes, state_bytes)
-        work = step.delta_step_flops(tokens, *self.shape)
-        return [self.convolve_step(sequences, new_tokens), self.rates(tokens, "_update"), self.update(traffic, work)]
-
-
 class ShortConvolution(Recurrent):
     """A convolution over a few tokens between two gates (LFM2): all that it keeps is its last inputs."""
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: Layer, name: str | None = None) -> None:
+        super().__init__(layer, name)
         self.inner = self.channels = hidden_size / tp
         self.state = 0
         self.scratch = 6 * self.channels
@@ -330,11 +271,3 @@ class ShortConvolution(Recurrent):
             self.kernels.stream(self.path(f"{name}{end}"), traffic, n, 1) for name in ("gate_in", "gate_out")
         )
         return [before, convolution, after]
-
-
-MIXERS: dict[str, type[Recurrent]] = {
-    "ssm": Mamba2,
-    "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
-    "short_convolution": ShortConvolution,
-}

@@ -46,10 +46,14 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
             raise InputError(f"{name}: is modelled in training only")
     if model.architecture.sparse:
         raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
+    if model.architecture.attention_residuals and plan.pp > 1:
+        raise BrokenRuleError.of(COMBINATION_RULES[1], {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
     refuse(rules, values | {"vpp": 1})
+    if plan.node_limit is not None and not model.architecture.routed:
+        raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
     if plan.ep > 1 and plan.effective_expert_tp > 1:
         raise InputError(
@@ -84,6 +88,12 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"prompt: found {work.prompt}, expected {sizes['num_patches'] + 1}: {model.name} reads "
             f"{sizes['num_patches']} patches of an image and a token for its class"
         )
+    if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:
+        rows = sizes["encoder_position_rows"]
+        raise InputError(
+            f"prompt: found {work.prompt}, expected {rows}: the encoder of {model.name} reads {2 * rows} spectra of "
+            f"sound, to which shorter recordings are filled up, as {rows} tokens"
+        )
     rows = sizes["position_rows"]
     for what, tokens in _sequences(model, work).items():
         if rows and tokens > rows:
@@ -97,8 +107,8 @@ def _sequences(model: Model, work: Work) -> dict[str, int]:
     if all(kind.encoder for kind in model.architecture.kinds):
         return {f"prompt: {work.prompt}": work.prompt}
     if model.architecture.stacks == 2:
-        made = 1 + work.generate
-        return {f"prompt: {work.prompt}": work.prompt, f"1 + generate: 1 + {work.generate} = {made}": made}
+        made, read = 1 + work.generate, 0 if model.architecture.spectra else work.prompt
+        return {f"prompt: {read}": read, f"1 + generate: 1 + {work.generate} = {made}": made}
     total = work.prompt + work.generate
     return {f"prompt + generate: {work.prompt} + {work.generate} = {total}": total}
 
@@ -106,6 +116,7 @@ def _sequences(model: Model, work: Work) -> dict[str, int]:
 _DEALT = {
     "ssm_num_heads": "heads of the Mamba-2 layers",
     "ssm_inner_size": "channels of the Mamba-1 layers",
+    "lru_width": "channels of the gated linear recurrent units",
     "linear_num_key_heads": "key heads of the linear attention",
     "linear_num_value_heads": "value heads of the linear attention",
 }

@@ -1,7 +1,7 @@
-"""The format that an inference runs a checkpoint in: as it is stored, unless the plan says another.
+"""The formats that an inference runs a checkpoint in: as it is stored, unless the plan says another.
 
-A checkpoint stores classes of modules (attention, MLP, routed and shared experts) in one format or in 16 bits;
-embedding, head, norms and routers are in 16 bits.
+A checkpoint stores classes of modules (attention, MLP, routed and shared experts, head) in one format, in several, or
+in 16 bits; embedding, norms and routers are in 16 bits.
 """
 
 from __future__ import annotations
@@ -9,12 +9,37 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError
+from .formats import format_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ..models.architecture import Architecture
     from ..models.model import Model
     from ..plans.plan import Plan
+    from ..systems.system import System
+
+
+@dataclass(frozen=True)
+class OtherStored:
+    """A format of a checkpoint beside that of most of its weights.
+
+    Attributes:
+        plan: with this format for its precision.
+        weight: bytes of a weight, scales included.
+        classes: of modules that are stored in it.
+        system: with what the software reaches in it.
+    """
+
+    plan: Plan
+    weight: float
+    classes: tuple[str, ...]
+    system: System
+
+    @property
+    def rate(self) -> str:
+        """The precision whose rate its products run at."""
+        return format_of(self.plan, self.system)[2]
 
 
 @dataclass(frozen=True)
@@ -24,9 +49,11 @@ class StoredFormat:
     Attributes:
         plan: with the precision of the checkpoint, where it says none.
         kept: classes of modules whose weights stay in 16 bits.
-        weight: bytes of a weight in the other ones, scales included; None: those of the format.
+        weight: bytes of a weight in the format of most of them, scales included; None: those of the format.
         cache: format of the cache, where the run states none.
         note: what is said about it.
+        narrow_head: the matrix of the head is stored below 16 bits.
+        others: further formats below 16 bits.
     """
 
     plan: Plan
@@ -34,6 +61,29 @@ class StoredFormat:
     weight: float | None = None
     cache: str | None = None
     note: tuple[str, ...] = ()
+    narrow_head: bool = False
+    others: tuple[OtherStored, ...] = ()
+
+    def with_figures(self, figures: Mapping[str, object]) -> StoredFormat:
+        """The same on systems with the figures that a user set; `matrix_rate` is that of most weights."""
+        others = []
+        for other in self.others:
+            own = {name: value for name, value in figures.items() if name != "matrix_rate"}
+            others.append(replace(other, system=other.system.with_values(own, other.rate)) if own else other)
+        return replace(self, others=tuple(others))
+
+    def precision_of(self, name: str) -> str | None:
+        """The precision that a class of modules has; None where the plan leaves it to the system."""
+        return next((other.plan.precision for other in self.others if name in other.classes), self.plan.precision)
+
+    def rate_of(self, name: str, rate: str) -> str:
+        """The precision whose rate products of a class run at, where that of most weights is `rate`."""
+        return next((other.rate for other in self.others if name in other.classes), rate)
+
+    def symbol(self, symbol: str, name: str) -> str:
+        """The name of a symbol of `BY_FORMAT` in products of a class."""
+        numbers = (k for k, other in enumerate(self.others, start=2) if name in other.classes)
+        return next((f"{symbol}_{number}" for number in numbers), symbol)
 
 
 def classes_of(architecture: Architecture) -> tuple[str, ...]:
@@ -44,15 +94,21 @@ def classes_of(architecture: Architecture) -> tuple[str, ...]:
         "mlp": dense,
         "experts": architecture.routed,
         "shared": architecture.shared_experts,
+        "head": architecture.head in ("vocabulary", "transformed"),
     }
     return tuple(name for name, there in found.items() if there)
 
 
-def stored_format(plan: Plan, model: Model) -> StoredFormat:
+def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> StoredFormat:
     """What a run of a plan takes from the checkpoint of a model.
 
+    Args:
+        plan: of the run.
+        model: whose checkpoint it is.
+        equip: the system with what the software reaches under a plan.
+
     Raises:
-        InputError: the checkpoint has several formats below 16 bits, which one run does not model.
+        InputError: a format that neither the system nor a wider rate of it runs.
     """
     quantization = model.quantization
     if quantization is None:
@@ -63,14 +119,21 @@ def stored_format(plan: Plan, model: Model) -> StoredFormat:
         said = plan.precision or "16 bits"
         note = f"the checkpoint is stored in {' and '.join(f.name for f in formats) or 'other modules'}: {said} instead"
         return StoredFormat(plan, note=(note,) if plan.precision is not None else ())
-    if len(formats) > 1:
-        each = ", ".join(f"{name} in {stored.name}" for name, stored in quantization.formats if name in classes)
-        raise InputError(
-            f"precision: the checkpoint of {model.name} stores {each}, expected one format below 16 bits: "
-            f"--precision {formats[-1].name} runs all in one"
-        )
-    (stored,) = formats
-    kept = tuple(name for name in quantization.kept() if name in classes)
-    text = f"weights as the checkpoint stores them: {stored.name}"
-    text += f", {' and '.join(kept)} in 16 bits" if kept else ""
-    return StoredFormat(replace(plan, precision=stored.name), kept, stored.weight, quantization.cache, (text,))
+    main, *further = formats
+    held = {stored: tuple(n for n in classes if quantization.format_of(n) == stored) for stored in formats}
+    others = []
+    for stored in further:
+        own = replace(plan, precision=stored.name)
+        others.append(OtherStored(own, stored.weight, held[stored], equip(own)))
+    kept = tuple(name for name in quantization.kept() if name in classes and name != "head")
+    told = [main.name, *(f"{' and '.join(held[stored])} in {stored.name}" for stored in further)]
+    told += [f"{' and '.join(kept)} in 16 bits"] if kept else []
+    return StoredFormat(
+        replace(plan, precision=main.name),
+        kept,
+        main.weight,
+        quantization.cache,
+        (f"weights as the checkpoint stores them: {', '.join(told)}",),
+        "head" in classes and quantization.stored(("head",)) != [],
+        tuple(others),
+    )

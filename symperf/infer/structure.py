@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
-from .formats import format_of
+from .formats import SIXTEEN_BITS, format_of
+from .stored import StoredFormat
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -40,6 +41,21 @@ class Fusion:
     fused_prefill: bool
 
 
+@dataclass(frozen=True)
+class OtherFormat:
+    """A format of a checkpoint beside that of most of its weights.
+
+    Attributes:
+        classes: of modules that are stored in it.
+        mixed_rates: products that stay in 16 bits run at another rate than those in it.
+        families: of kernels whose constants are known for it.
+    """
+
+    classes: tuple[str, ...]
+    mixed_rates: bool
+    families: tuple[str, ...]
+
+
 OWN_RANKS = (2, 4, 6, 8)
 """Groups for which software has all-reduces of its own: vLLM, custom_all_reduce.py, _SUPPORTED_WORLD_SIZES."""
 
@@ -69,6 +85,10 @@ class InferenceStructure:
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower; software pads vocabularies.
         kept: classes of modules whose weights a quantized checkpoint keeps in 16 bits.
         skewed: the run states how uneven the loads of experts are.
+        others: formats of the checkpoint beside that of most of its weights.
+        format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
+        narrow_head: the matrix of the head is stored below 16 bits.
+        node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
     """
 
@@ -92,11 +112,26 @@ class InferenceStructure:
     misaligned: tuple[str, ...] = ()
     skewed: bool = False
     kept: tuple[str, ...] = ()
+    others: tuple[OtherFormat, ...] = ()
+    format: int = 1
+    narrow_head: bool = False
+    node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
 
     sequence_parallel = False
-    node_limited = False
     context = "none"
+
+    def of_class(self, name: str) -> InferenceStructure:
+        """The structure of a class of modules, which is another one where the checkpoint has another format for it."""
+        for number, other in enumerate(self.others, start=2):
+            if name in other.classes:
+                return replace(self, format=number, others=(), mixed_rates=other.mixed_rates, families=other.families)
+        return self
+
+    @property
+    def limits_domains(self) -> bool:
+        """Whether a token's experts lie in a limited number of scale-up domains."""
+        return self.node_limited or self.architecture.grouped_routing
 
     @property
     def generates(self) -> bool:
@@ -109,7 +144,12 @@ class InferenceStructure:
 
 
 def structure_of(
-    model: Model, system: System, plan: Plan, stack: Stack, stated: Container[str] = (), kept: tuple[str, ...] = ()
+    model: Model,
+    system: System,
+    plan: Plan,
+    stack: Stack,
+    stated: Container[str] = (),
+    stored: StoredFormat | None = None,
 ) -> InferenceStructure:
     """The structural choices of a model on a system under a plan and a serving software.
 
@@ -119,11 +159,14 @@ def structure_of(
         plan: how it is laid out.
         stack: the serving software.
         stated: names of the symbols to which the run gives values.
-        kept: classes of modules that stay in 16 bits.
+        stored: what the checkpoint says of its classes of modules.
     """
+    stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
     dealt = plan.ep > 1
-    sent = [name for name in SENT if name in stated or name in stack.sent_in(precision)]
+    sent = [
+        name for name in SENT if name in stated or name in stack.sent_in(stored.precision_of("experts") or precision)
+    ]
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return InferenceStructure(
         architecture=model.architecture,
@@ -132,7 +175,7 @@ def structure_of(
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
         experts_dealt=dealt,
-        mixed_rates=rate not in ("bf16", "fp16"),
+        mixed_rates=rate not in SIXTEEN_BITS,
         read_apart=stack.group_reads.apart(model, plan.tp)
         if (l2 and system.quantised) or "decoding" in system.families
         else (),
@@ -147,7 +190,12 @@ def structure_of(
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=dealt and "routing_skew" in stated,
-        kept=kept,
+        kept=stored.kept,
+        others=tuple(
+            OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
+        ),
+        narrow_head=stored.narrow_head,
+        node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
     )
 

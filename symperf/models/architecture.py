@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Mixer = Literal[
@@ -15,18 +15,20 @@ Mixer = Literal[
     "ssm1",
     "linear_attention",
     "short_convolution",
+    "gated_lru",
+    "lightning_attention",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); or nothing."""
+a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution")
+RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention")
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -37,6 +39,8 @@ _MIXER_WORDS = {
     "ssm1": "Mamba-1",
     "linear_attention": "gated delta rule",
     "short_convolution": "short convolution",
+    "gated_lru": "gated linear recurrent unit",
+    "lightning_attention": "lightning attention",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -45,14 +49,23 @@ TRAIT_WORDS: dict[str, str] = {
     "selected_entries": "a window and selected compressed entries",
     "all_entries": "a window and all compressed entries",
     "window_only": "a window",
+    "channel_decay": "a decay for every channel",
+    "narrow_gate": "a gate through a narrow width",
+    "own_values": "values of another width than keys",
+    "sinks": "a logit beside those of its keys",
+    "reused_keys": "keys and values of an earlier layer",
+    "differential": "the difference of two attentions",
     "normalised_input": "no norm before it",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A `normalised_input`
-comes from the norm of the embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
+a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Softmax attention has `own_values` whose width is
+not that of keys, and `sinks` in this kind of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts
+two maps of attention from one another (`differential`, DiffLlama). A `normalised_input` comes from the norm of the
+embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -64,7 +77,7 @@ class LayerKind:
     """One kind of layer.
 
     Attributes:
-        mixer: what moves information between tokens.
+        mixer: what moves information between tokens; of several, the one with a cache that grows.
         ffn: what follows it.
         count: The symbol that holds how many such layers there are: `num_layers` where all are of this kind.
         encoder: The layer belongs to an encoder: it sees all tokens, and generation does not repeat it.
@@ -72,6 +85,7 @@ class LayerKind:
         own: Sizes of its own, as pairs: the size that formulas are written in, and the one that stands for it in
             these layers. `(("head_dim", "global_head_dim"),)`
         traits: Variations of the mixer that have no size.
+        beside: Recurrent mixers that read the same normalised stream as `mixer`, and whose results are added to its.
 
     """
 
@@ -82,6 +96,18 @@ class LayerKind:
     cross: bool = False
     own: tuple[tuple[str, str], ...] = ()
     traits: tuple[str, ...] = ()
+    beside: tuple[Mixer, ...] = ()
+
+    @property
+    def alone(self) -> tuple[LayerKind, ...]:
+        """The kinds that have one of the mixers each, and else are the same; none where there is no mixer.
+
+        >>> [kind.mixer for kind in LayerKind("attention", "dense", beside=("ssm",)).alone]
+        ['attention', 'ssm']
+        """
+        if not self.beside:
+            return (self,) if self.mixer != "none" else ()
+        return tuple(replace(self, mixer=mixer, beside=()) for mixer in (self.mixer, *self.beside))
 
     @property
     def label(self) -> str:
@@ -97,7 +123,8 @@ class LayerKind:
         return dict(self.own).get(name, name)
 
     def __str__(self) -> str:
-        parts = [_MIXER_WORDS.get(self.mixer, ""), "cross-attention" if self.cross else ""]
+        mixers = " beside ".join(_MIXER_WORDS[each] for each in (self.mixer, *self.beside) if each != "none")
+        parts = [mixers, "cross-attention" if self.cross else ""]
         text = " + ".join(part for part in (*parts, _FEED_FORWARD_WORDS.get(self.ffn, "")) if part)
         text += "".join(f", {TRAIT_WORDS[trait]}" for trait in self.traits)
         numbers = sorted({match[1] for _, name in self.own if (match := re.search(r"_([0-9]+)$", name))}, key=int)
@@ -131,24 +158,28 @@ class Architecture:
     Attributes:
         gated_mlp: The MLP and the experts have three matrices (SwiGLU, GeGLU) and not two.
         norm: The kind of every norm of hidden width.
-        positions: How positions enter; `learned` and `relative` (T5) have parameters.
+        positions: How positions enter; `learned`, `relative` (T5) and `disentangled` (DeBERTa) have parameters.
         tied_embeddings: The output projection is the token table.
         parallel_block: Attention and MLP read the same residual stream and are added together.
         block_norms: Norms of hidden width in a layer of two parts; a layer of one part has half of them.
         norm_bias: These norms have a bias next to their scale.
         qkv_bias: The query, key and value projections have biases; of latent attention, the down-projections.
+        key_bias: Keys have a bias too where queries and values have one (Whisper's have none).
         attention_output_bias: The output projection of attention has a bias.
         mlp_bias: All matrices of the MLP have biases.
         head_bias: The output projection to the vocabulary has a bias.
         query_key_norm: Norms of queries and keys: one scale of head width for each (`per_head`), or a scale
             for every query and key channel (`full_width`).
+        query_key_norm_bias: These norms have a bias next to their scale (Persimmon).
         embedding_norm: A norm follows the token table (BLOOM, BERT, BART).
         final_norm: A norm precedes the output projection, or ends the encoder.
         wide_stream: In training the residual stream stays in FP32 (Mamba).
         dropout: Training drops out: some dropout probability is above zero.
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
-        attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        attention_gate: The output of attention is gated by a projection as wide: the other half of the queries' (Qwen3-
+            Next), or one beside latent attention (Kimi-K3).
+        head_gate: Every head has one gate of its output (Step-3.5).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -158,18 +189,24 @@ class Architecture:
         router_scale: The router scales its input and each expert's weight (Gemma 4).
         expert_bias: All matrices of the experts have biases.
         latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
+        grouped_routing: The experts form groups, and a token chooses from some of them only.
         shared_experts: Some experts see every token.
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
         ssm_norms: Norms of time step, B and C (Jamba).
+        ssm_gated_norm: Mamba-2 has a norm at its gate; else the gate alone (small Falcon-H1).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
+        latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
         norm_parameters: Norms of hidden width have parameters (OLMo's first generation has none).
         token_types: A table of token types is added to the embeddings (BERT).
         patches: The input are patches of an image, not tokens (ViT).
+        encoder_table: The encoder has a table of tokens of its own (T5Gemma).
+        spectra: The encoder's input are spectra of sound, which two convolutions make its tokens (Whisper).
         layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
         mask_token: A vector stands for hidden patches in pre-training.
         head_transform_bias: The dense layer of a transformed head has a bias.
@@ -180,7 +217,7 @@ class Architecture:
 
     gated_mlp: bool
     norm: Literal["layer_norm", "rms_norm"]
-    positions: Literal["learned", "rotary", "alibi", "relative", "none"]
+    positions: Literal["learned", "rotary", "alibi", "relative", "disentangled", "none"]
     tied_embeddings: bool
     parallel_block: bool
     block_norms: int
@@ -194,8 +231,10 @@ class Architecture:
     final_norm: bool
     dropout: bool
     kinds: tuple[LayerKind, ...] = (UNIFORM,)
+    query_key_norm_bias: bool = False
     attention_sinks: bool = False
     attention_gate: bool = False
+    head_gate: bool = False
     shared_key_value: bool = False
     chunked_attention: bool = False
     attention_soft_capping: bool = False
@@ -205,19 +244,26 @@ class Architecture:
     router_scale: bool = False
     expert_bias: bool = False
     latent_experts: bool = False
+    grouped_routing: bool = False
     shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False
     ssm_convolution_bias: bool = False
     ssm_norms: bool = False
+    ssm_gated_norm: bool = True
     wide_stream: bool = False
     hyper_connections: bool = False
+    attention_residuals: bool = False
+    latent_expert_norm: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
     norm_parameters: bool = True
     token_types: bool = False
     patches: bool = False
+    encoder_table: bool = False
+    spectra: bool = False
+    key_bias: bool = True
     layer_scale: bool = False
     mask_token: bool = False
     head_transform_bias: bool = True
@@ -230,8 +276,15 @@ class Architecture:
             kind.mixer in ("attention", "local_attention") and kind.ffn == "dense" and not (kind.encoder or kind.cross)
             for kind in self.kinds
         )
-        own = any(kind.own or kind.traits for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
+        own = any(kind.own or kind.traits or kind.beside for kind in self.kinds)
+        special = (
+            self.attention_sinks
+            or self.attention_gate
+            or self.head_gate
+            or self.attention_residuals
+            or own
+            or self.positions == "relative"
+        )
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property
@@ -241,7 +294,7 @@ class Architecture:
 
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
-        return any(kind.mixer in mixers for kind in self.kinds)
+        return any(each.mixer in mixers for kind in self.kinds for each in kind.alone)
 
     @property
     def sparse(self) -> bool:

@@ -79,6 +79,11 @@ class Config:
             self.taken[key] = value
         return value
 
+    def forget(self, *keys: str) -> None:
+        """Take back what has been remembered of keys that the file leaves out."""
+        for key in keys:
+            self.taken.pop(key, None)
+
     def integer_or(self, key: str, absent: int, *, smallest: int = 1) -> int:
         """The value of a key that has to hold an integer, or the default of its class where it is absent or null."""
         return self.integer(key, smallest=smallest) if self.holds(key) else self.take(key, absent)
@@ -254,7 +259,8 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
 ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
-    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai"), "silu"),
+    # SiTU bounds both factors of a gated SiLU: its gradient reads the same tensors.
+    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai", "situ"), "silu"),
     **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",
@@ -298,7 +304,7 @@ def window(absent: int | None, *, key: str = "sliding_window", switch: str | Non
         if on and absent is not None and key not in config.data:
             size = config.take(key, absent)
         if size is None and switch:
-            config.taken.pop(switch, None)  # there is nothing to switch on
+            config.forget(switch)  # there is nothing to switch on
         return size if on else None
 
     return rule
@@ -315,9 +321,11 @@ class Family:
         kinds: The kinds of layers and how many there are of each.
         only: Keys whose other values change the architecture in a way that is not carried.
         absent: Keys of `only` that mean another value where the file leaves them out, and that value.
-        traits: `soft_capping`: logits are soft-capped where the keys are absent; `encoder`: there is an encoder.
+        traits: `soft_capping`: logits are soft-capped where the keys are absent; `output_soft_capping`: only those of
+            the output, under RecurrentGemma's name; `encoder`: there is an encoder.
         harmless: Keys of this family that change neither parameters nor matrix products.
         section: The key whose object describes the language model (multimodal files).
+        groups: Groups of experts where the file does not say it, and of how many a token chooses; 0 where it has to.
 
     """
 
@@ -330,3 +338,4 @@ class Family:
     traits: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     section: str | None = None
+    groups: tuple[int, int] = (1, 0)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul
@@ -54,6 +55,19 @@ def kinds_with_counts(architecture: Architecture) -> list[tuple[Any, LayerKind]]
     return [(count_of(kind), kind) for kind in architecture.kinds]
 
 
+SPECTRA = ((2, 3 * sym.mel_bins), (1, 3 * hidden_size))
+"""Convolutions that make an encoder's tokens of spectra: rows for each token, and values that each row reads.
+
+Both have three taps, and the second steps over every other row (Radford et al. 2022, Whisper, section 2.2).
+"""
+
+
+def _position_rows(architecture: Architecture) -> Any:
+    """Rows of the tables of positions, of which an encoder has its own."""
+    encoder = sym.encoder_position_rows if architecture.spectra else position_rows
+    return position_rows + (architecture.stacks - 1) * encoder
+
+
 def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
     stacks = architecture.stacks
@@ -61,11 +75,17 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
         total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
     else:
-        total = par.embedding_parameters(ceil_div(vocab_size, shards), stacks * position_rows, hidden_size)
+        total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        total += par.linear_parameters(ceil_div(vocab_size, shards), hidden_size)
+    if architecture.spectra:
+        total += sum(par.linear_parameters(inputs, hidden_size) + hidden_size for _, inputs in SPECTRA)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
+    if architecture.positions == "disentangled":
+        total += sym.relative_rows * hidden_size + _norm(architecture, hidden_size)
     return total + (stacks * _norm(architecture, hidden_size) if architecture.embedding_norm else ZERO)
 
 
@@ -86,6 +106,7 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 def final_norm_parameters(architecture: Architecture) -> Any:
     """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    total += residuals.attention_residual_parameters(hidden_size) if architecture.attention_residuals else ZERO
     streams = architecture.hyper_connections
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
@@ -112,10 +133,11 @@ def active_parameters(architecture: Architecture) -> Any:
 
 def table_parameters(architecture: Architecture) -> Any:
     """Parameters of the tables of tokens, positions and token types, and of an untied head's weights."""
-    positions = architecture.stacks * position_rows
     if architecture.patches:
         return position_rows * hidden_size
-    tables = par.embedding_parameters(vocab_size, positions, hidden_size)
+    tables = par.embedding_parameters(vocab_size, _position_rows(architecture), hidden_size)
+    if architecture.encoder_table:
+        tables += par.linear_parameters(vocab_size, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
@@ -135,7 +157,7 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     return sym.num_multi_token_layers * (layer + ends)
 
 
-def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:
+def stage_end_parameters(architecture: Architecture, copied: Any = ZERO, head_weight: Any = 1) -> Any:
     """Parameters of the larger end on one device: the tables, or norm and head; both on a single stage.
 
     With a pipeline the last stage holds a copy of a tied table.
@@ -143,9 +165,10 @@ def stage_end_parameters(architecture: Architecture, copied: Any = ZERO) -> Any:
     Args:
         architecture: of the model.
         copied: what else a last stage of several has copies of.
+        head_weight: what a parameter of the head counts for, which may be stored in fewer bits.
     """
     first = embedding_parameters(architecture, tp)
-    norm, head = final_norm_parameters(architecture), head_parameters(architecture, tp)
+    norm, head = final_norm_parameters(architecture), head_weight * head_parameters(architecture, tp)
     tied = architecture.tied_embeddings
     copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
     return Max(first + complement(above_one(pp)) * (norm + head), above_one(pp) * (norm + head + copy + copied))
@@ -178,13 +201,20 @@ def forward_flops(
             found[name] = found.get(name, ZERO) + count * flops
         if architecture.uniform_dense and not stepwise:
             break
-    for name, flops in _end_flops(architecture, batch * queries).items():
+    ends = _end_flops(architecture, batch * queries)
+    if architecture.spectra and not stepwise:
+        rows = batch * (sym.encoder_sequence if architecture.stacks == 2 else queries)
+        ends["spectrum_embedding"] = sum(matmul.matmul_flops(n * rows, hidden_size, k, 1) for n, k in SPECTRA)
+    for name, flops in ends.items():
         found[name] = found.get(name, ZERO) + flops
     return found
 
 
 def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     found = {}
+    if architecture.attention_residuals:
+        sources = residuals.residual_sources(num_layers, sym.residual_block)
+        found["attention_residuals"] = residuals.attention_residual_flops(tokens, hidden_size, sources)
     if architecture.hyper_connections:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
     if architecture.patches:
@@ -260,7 +290,7 @@ def cross_cache_bytes(architecture: Architecture) -> Any:
     return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
 
 
-ENDS = ("lm_head", "head_transform", "patch_embedding")
+ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding")
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 

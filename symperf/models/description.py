@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind, count_name
-from .configs import Config, Family, Parsed, Sizes
+from .configs import Config, Family, Parsed, Sizes, optional
 from .keys import BESIDE_THE_LANGUAGE_MODEL, refuse_unknown, without_cost
 from .layouts import all_or_windowed
 
@@ -66,6 +66,8 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         raise InputError(
             f"{inner.where}: a token passes {sizes['num_experts_per_token']} of {sizes['num_experts']} experts"
         )
+    sizes |= expert_groups(inner, family, sizes)
+    inner.forget("n_group", "num_expert_group", "topk_group", "topk_method")  # they decide no count
     choices: dict[str, Any] = {name: rule(inner) if callable(rule) else rule for name, rule in family.layers.items()}
 
     lengths = [inner.integer(key) for key in CONTEXT if inner.holds(key)]
@@ -80,12 +82,14 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     choices |= {
         "kinds": kinds,
         "latent_experts": sizes.get("moe_latent_size", 0) > 0,
+        "grouped_routing": sizes.get("num_expert_groups", 0) > 0,
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
+        "attention_residuals": sizes.get("residual_block", 0) > 0,
         "hyper_connections": sizes.get("num_streams", 0) > 0,
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,
         "attention_soft_capping": "attn_logit_softcapping" in caps,
-        "logit_soft_capping": "final_logit_softcapping" in caps,
+        "logit_soft_capping": bool({"final_logit_softcapping", "logits_soft_cap"} & set(caps)),
     }
     sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
     architecture = Architecture(**choices)
@@ -94,6 +98,28 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         refuse_unknown_beside(config, inner.data)
     notes += _warnings(inner, family, caps)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
+
+
+def expert_groups(config: Config, family: Family, sizes: Sizes) -> Sizes:
+    """Groups of experts, and of how many of them a token may choose; nothing where it may choose any expert.
+
+    Raises:
+        InputError: the groups are not alike, or a token chooses more than there are.
+
+    """
+    config.used |= {"n_group", "num_expert_group", "topk_group"}
+    if config.text("topk_method", "noaux_tc", ("greedy", "group_limited_greedy", "noaux_tc")) == "greedy":
+        return {}
+    groups = optional("n_group", "num_expert_group", absent=family.groups[0], null=1)(config, sizes)
+    absent = 1 if groups == 1 else family.groups[1] or None
+    chosen = optional("topk_group", absent=absent, null=groups)(config, sizes)
+    if chosen > groups:
+        raise InputError(f"{config.where}: topk_group is {chosen}, expected at most the {groups} groups of experts")
+    if chosen == groups or not sizes.get("num_experts"):
+        return {}
+    if sizes["num_experts"] % groups:
+        raise InputError(f"{config.where}: the {sizes['num_experts']} experts do not form {groups} groups alike")
+    return {"num_expert_groups": groups, "expert_groups_per_token": chosen}
 
 
 BASE_SIZES = (
@@ -122,7 +148,8 @@ def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[
     counts = [sum(count for place, count in order if place == each) for each in range(len(places))]
     kinds, taken = [], set[str]()
     for kind, count in zip(places, counts, strict=True):
-        base = count_name(kind.mixer, kind.ffn, encoder=kind.encoder, cross=kind.cross)
+        mixers = "_".join((kind.mixer, *kind.beside))
+        base = count_name(mixers, kind.ffn, encoder=kind.encoder, cross=kind.cross)
         names = (base if number == 1 else f"{base}_{number}" for number in itertools.count(1))
         name = next(name for name in names if name not in taken)
         taken.add(name)
@@ -200,9 +227,11 @@ def _refuse_other_architectures(config: Config, family: Family, model_type: str)
 
 
 def _soft_caps(config: Config, family: Family) -> list[str]:
-    keys = ("attn_logit_softcapping", "final_logit_softcapping")
+    keys = dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), "soft_capping" in family.traits)
+    if "output_soft_capping" in family.traits:
+        keys["logits_soft_cap"] = True
     config.used |= set(keys)
-    return [k for k in keys if (config.data[k] is not None if k in config.data else "soft_capping" in family.traits)]
+    return [key for key, absent in keys.items() if (config.data[key] is not None if key in config.data else absent)]
 
 
 def _warnings(config: Config, family: Family, caps: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ KERNELS = """
     force_bos_token_to_be_generated gradient_checkpointing hidden_act hidden_activation init_config init_device
     init_std initial_context_length initializer_factor initializer_range key_size layer_norm_eps
     layer_norm_epsilon layerdrop logit_scale logits_scaling mamba_expand mamba_hidden_act masked_softmax_fusion
-    max_attn_val max_window_layers mlp_hidden_act mlp_type moe_layers mtp_transformer_layers n_group n_special
+    max_attn_val max_window_layers mlp_hidden_act mlp_type moe_layers mtp_transformer_layers n_special
     norm_eps norm_epsilon norm_topk_prob norm_type normalize_before num_labels num_logits_to_keep offset_alibi
     original_max_position_embeddings output_attentions output_hidden_states output_multiplier_scale output_past
     output_router_logits partial_rotary_factor pooler_act pooler_output_size position_embedding_type
@@ -56,14 +56,14 @@ KERNELS = """
     scale_attention_softmax_in_fp32 scale_attn_by_inverse_layer_idx scale_attn_weights scale_depth scale_emb
     scale_embedding scoring_func seq_aux skip_bias_add skip_bias_add_qkv sliding_window_pattern
     sliding_window_size slow_but_exact static_position_embeddings swiglu_limit time_step_floor
-    time_step_init_scheme time_step_limit time_step_max time_step_min time_step_rank time_step_scale topk_group
+    time_step_init_scheme time_step_limit time_step_max time_step_min time_step_rank time_step_scale
     topk_method use_bidirectional_attention use_mamba_kernels use_mtp use_routing_bias use_sliding_window
     vocab_size_per_layer_input
 """
 """Activation functions, norms' epsilons, initialisation, scaling, positions and routing weights: the same products."""
 
 BESIDE_TEXT = """
-    audio_config vision_config ignore_index image_seq_length image_size has_vision language_model_only
+    audio_config vision_config image_placeholder ignore_index image_seq_length image_size has_vision language_model_only
     mm_tokens_per_image multimodal_projector_bias projector_hidden_act patch_size spatial_merge_size use_image_id
     use_unified_vision_chunk video_placeholder vision_feature_layer vision_feature_select_strategy
     vision_soft_tokens_per_image slice_mode img_token_compression_config image_grid_pinpoints num_reward_heads

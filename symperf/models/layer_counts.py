@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import compressed_attention as comp
-from ..formulas.kernels import convolution as conv
+from ..formulas.kernels import disentangled_attention as dis
 from ..formulas.kernels import latent_attention as mla
-from ..formulas.kernels import linear_attention as lin
-from ..formulas.kernels import matmul, moe, ssm, windows
+from ..formulas.kernels import matmul, moe, windows
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
+from . import attention_widths as widths
+from . import recurrent_counts as recurrent
 from . import sparse_counts as sparse
+from .architecture import RECURRENT
 from .own_sizes import in_own_sizes
 
 if TYPE_CHECKING:
@@ -23,16 +26,6 @@ if TYPE_CHECKING:
 
 ZERO = sympy.S.Zero
 h, f = sym.hidden_size, sym.intermediate_size
-SSM_WIDTH = sym.ssm_num_heads * sym.ssm_head_dim
-SSM_CHANNELS = SSM_WIDTH + 2 * sym.ssm_groups * sym.ssm_state_size
-LINEAR_KEYS = sym.linear_num_key_heads * sym.linear_key_head_dim
-LINEAR_VALUES = sym.linear_num_value_heads * sym.linear_value_head_dim
-LINEAR_CHANNELS = 2 * LINEAR_KEYS + LINEAR_VALUES
-
-
-def convolution_channels(kind: LayerKind) -> Any:
-    """Channels that the convolution of a recurrent layer runs over."""
-    return {"ssm": SSM_CHANNELS, "ssm1": sym.ssm_inner_size, "linear_attention": LINEAR_CHANNELS}.get(kind.mixer, h)
 
 
 def norm(architecture: Architecture, width: Any) -> Any:
@@ -45,35 +38,26 @@ def norm(architecture: Architecture, width: Any) -> Any:
 
 @in_own_sizes
 def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
-    """Weights of the mixer's linear layers."""
+    """Weights of the linear layers of a layer's mixer, the first of several."""
     a = sym.num_attention_heads
     if kind.mixer in ("attention", "local_attention"):
         kv_heads, width = sym.num_key_value_heads, sym.head_dim
-        total = par.attention_parameters(h, a, kv_heads, width)
+        total = par.attention_parameters(h, a, widths.made_heads(kind, kv_heads), widths.stored_width(kind))
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
+        total += h * a if architecture.head_gate else ZERO
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
         own = mla.latent_attention_parameters(h, a, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+        own += h * a * sym.v_head_dim if architecture.attention_gate else ZERO
         if architecture.query_compression:
             return own + mla.compressed_query_parameters(h, a, sym.q_lora_rank, nope, rope)
         return own + mla.latent_query_parameters(h, a, nope, rope)
     if kind.mixer == "compressed_attention":
         output = sym.output_groups, sym.output_lora_rank
         return comp.shared_key_parameters(h, a, sym.head_dim, sym.q_lora_rank, *output)
-    if kind.mixer == "ssm":
-        return ssm.mamba2_parameters(h, sym.ssm_num_heads, sym.ssm_head_dim, sym.ssm_groups, sym.ssm_state_size)
-    if kind.mixer == "ssm1":
-        return ssm.mamba1_parameters(h, sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank)
-    if kind.mixer == "linear_attention":
-        return lin.delta_rule_parameters(
-            h, sym.linear_num_key_heads, sym.linear_num_value_heads, sym.linear_key_head_dim, sym.linear_value_head_dim
-        )
-    if kind.mixer == "short_convolution":
-        # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
-        return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
-    return ZERO
+    return ZERO if kind.mixer == "none" else recurrent.weights(kind)
 
 
 @in_own_sizes
@@ -131,10 +115,12 @@ def expert_parameters(architecture: Architecture) -> Any:
 @in_own_sizes
 def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer of a kind."""
-    total = projection_weights(architecture, kind) + sum(cross_weights(kind)) + mlp_weights(architecture, kind)
-    total += mixer_vectors(architecture, kind) + norms(architecture, kind)
+    mixers = (projection_weights(architecture, each) + mixer_vectors(architecture, each) for each in kind.alone)
+    total = sum(mixers, sum(cross_weights(kind)) + mlp_weights(architecture, kind) + norms(architecture, kind))
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
     total += sparse.connection_weights(architecture, kind)
+    if architecture.attention_residuals:
+        total += sparse.parts(kind) * residuals.attention_residual_parameters(h)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("dense", "dense_experts"):
@@ -142,6 +128,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.ffn in ("experts", "dense_experts"):
         total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
         total += latent_weights(architecture)
+        total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
         total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
     return total
 
@@ -168,12 +155,12 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
     count -= "normalised_input" in kind.traits
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
-    return (count + (1 if kind.cross else 0)) * norm(architecture, h) + scales
+    return (count + (max(architecture.block_norms // 2, 1) if kind.cross else 0)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
 def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
-    """Biases, inner norms and other vectors of a mixer."""
+    """Biases, inner norms and other vectors of a layer's mixer, the first of several."""
     if kind.mixer in ("attention", "local_attention"):
         return _attention_vectors(architecture, kind)
     if kind.mixer == "latent_attention":
@@ -185,22 +172,7 @@ def mixer_vectors(architecture: Architecture, kind: LayerKind) -> Any:
         return total + (h if architecture.attention_output_bias else ZERO)
     if kind.mixer in ("compressed_attention", "none"):
         return ZERO
-    channels = convolution_channels(kind)
-    total = conv.convolution_parameters(channels, sym.conv_kernel)
-    total += channels if architecture.ssm_convolution_bias else ZERO
-    if kind.mixer == "linear_attention":
-        return total + 2 * sym.linear_num_value_heads + par.norm_parameters(sym.linear_value_head_dim)
-    if kind.mixer == "short_convolution":
-        # One key gives a bias to the convolution and to both projections.
-        return total + (4 * h if architecture.ssm_projection_bias else ZERO)
-    if kind.mixer == "ssm":
-        total += 3 * sym.ssm_num_heads + par.norm_parameters(SSM_WIDTH)
-        biases = SSM_WIDTH + SSM_CHANNELS + sym.ssm_num_heads
-    else:
-        inner, state, rank = sym.ssm_inner_size, sym.ssm_state_size, sym.ssm_time_step_rank
-        total += inner * (state + 2) + (rank + 2 * state if architecture.ssm_norms else ZERO)
-        biases = 2 * inner
-    return total + (biases + h if architecture.ssm_projection_bias else ZERO)
+    return recurrent.vectors(architecture, kind)
 
 
 def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
@@ -209,14 +181,17 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
     blocks = 2 if kind.cross else 1
     total = ZERO
     if architecture.qkv_bias:
-        total += blocks * att.query_key_value_width(a, kv_heads, width)
+        total += blocks * widths.projected(kind, a, kv_heads)
+        total -= ZERO if architecture.key_bias else blocks * kv_heads * width
     if architecture.attention_output_bias:
         total += blocks * h
     if architecture.query_key_norm == "per_head":
-        total += 2 * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
-        total += par.norm_parameters(width * (a + kv_heads))
-    return total + (a if architecture.attention_sinks else ZERO)
+        total += par.norm_parameters(width * (a + widths.made_heads(kind, kv_heads)))
+    if "differential" in kind.traits:
+        total += 4 * par.norm_parameters(width)  # of which two products weigh the subtracted map
+    return total + (a if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
 
 
 # Forward FLOPs --------------------------------------------------------------------------------------------------
@@ -245,22 +220,33 @@ def layer_flops(
     found = {"mlp": product(mlp_weights(architecture, kind))}
     projections = product(projection_weights(architecture, kind))
     if kind.mixer in ("attention", "local_attention"):
-        heads, width = sym.num_attention_heads, sym.head_dim
-        found["attention_scores"] = att.attention_flops(batch, queries, keys, heads, width)
+        found["attention_scores"] = att.attention_flops(
+            batch, queries, keys, sym.num_attention_heads, widths.core_width(kind)
+        )
         found["projections"] = projections
+        if architecture.positions == "disentangled":
+            # Queries and keys of relative positions are those of no sequence.
+            found["attention_scores"] += dis.relative_scores_flops(
+                batch, queries, sym.relative_rows, sym.num_attention_heads, sym.head_dim
+            )
+            found["projections"] += product(2 * h * sym.num_attention_heads * sym.head_dim, sym.relative_rows)
     elif kind.mixer == "latent_attention":
-        widths = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
-        found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *widths)
+        latent = sym.qk_nope_head_dim, sym.qk_rope_head_dim, sym.v_head_dim
+        found["attention_scores"] = mla.expanded_attention_flops(batch, queries, keys, sym.num_attention_heads, *latent)
         found["projections"] = projections
     elif kind.mixer == "compressed_attention":
         seen = sparse.dense_keys(kind, queries, keys, stepwise)
         found["attention_scores"] = att.attention_flops(batch, queries, seen, sym.num_attention_heads, sym.head_dim)
         found["projections"] = projections
-    elif kind.mixer != "none":
-        found["ssm_projections"] = projections
-        found["ssm_convolution"] = _convolution_flops(kind, queries, stepwise)
-        found["ssm_scan"] = _step_flops(kind, queries) if stepwise else _scan_flops(kind, queries)
+    for each in (each for each in kind.alone if each.mixer in RECURRENT):
+        own = {"ssm_projections": product(projection_weights(architecture, each))}
+        own |= recurrent.flops(each, queries, stepwise)
+        found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
+    if architecture.attention_residuals:
+        sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
+        mixture = residuals.attention_residual_flops(tokens, h, sources)
+        found["attention_residuals"] = sparse.parts(kind) * mixture
     if kind.cross:
         own, other = cross_weights(kind)
         encoder = batch * sym.encoder_sequence
@@ -301,38 +287,6 @@ def visible_scores(architecture: Architecture, kind: LayerKind, scores: Any) -> 
     return scores * pairs / s**2
 
 
-def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
-    """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
-    results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
-    return conv.convolution_flops(results, convolution_channels(kind), sym.conv_kernel)
-
-
-def _step_flops(kind: LayerKind, queries: Any) -> Any:
-    """Products of the recurrence, token by token: of the state with C, or with query and key."""
-    if kind.mixer == "short_convolution":
-        return ZERO
-    tokens = sym.batch * queries
-    if kind.mixer == "linear_attention":
-        return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
-    width = SSM_WIDTH if kind.mixer == "ssm" else sym.ssm_inner_size
-    return ssm.state_output_flops(tokens, width, sym.ssm_state_size)
-
-
-def _scan_flops(kind: LayerKind, queries: Any) -> Any:
-    batch, chunk = sym.batch, sym.ssm_chunk_size
-    if kind.mixer == "short_convolution":
-        return ZERO
-    if kind.mixer == "ssm1":
-        return ssm.state_output_flops(batch * queries, sym.ssm_inner_size, sym.ssm_state_size)
-    if kind.mixer == "ssm":
-        shape = sym.ssm_num_heads, sym.ssm_head_dim, sym.ssm_state_size
-        # B and C are repeated for every head first, as in the paper's listing; fused kernels keep them by group.
-        inside = ssm.ssd_flops(batch, queries, chunk, sym.ssm_num_heads, *shape)
-        return inside + ssm.state_passing_flops(batch, queries, chunk, *shape)
-    widths = sym.linear_key_head_dim, sym.linear_value_head_dim
-    return lin.delta_rule_flops(batch, queries, chunk, sym.linear_num_value_heads, *widths)
-
-
 # Caches ---------------------------------------------------------------------------------------------------------
 
 
@@ -346,8 +300,8 @@ def cached_elements(kind: LayerKind) -> Any:
     if kind.mixer == "compressed_attention":
         return sym.head_dim
     if kind.mixer in ("attention", "local_attention"):
-        kv_heads, width = sym.num_key_value_heads, sym.head_dim
-        return 2 * kv_heads * width + sparse.index_elements(kind)
+        kv_heads = widths.made_heads(kind, sym.num_key_value_heads)
+        return 2 * kv_heads * widths.stored_width(kind) + sparse.index_elements(kind)
     return ZERO
 
 
@@ -373,16 +327,6 @@ def entry_elements(kind: LayerKind, context: Any, *, whole: bool = True) -> Any:
 
 @in_own_sizes
 def state_bytes(kind: LayerKind) -> Any:
-    """Bytes that a recurrent layer keeps of a sequence, however long it is."""
-    if kind.mixer == "ssm":
-        width, state = SSM_WIDTH, sym.ssm_state_size
-    elif kind.mixer == "ssm1":
-        width, state = sym.ssm_inner_size, sym.ssm_state_size
-    elif kind.mixer == "linear_attention":
-        width, state = LINEAR_VALUES, sym.linear_key_head_dim
-    elif kind.mixer == "short_convolution":
-        width, state = ZERO, ZERO
-    else:
-        return sparse.state_bytes(kind)
-    window = conv.convolution_state_bytes(1, convolution_channels(kind), sym.conv_kernel, sym.element_bytes)
-    return window + ssm.recurrent_state_bytes(1, width, state, sym.state_bytes)
+    """Bytes that a layer keeps of a sequence, however long it is: recurrent states, and what compressors keep."""
+    kept = (recurrent.state_bytes(each) for each in kind.alone if each.mixer in RECURRENT)
+    return sum(kept, sparse.state_bytes(kind))

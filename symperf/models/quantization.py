@@ -99,6 +99,7 @@ class Quantization:
         where: the place of the file, for messages.
         cache: format of the cache that the file asks for; None: 16 bits.
         formats: of each class of modules of a model, that of most of its weights; see `stored_modules`.
+        weights: of each class, how many there are.
     """
 
     method: str
@@ -107,6 +108,7 @@ class Quantization:
     where: str
     cache: str | None = None
     formats: tuple[tuple[str, Stored], ...] = ()
+    weights: tuple[tuple[str, int], ...] = ()
 
     def of(self, names: tuple[str, ...]) -> Stored:
         """The format of a module, by the names that files have for it from `layers.` on."""
@@ -117,10 +119,18 @@ class Quantization:
                 return stored
         return SIXTEEN
 
+    def format_of(self, name: str) -> Stored:
+        """The format of a class of modules."""
+        return dict(self.formats).get(name, SIXTEEN)
+
     def stored(self, classes: tuple[str, ...]) -> list[Stored]:
-        """The formats other than 16 bits of those classes that a model has, each once."""
-        found = dict(self.formats)
-        return list(dict.fromkeys(found[name] for name in classes if found.get(name, SIXTEEN) != SIXTEEN))
+        """The formats other than 16 bits of those classes that a model has, each once: that of most weights first."""
+        weights = dict(self.weights)
+        found: dict[Stored, int] = {}
+        for name in classes:
+            if (stored := self.format_of(name)) != SIXTEEN:
+                found[stored] = found.get(stored, 0) + weights.get(name, 0)
+        return sorted(found, key=lambda stored: -found[stored])
 
     def kept(self) -> tuple[str, ...]:
         """Classes whose weights stay in 16 bits."""

@@ -27,7 +27,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "routed_experts": ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "mixer.experts"),
     "shared_experts": ("mlp.shared_experts", "mlp.shared_expert", "block_sparse_moe.shared_experts", "shared_mlp",
                        "feed_forward.shared_expert", "mixer.shared_experts"),
-    "latent_experts": ("mixer", "mlp"),
+    "latent_experts": ("mixer", "mlp", "block_sparse_moe"),
     "router": (),
 }  # fmt: skip
 """Classes of matrices, and what stands before a matrix's own name in files."""
@@ -36,6 +36,7 @@ RUN_CLASSES = {
     "mlp": ("dense_mlp",),
     "experts": ("routed_experts", "latent_experts"),
     "shared": ("shared_experts",),
+    "head": ("lm_head",),
 }
 """Classes of products of an inference, and those of matrices that they read."""
 ALIASES = {
@@ -43,7 +44,13 @@ ALIASES = {
     "gate_proj": ("gate_up_proj", "w1"),
     "up_proj": ("gate_up_proj", "w3"),
     "down_proj": ("w2",),
+    "in_proj_qkv": ("q_proj",),
+    "in_proj_z": ("g_proj",),
+    "in_proj_b": ("b_proj",),
+    "fc1_latent_proj": ("routed_expert_down_proj",),
+    "fc2_latent_proj": ("routed_expert_up_proj",),
     "o_proj": ("dense", "out_proj"),
+    "out_proj": ("o_proj",),
 }
 """Other names of a matrix, that of one which holds it among them."""
 
@@ -82,7 +89,8 @@ def _of_layer(model: Model, kind: LayerKind, layer: str) -> Iterator[Matrix]:
     def size(name: str) -> int:
         return model.sizes.get(kind.size(name), 0)
 
-    for group, name, rows, columns, copies in (*_mixer(model, kind, size), *_feed_forward(model, kind, size)):
+    mixers = [row for each in kind.alone for row in _mixer(model, each, size)]
+    for group, name, rows, columns, copies in (*mixers, *_feed_forward(model, kind, size)):
         leaves = (name, *ALIASES.get(name, ()))
         folders = FOLDERS[group]
         if group == "routed_experts":
@@ -98,13 +106,16 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
     """Class, name, rows, columns and number of the matrices of a mixer."""
     h, heads = size("hidden_size"), size("num_attention_heads")
     if kind.mixer in ("attention", "local_attention"):
-        width, kv = heads * size("head_dim"), size("num_key_value_heads") * size("head_dim")
+        width, kv_heads = heads * size("head_dim"), size("num_key_value_heads")
+        values = size("v_head_dim" if "own_values" in kind.traits else "head_dim")
         shared = model.architecture.shared_key_value and kind.mixer == "attention"
+        reused = "reused_keys" in kind.traits
         found = [
             ("q_proj", width * (2 if model.architecture.attention_gate else 1), h),
-            ("k_proj", kv, h),
-            *([] if shared else [("v_proj", kv, h)]),
-            ("o_proj", h, width),
+            *([] if reused else [("k_proj", kv_heads * size("head_dim"), h)]),
+            *([] if reused or shared else [("v_proj", kv_heads * values, h)]),
+            *([("g_proj", heads, h)] if model.architecture.head_gate else []),
+            ("o_proj", h, heads * values),
         ]
         return [("attention", *each, 2 if kind.cross else 1) for each in found]
     if kind.mixer == "latent_attention":
@@ -119,6 +130,8 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         ]
         if "indexer" in kind.traits:
             found += _indexer(size)
+        if model.architecture.attention_gate:
+            found.append(("g_proj", heads * size("v_head_dim"), h))
         return [("attention", *each, 1) for each in found]
     if kind.mixer == "compressed_attention":
         width, inner = heads * size("head_dim"), size("q_lora_rank")
@@ -138,15 +151,29 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         values, number = size("linear_num_value_heads") * size("linear_value_head_dim"), size("linear_num_value_heads")
         found = [
             ("in_proj_qkv", 2 * keys + values, h),
-            ("in_proj_z", values, h),
-            ("in_proj_a", number, h),
             ("in_proj_b", number, h),
             ("out_proj", h, values),
             ("A_log", number, 1),
-            ("dt_bias", number, 1),
+            *_decay(kind, size),
         ]
         return [("linear_attention", *each, 1) for each in found]
+    if kind.mixer == "lightning_attention":
+        width = size("linear_num_value_heads") * size("linear_value_head_dim")
+        found = [("qkv_proj", 3 * width, h), ("output_gate", width, h), ("out_proj", h, width)]
+        return [("attention", *each, 1) for each in found]
     return []
+
+
+def _decay(kind: LayerKind, size: Callable[[str], int]) -> list[tuple[str, int, int]]:
+    """Decays and gate of a delta rule, which may pass through narrow widths."""
+    h, number = size("hidden_size"), size("linear_num_value_heads")
+    keys, values = size("linear_key_head_dim"), size("linear_value_head_dim")
+    found = [("in_proj_z", number * values, h)]
+    if "narrow_gate" in kind.traits:
+        found = [("g_a_proj", values, h), ("g_b_proj", number * values, values)]
+    if "channel_decay" not in kind.traits:
+        return [*found, ("in_proj_a", number, h), ("dt_bias", number, 1)]
+    return [*found, ("f_a_proj", keys, h), ("f_b_proj", number * keys, keys), ("dt_bias", number * keys, 1)]
 
 
 def _indexer(size: Callable[[str], int]) -> list[tuple[str, int, int]]:
@@ -184,6 +211,9 @@ def _feed_forward(model: Model, kind: LayerKind, size: Callable[[str], int]) -> 
 def _format(quantization: Quantization | None, matrix: Matrix) -> Stored:
     if quantization is None or matrix.group == "router" or matrix.columns == 1:
         return SIXTEEN
+    if matrix.group == "latent_experts" and quantization.method == "compressed-tensors":
+        # Kimi-K3's file speaks of all linear layers but these, and its checkpoint has them in 16 bits.
+        return SIXTEEN
     return quantization.of(matrix.names)
 
 
@@ -205,7 +235,8 @@ def class_bytes(model: Model, total: int) -> list[dict[str, Any]]:
         row[0] += matrix.copies * matrix.rows * matrix.columns
         row[1] += matrix.copies * stored.weight_bytes(*shape)
         row[2] += matrix.copies * stored.scale_bytes(*shape)
-    tables = 0 if model.architecture.patches else model.sizes["vocab_size"] * model.sizes["hidden_size"]
+    count = 0 if model.architecture.patches else 2 if model.architecture.encoder_table else 1
+    tables = count * model.sizes["vocab_size"] * model.sizes["hidden_size"]
     rest = total - tables - sum(row[0] for row in found.values())
     found["embedding", "bf16"], found["others", "bf16"] = [tables, 2 * tables, 0], [rest, 2 * rest, 0]
     names = "module_class", "format", "parameters", "weight_bytes", "scale_bytes"
@@ -237,4 +268,5 @@ def with_classes(model: Model) -> Model:
     warnings = model.warnings
     if mixed:
         warnings += (f"weights of {' and '.join(mixed)} are stored in several formats: runs take that of most",)
-    return replace(model, quantization=replace(quantization, formats=formats), warnings=warnings)
+    weights = tuple((name, sum(each.values())) for name, each in counts.items() if each)
+    return replace(model, quantization=replace(quantization, formats=formats, weights=weights), warnings=warnings)

@@ -30,7 +30,8 @@ class Product:
         inputs: features that it reads.
         outputs: features that it gives.
         bias: it has one.
-        rows: how often it runs for an image: once a patch, or once a token that the language model sees.
+        rows: how often it runs for an image: once a patch, once a token that the language model sees, or once; or it
+            runs once for a text beside images.
 
     """
 
@@ -38,7 +39,7 @@ class Product:
     inputs: int
     outputs: int
     bias: bool
-    rows: Literal["patches", "tokens"]
+    rows: Literal["patches", "tokens", "images", "texts"]
 
     @property
     def parameters(self) -> int:
@@ -95,6 +96,7 @@ class Grid:
         row_end: tokens that end each row of tokens (Pixtral).
         tiles: an image larger than `side` is cut into tiles of that size, and an overview joins them.
         largest: tokens of an image at most; 0 for no limit of the encoder's.
+        apart: images are compared with texts and join none: no token of theirs is in a prompt (CLIP).
 
     """
 
@@ -106,6 +108,7 @@ class Grid:
     row_end: int = 0
     tiles: bool = False
     largest: int = 0
+    apart: bool = False
 
     def encode(self, image: Image) -> Encoded:
         """What an encoder makes of an image.
@@ -119,7 +122,7 @@ class Grid:
             rows = columns = self.side // self.patch
             tiles = -(-image.height // self.side) * -(-image.width // self.side) if self.tiles else 1
             sequences = tiles + (1 if tiles > 1 else 0)
-            per = -(-rows // self.merge) * -(-columns // self.merge)
+            per = 0 if self.apart else -(-rows // self.merge) * -(-columns // self.merge)
             return Encoded(sequences, rows * columns + self.extra, sequences * rows * columns, sequences * per)
         unit = self.patch * self.merge
         for name, pixels in (("height", image.height), ("width", image.width)):

@@ -18,10 +18,12 @@ from ..formulas.language.symbols import (
     activation_bytes,
     alignment_efficiency,
     domain_latency,
+    expert_groups_per_token,
     gradient_bytes,
     launch_latency,
     matrix_rate,
     node_limit,
+    num_expert_groups,
     tp,
     vocab_size,
     weight_bytes,
@@ -147,7 +149,8 @@ class Kernels:
         """A dispatch of which each token goes once to each of a few domains; `count` are its formula's arguments."""
         if self.structure.tiers < 2:
             return self.all_to_all(path, message, group)
-        time = expert_parallel.node_limited_dispatch_time(*count, node_limit, group.inner, group.outer)
+        limit = self._most_domains(group)
+        time = expert_parallel.node_limited_dispatch_time(*count, limit, group.inner, group.outer)
         return self._over_links(self._transfer(path, message, group, time), group)
 
     def exchange(self, path: str, kind: str, count: tuple[Any, Any, Any, Any, Any], group: Group) -> Op | None:
@@ -165,11 +168,17 @@ class Kernels:
         if kind == "direct":
             time = expert_exchange.direct_exchange_time(*count, group.ranks, outer)
         else:
-            limited = self.structure.node_limited and self.structure.tiers > 1
-            domains = Min(node_limit, outer) if limited else outer
+            limited = self.structure.limits_domains and self.structure.tiers > 1
+            domains = Min(self._most_domains(group), outer) if limited else outer
             time = expert_exchange.bulk_exchange_time(*count, group.ranks, outer, domains)
         op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
         return self._over_links(op, group)
+
+    def _most_domains(self, group: Group) -> Any:
+        """Domains in which a token's experts may lie: as the plan states, or as the model's groups of experts make."""
+        if self.structure.node_limited:
+            return node_limit
+        return expert_parallel.grouped_domains(expert_groups_per_token, num_expert_groups, group.outer)
 
     def send(self, path: str, message: Any, group: Group) -> Op | None:
         """A transfer to the next rank of a group, paced by the slowest pair; nothing in a group of one."""

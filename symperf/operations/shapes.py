@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.kernels import attention as att
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import (
     encoder_sequence,
@@ -40,7 +39,11 @@ FLOPS_PER_ELEMENT = {
     "loss backward": 2,
     "gated norm": 16,  # a norm, and the product with an activated gate
     "gated norm backward": 26,
+    "mixture": 7,  # of each source: square and sum 2, product with scale and query 3, weighted sum 2
+    "mixture backward": 16,  # of scores and weights again 5; gradients of weights 2, sources 6, scale and query 3
     "scan": 7,  # per state: decay's product and exponential 2, input 1, state 2, result 2
+    "gated unit": 15,  # two sigmoids 6, decay 2, its square and the root 3, input 2, state 2
+    "gated unit backward": 28,  # gates and decay again 11; gradients of state 2, decay 1, root 4, input 3, gates 7
     "scan backward": 19,  # states again 5; gradients of state 3, decay 1, time step 2, A 2, B 2, C 2, input 2
 }
 """Operations of a vector kernel per element, counted from its definition."""
@@ -84,11 +87,6 @@ class Shapes:
             vocabulary=ceil_div(vocab_size, tp),
             length=length,
         )
-
-    @property
-    def query_key_value(self) -> Any:
-        """Features of the joint projection."""
-        return att.query_key_value_width(self.heads, self.key_value_heads, self.head_dim)
 
     @property
     def attention_width(self) -> Any:

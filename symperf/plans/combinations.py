@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 NAMES = (
     "sparse",
+    "mixed_stages",
+    "disentangled",
+    "two_towers",
     "flash",
     "relative_positions",
     "parts",
@@ -56,6 +59,24 @@ COMBINATION_RULES = (
         "sparse == 0",
         "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
         "time and memory in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "attention_residuals_in_a_pipeline",
+        "mixed_stages == 0",
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
+        "is not modelled yet, expected pp = 1",
+    ),
+    _rule(
+        "disentangled_attention_is_not_trained",
+        "disentangled == 0",
+        "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
+        "inspect and infer have it; expected a model without",
+    ),
+    _rule(
+        "two_towers_are_not_trained",
+        "two_towers == 0",
+        "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
+        "and infer have them; expected a model without",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -214,11 +235,14 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
         "sparse": architecture.sparse,
+        "mixed_stages": architecture.attention_residuals and plan.pp > 1,
+        "two_towers": any(tower.grid.apart for tower in model.towers),
+        "disentangled": architecture.positions == "disentangled",
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
         "two_stacks": architecture.stacks == 2,
-        "recurrent": plan.cp > 1 and any(kind.mixer in RECURRENT for kind in architecture.kinds),
+        "recurrent": plan.cp > 1 and architecture.has(*RECURRENT),
         "splits_backward": schedule in SPLIT,
         "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
@@ -252,7 +276,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "recompute": plan.recompute,
         "precision": plan.precision,
         "optimizer": plan.optimizer,
-        "recurrent_mixer": next(iter(sorted({kind.mixer for kind in model.architecture.kinds} & set(RECURRENT))), ""),
+        "recurrent_mixer": next((name for name in sorted(RECURRENT) if model.architecture.has(name)), ""),
         "unlisted": _first_unlisted(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
@@ -266,6 +290,5 @@ def _first_unlisted(model: Model) -> str:
     if other:
         return other[0]
     if any(kind.cross for kind in architecture.kinds):
-        return "cross"
-    gated = architecture.attention_gate or architecture.shared_key_value
-    return "attention with a gate or shared keys and values" if gated else ""
+        return "attention to an encoder"
+    return "attention with a gate for each head" if architecture.head_gate else ""

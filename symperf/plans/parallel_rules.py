@@ -125,6 +125,11 @@ KIND_RULES = (
         "tp: {tp} does not divide the {ssm_inner_size} channels of the Mamba-1 layers of {model}",
     ),
     Rule(
+        "tp_does_not_divide_unit_channels",
+        "lru_width % tp == 0",
+        "tp: {tp} does not divide the {lru_width} channels of the gated linear recurrent units of {model}",
+    ),
+    Rule(
         "tp_does_not_divide_linear_heads",
         "linear_num_key_heads % tp == 0 and linear_num_value_heads % tp == 0",
         "tp: {tp} does not divide the {linear_num_key_heads} key heads and {linear_num_value_heads} value heads of the "
@@ -143,8 +148,14 @@ KIND_RULES = (
     ),
     Rule(
         "encoder_sequence_exceeds_learned_positions",
-        "position_rows == 0 or two_stacks == 0 or encoder_sequence <= position_rows",
+        "position_rows == 0 or two_stacks == 0 or encoder_position_rows > 0 or encoder_sequence <= position_rows",
         "encoder_sequence: {encoder_sequence} tokens, but {model} has {position_rows} learned positions",
+    ),
+    Rule(
+        "sound_has_a_sequence_of_its_own",
+        "encoder_position_rows == 0 or encoder_sequence == encoder_position_rows",
+        "encoder_sequence: found {encoder_sequence}, expected {encoder_position_rows}: {model} fills recordings up to "
+        "as many tokens",
     ),
     Rule(
         "image_has_a_sequence_of_its_own",

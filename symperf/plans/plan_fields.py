@@ -159,7 +159,10 @@ class PlanFields:
         None, "count", "hybrid sharding: replicas that share one copy of the state; by default all"
     )
     node_limit: int | None = plan_field(
-        None, "count", "scale-up domains that may hold the experts of one token; by default all (DeepSeek-V3 has 4)"
+        None,
+        "count",
+        "scale-up domains that may hold the experts of one token; by default those of its groups of experts, or all",
+        inference="read",
     )
     overlap_ep: float = plan_field(
         1.0, "fraction", "part of the transfers of experts and stages that DualPipe runs beside the other pass"

@@ -45,10 +45,12 @@ SIZES = (
     "intermediate_size",
     "num_layers",
     "position_rows",
+    "encoder_position_rows",
     "num_patches",
     "ssm_num_heads",
     "ssm_groups",
     "ssm_inner_size",
+    "lru_width",
     "linear_num_key_heads",
     "linear_num_value_heads",
 )
@@ -57,7 +59,8 @@ NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK,
 ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
-    **dict.fromkeys(("num_patches", "ssm_num_heads", "ssm_groups", "ssm_inner_size"), 0),
+    **dict.fromkeys(("encoder_position_rows", "num_patches"), 0),
+    **dict.fromkeys(("ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 0),
 }
 """What stands for sizes that a model has not."""

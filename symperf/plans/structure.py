@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ..models.architecture import RECURRENT
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -22,7 +24,7 @@ Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
-MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "none")
+MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", *RECURRENT, "none")
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
 OFFLOADS = ("activations", "optimizer", "weights")
 """What the host may keep, in the order in which it is written."""
@@ -70,7 +72,7 @@ class Structure:
         power_limited: power bounds lasting products in 16 bits.
         context: how attention runs over a sequence in parts; "none" if sequences are whole.
         stages: "even" (all have as many layers), "uneven" (they differ by one), or "given" first and last ones.
-        node_limited: a token's experts lie in a limited number of scale-up domains, whose copies are made inside.
+        node_limited: the plan limits the scale-up domains in which a token's experts lie; copies are made inside.
         hybrid: state is sharded inside groups of replicas, and whole in each of them.
         optimizer: what updates the weights.
         products: format of the products of linear layers.
@@ -112,6 +114,11 @@ class Structure:
     families: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     segments: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def limits_domains(self) -> bool:
+        """Whether a token's experts lie in a limited number of scale-up domains, by the plan or by their groups."""
+        return self.node_limited or self.architecture.grouped_routing
 
     @property
     def splits(self) -> bool:

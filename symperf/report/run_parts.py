@@ -86,10 +86,8 @@ def show_overheads(run: BaseRun, console: Console) -> None:
     console.print("\nefficiencies and overheads", style="bold")
     table = Table(("", "", ""), left=(0, 2), wraps=(2,))
     for name, (value, source) in run.overheads().items():
-        if name.endswith("_latency"):
-            text = seconds(value)
-        else:
-            text = quantity(value, "B") if name.endswith("_bytes") else f"{value:.4g}"
+        size = quantity(value, "B") if "_bytes" in name else f"{value:.4g}"
+        text = seconds(value) if "_latency" in name else size
         table.add_row(name, text, source)
     console.print(table)
 

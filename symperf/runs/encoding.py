@@ -116,7 +116,8 @@ class Encoding:
         program = _product_program(encoder.structure)
         times = {}
         for product in (*self.tower.stem, *self.tower.projector):
-            rows = number * (encoded.patches if product.rows == "patches" else encoded.tokens)
+            each = {"patches": encoded.patches, "tokens": encoded.tokens, "images": encoded.sequences}
+            rows = self.replica_batch if product.rows == "texts" else number * each[product.rows]
             times[product.name] = _seconds(program, encoder, product, rows)
         return EncodedSize(image, encoded, encoder.value("prefill"), times)
 

@@ -59,9 +59,13 @@ class FullRun(BaseRun, Analysis, Derivable, Spending):
         self.given, self.free_names, self.question = dict(values or {}), free, question
         self.bare_system, system = system, self._equip(system, plan)
         self.base_model, self.base_system, self.base_plan = model, system, plan
-        sizes, figures, self.own = self.settable.sort(self.given)
+        sizes, self.figures, self.own = self.settable.sort(self.given)
         self.model = resize_model(model, sizes) if sizes else model
-        self.system = system.with_values(figures, self._rate_precision(plan, system)) if figures else system
+        self.system = self._with_figures(system, plan)
+
+    def _with_figures(self, system: System, plan: Plan) -> System:
+        """A system with the figures that the user set."""
+        return system.with_values(self.figures, self._rate_precision(plan, system)) if self.figures else system
 
     @staticmethod
     def _rate_precision(plan: Plan, system: System) -> str:

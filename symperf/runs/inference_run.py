@@ -108,16 +108,17 @@ class InferenceRun(FullRun):
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
         asked |= {"images": images} if images else {}
-        stored = stored_format(plan, model)
+        stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
+        self.stored = stored = stored.with_figures(self.figures)
         # What the plan leaves open stays open for the next question.
         self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
         self.plan = stored.plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
-        self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored.kept)
+        self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
-        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored.weight)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)
@@ -146,7 +147,7 @@ class InferenceRun(FullRun):
     def quantities(self) -> dict[str, Quantity]:
         """The quantities of the system and of the serving software, by name."""
         formats = self.stack.sent_in(format_of(self.plan, self.system)[0])
-        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound)
+        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound, self.stored)
 
     def _memory_program(self) -> Program:
         return inference_memory_program(self.structure)

@@ -30,9 +30,11 @@ OTHER_CLASSES = (
     "indexer_scores",
     "compressor",
     "hyper_connections",
+    "attention_residuals",
     "cross_attention_scores",
     "cross_projections",
     "patch_embedding",
+    "spectrum_embedding",
     "head_transform",
 )
 SSM_PARTS = ("projections", "convolution", "scan")
@@ -101,6 +103,9 @@ def _answer(model: Model, number: dict[str, int]) -> dict[str, Any]:
     beside = _parts(model, language) if model.towers else {}
     total = beside["full_model"] if beside else language
     stored = class_bytes(model, language)
+    if any(tower.grid.apart for tower in model.towers):
+        # Of two towers neither is beside the other.
+        number["active"] += total - language
     for tower in model.towers:
         count = _tower(beside, tower.part) or 0
         row = {"module_class": tower.part, "format": "bf16", "parameters": count}
@@ -169,7 +174,7 @@ def _tower(parts: dict[str, Any], part: str) -> int | None:
 
 
 def _kind(kind: LayerKind) -> dict[str, Any]:
-    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits)}
+    return {**asdict(kind), "own": dict(kind.own), "traits": list(kind.traits), "beside": list(kind.beside)}
 
 
 def _program(architecture: Architecture, form: str) -> Program:

@@ -38,6 +38,7 @@ from ..operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
     from ..infer.attention import CachedAttention, SoftmaxAttention
+    from ..infer.layer import Mixer
     from ..operations.schedule import Sequence
 
 NEW_TOKENS = {"decode": decoding * step_tokens, "prefill": chunk_tokens}
@@ -55,19 +56,21 @@ class IterationLayer(Layer):
     """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
 
     def tree(self) -> Sequence:
-        """The layer around its mixer."""
-        core: list[Op | None] = []
-        if self.phase != "prefill":
-            core += self.decoded()
-        if self.phase != "decode":
-            core += self.chunked()
-        return self.layer(*core)
+        """The layer around its mixers."""
+        return self.layer(self.core)
 
-    def decoded(self) -> list[Op | None]:
-        """The mixer over the new tokens of decoding sequences."""
-        match self.mixer:
-            case None:
-                return []
+    def core(self, mixer: Mixer) -> list[Op | None]:
+        """A mixer over the new tokens of an iteration."""
+        found: list[Op | None] = []
+        if self.phase != "prefill":
+            found += self.decoded(mixer)
+        if self.phase != "decode":
+            found += self.chunked(mixer)
+        return found
+
+    def decoded(self, of: Mixer) -> list[Op | None]:
+        """A mixer over the new tokens of decoding sequences."""
+        match of:
             case Recurrent() as mixer:
                 return mixer.step(decoding, step_tokens)
             case LatentAttention() as mixer:
@@ -75,11 +78,9 @@ class IterationLayer(Layer):
             case mixer:
                 return [mean_step(mixer)]
 
-    def chunked(self) -> list[Op | None]:
-        """The mixer over the chunks of prompts."""
-        match self.mixer:
-            case None:
-                return []
+    def chunked(self, of: Mixer) -> list[Op | None]:
+        """A mixer over the chunks of prompts."""
+        match of:
             case Recurrent() as mixer:
                 return resume_scan(mixer)
             case LatentAttention() as mixer:
@@ -110,7 +111,7 @@ def resume_scan(mixer: Recurrent) -> list[Op | None]:
 
 def chunk_attention(mixer: SoftmaxAttention) -> Op:
     """Causal attention of the chunks, the mean over a prompt's."""
-    heads, kv_heads, width = mixer.heads, mixer.units, mixer.value_width
+    heads, kv_heads, width = mixer.heads, mixer.units, mixer.core_width
     work = att.attention_flops(COUNT, PIECE, (prompt + 1) / 2, heads, width)
     keys = CONTEXT
     if mixer.windowed:
@@ -122,7 +123,7 @@ def chunk_attention(mixer: SoftmaxAttention) -> Op:
     longest, mean = CONTEXT, (prompt + 1) / 2
     if mixer.windowed:
         longest, mean = Min(CONTEXT, sliding_window), pairs / PIECE
-    blocks = mixer.new_blocks(COUNT, PIECE, mean, longest)
+    blocks = mixer.new_blocks(COUNT, PIECE, mean, longest, written=not mixer.reuses)
     op = mixer.layer.kernels.flash(mixer.path("chunk"), work, traffic, blocks)
     if mixer.windowed or mixer.families_known[0]:
         return op
@@ -136,7 +137,7 @@ def stored_chunk(mixer: SoftmaxAttention) -> list[Op]:
     scores = groups * PIECE * CONTEXT
     kinds = {"left": activation_bytes, "right": activation_bytes}
     return [
-        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.value_width, groups, **kinds),
+        kernels.matmul(f"{path}/scores", PIECE, CONTEXT, mixer.key_width, groups, **kinds),
         kernels.stream(f"{path}/softmax", 2 * scores * activation_bytes, scores, FLOPS_PER_ELEMENT["softmax"]),
         kernels.matmul(f"{path}/context", PIECE, mixer.value_width, CONTEXT, groups, **kinds),
     ]

@@ -114,16 +114,17 @@ class IterationRun(FullRun):
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked: dict[str, Any] = {"prompt": prompt, "generate": generate, "concurrency": concurrency, "chunk": chunk}
         asked |= {"stack": stack, "kv_precision": kv_precision}
-        stored = stored_format(plan, model)
+        stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         decoding = self.own.pop("decoding", None)
+        self.stored = stored = stored.with_figures(self.figures)
         # What the plan leaves open stays open for the next question.
         self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
         self.plan = stored.plan.with_micro_batch(1)
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
-        inference = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored.kept)
+        inference = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
         self.structure = IterationStructure(inference)
-        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored.weight)
+        self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
         self.bound |= {
             "chunk": (float(chunk), "asked for"),
             "step_tokens": (1.0, "no tokens are drafted"),
@@ -181,7 +182,7 @@ class IterationRun(FullRun):
     def quantities(self) -> dict[str, Quantity]:
         """The quantities of the system and of the serving software, by name."""
         formats = self.stack.sent_in(format_of(self.plan, self.system)[0])
-        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound)
+        return bound_from({**super().quantities(), **self.stack.quantities, **formats}, self.bound, self.stored)
 
     def _memory_program(self) -> Program:
         def make() -> Program:

@@ -131,7 +131,7 @@ class Evaluator:
         found = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, resource in resources.items():
             position = self.program.inputs[name]
-            sign = 1 if name.endswith("_latency") else -1
+            sign = 1 if "_latency" in name else -1
             found[resource] += sign * slopes.get(position, 0.0) * all_values[position] / all_values[at]
         assert math.isclose(sum(found.values()), 1, rel_tol=1e-6)
         return found

@@ -174,10 +174,10 @@ def bytes_through(time: Any, bandwidth: Any) -> Any:
     fast: dict[Any, Any] = {}
     for symbol in time.free_symbols:
         label = str(symbol)
-        entry = SYMBOLS.get(label)
-        if label.endswith(("_latency", "_half_bytes")) or symbol == pair_crowding:
+        entry = SYMBOLS.find(label)
+        if "_latency" in label or label.endswith("_half_bytes") or symbol == pair_crowding:
             none[symbol] = sympy.S.Zero
-        elif label.endswith("_efficiency"):
+        elif "_efficiency" in label:
             none[symbol] = sympy.S.One
         elif symbol != bandwidth and entry is not None and entry.resource is not None:
             none[1 / symbol] = sympy.S.Zero

@@ -88,7 +88,13 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""
-
+BY_FORMAT: Final = frozenset(
+    (
+        *("matrix_rate", "matrix_efficiency", "operand_bytes", "weight_bytes"),
+        *(name for name in FORMAT_CONSTANTS if name != "narrow_efficiency"),
+    )
+)
+"""What differs between the formats of products in one run: numbered from the checkpoint's second format on."""
 
 LINKED: Final = (
     "peer_latency",

@@ -95,7 +95,7 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
         fields["sequence_parallel"] = True
     if "async tp" in f"{told} {row.text('note').casefold()}":
         fields["overlap_tp"] = 1.0
-    if software.deduplicated and model.architecture.routed:
+    if software.deduplicated and model.architecture.routed and not model.architecture.grouped_routing:
         fields["node_limit"] = -(-fields.get("ep", 1) // (row.whole("devices_per_node") or 8))
     open_chunks = row.whole("vpp") is None and not {"vpp", "schedule"} & set(fields) and not software.micro_batches
     layers = stages(fields, model)

@@ -258,7 +258,7 @@ def is_one_clear_line(code: int, out: str, err: str) -> None:
     assert err.endswith("\n")
     assert len(err.splitlines()) == 1
     assert err[:-1].isprintable()
-    assert len(err) < 1500
+    assert len(err) < 2500
     assert "Traceback" not in err
 
 

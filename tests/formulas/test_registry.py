@@ -105,6 +105,8 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("speculative_token_time", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("speculative_speedup", "draft_length"): "a longer draft costs more and yields more: there is a best one",
     ("chunked_attention_time", "chunks"): "more chunks read the cache more often, but each has fewer tokens",
+    ("residual_sources", "num_layers"): "more blocks are more sources, of which the first layers see few",
+    ("residual_sources", "residual_block"): "longer blocks are fewer sources, and the last one is shorter",
     ("spare_of_queue", "occupancy"): "a difference, which the fold gives no sign",
     ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
     **{
@@ -119,6 +121,11 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_solve_flops",
             "delta_rule_backward_flops",
             "delta_rule_backward_bytes",
+            "channel_delta_bytes",
+            "channel_delta_backward_flops",
+            "channel_delta_backward_bytes",
+            "lightning_flops",
+            "lightning_backward_flops",
         )
     },
     ("blocked_attention_time", "block_rows"): TILES,

@@ -8,6 +8,7 @@ from support.paths import GOLDEN
 
 from symperf.models.catalogue import BENCHMARKS, CATALOGUE
 from symperf.models.families import FAMILIES
+from symperf.models.families.older import OLDER
 from symperf.models.model import Model, resolve
 
 SIZES = {
@@ -38,6 +39,8 @@ def test_catalogue_shows_every_family():
 
 
 FROM_FILES = {
+    *OLDER,
+    *("diffllama", "mimo_v2_flash", "step3p5"),
     "deepseek_ref",
     "deepseek_v32",
     "deepseek_v4",
@@ -55,18 +58,19 @@ FROM_FILES = {
     "dots1",
     "ernie4_5",
     "exaone4",
+    "falcon_h1",
     "flex_olmo",
     "glm4_moe_lite",
     "granite",
     "granitemoe",
     "hunyuan_v1_dense",
     "lfm2",
-    "minicpm3",
+    *("minicpm3", "minimax", "minimax_m1", "minimax_text_01"),
     "ministral",
     "ministral3",
     "mistral4",
     "mt5",
-    "olmo",
+    *("olmo", "olmo_hybrid", "recurrent_gemma"),
     "solar_open",
 }
 """Families that are read from files alone."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.paths import GOLDEN_2026
 
 import symperf as sf
 from symperf.formulas.kernels.windows import two_sided_pairs
@@ -152,3 +153,19 @@ def test_the_first_layer_of_modernbert_has_no_norm_of_its_own(tmp_path: Path) ->
 def test_bad_values_are_named(tmp_path: Path, key: str, value: object) -> None:
     with pytest.raises(sf.InputError, match=key):
         load(tmp_path, MODERN | {key: value})
+
+
+def test_positions_of_disentangled_attention_are_projected_once_and_scored_by_every_sequence() -> None:
+    """DeBERTa-v3: products of 512 relative positions with queries and with keys, which PyTorch counts the same."""
+    model = sf.Model.load(GOLDEN_2026 / "configs" / "deberta-v3-large.json")
+    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=4, prompt=128, generate=1)
+    shapes = {row.name: (row.m, row.n, row.k) for row in run.operations()}
+    assert shapes["layer/attention/relative/projections"] == (512, 2048, 1024)
+    assert shapes["layer/attention/relative/content_to_position"] == (128, 512, 64)
+    assert shapes["layer/attention/relative/position_to_content"] == (128, 512, 64)
+    products = [row.name for row in run.operations() if row.m and not row.name.startswith("head")]
+    executed = sum(run.value(f"term/prefill/{name}/flops") for name in products) * model.sizes["num_layers"]
+    counted = sf.inspect(model, batch=4, sequence=128)["flops_forward"]
+    assert executed == counted["total"] - counted["lm_head"] - counted["head_transform"]
+    with pytest.raises(sf.InputError, match="whose gradients are not modelled yet"):
+        sf.training(model, "h100-sxm", sf.Plan(), batch=4, sequence=128)

@@ -40,7 +40,7 @@ def message(call):
         call()
     text = str(caught.value)
     assert "\n" not in text
-    assert len(text) < 1500
+    assert len(text) < 2500
     return text
 
 

@@ -9,6 +9,9 @@ from support.mutations import QUANTIZATION, change, configurations, doubled, hol
 from support.paths import GOLDEN_2026
 
 from symperf.models.families import FAMILIES
+from symperf.models.families.multimodal import FLAT
+from symperf.models.families.paired import PAIRED
+from symperf.models.families.two_towers import TWO_TOWERS
 from symperf.models.keys import BESIDE_THE_LANGUAGE_MODEL, without_cost
 
 CONFIGURATIONS = configurations()
@@ -116,6 +119,10 @@ def test_a_doubled_size_counts_or_is_refused_by_name(name):
 def harmless_keys(data, path):
     """Keys of a file whose doubling is known to leave the model as it is."""
     inner = data if len(path) == 1 else data[path[0]]
-    known = HARMLESS | set(FAMILIES[inner.get("model_type", data["model_type"])].harmless)
+    two = {name: tower.layers for name, tower in TWO_TOWERS.items()}
+    kinds = {**two, **PAIRED, **FAMILIES}
+    kind = inner.get("model_type", data["model_type"])
+    family = kinds.get(FLAT.get(kind, kind)) or kinds[data["model_type"]]
+    known = HARMLESS | set(family.harmless)
     known |= {key for switch, keys in SWITCHED.items() if not inner.get(switch) for key in keys}
     return known | {key for listed, others in NAMED_BY_OTHERS.items() if inner.get(listed) for key in others}

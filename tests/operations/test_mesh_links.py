@@ -60,8 +60,8 @@ CALLS: dict[str, Callable[[Kernels, Group], Any]] = {
 
 def structure(links: str, **other: Any) -> Any:
     """What operations of a network read of a structure."""
-    given = {"families": (), "in_switch": False, "tiers": 2, "node_limited": False} | other
-    return SimpleNamespace(links=links, mixed_rates=False, kept=(), called_collectives=False, **given)
+    given = {"families": (), "in_switch": False, "tiers": 2, "node_limited": True, "limits_domains": False} | other
+    return SimpleNamespace(links=links, mixed_rates=False, kept=(), format=1, called_collectives=False, **given)
 
 
 # --- what a mesh carries

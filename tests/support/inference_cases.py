@@ -23,6 +23,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "state in heads": ("mamba2-codestral-7b", "h100-sxm", "vllm"),
     "state in channels": ("jamba-1.5-mini", "h200-sxm", "tensorrt-llm"),
     "delta rule": ("qwen3-next-80b-a3b", "h200-sxm", "vllm"),
+    "channelwise decays": ("kimi-linear-48b-a3b", "h200-sxm", "vllm"),
     "smooth products": ("llama-3.1-8b", "tpu-v5e", "tensorrt-llm"),
 }
 """Model, system and serving software of each structure that the laws are tried on."""

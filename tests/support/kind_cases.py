@@ -22,6 +22,7 @@ CLASSES = {
         "/attention/query_up",
         "/attention/latent_down",
         "/attention/latent_up",
+        "/attention/gate_in",
         "/attention/output",
     ),
     "ssm_projections": (
@@ -30,6 +31,8 @@ CLASSES = {
         "/ssm/time_step",
         "/ssm/output",
         "/linear_attention/in",
+        "/linear_attention/decay",
+        "/linear_attention/gate",
         "/linear_attention/output",
     ),
     "ssm_scan": ("/scan",),

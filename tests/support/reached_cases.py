@@ -44,6 +44,8 @@ OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
+    ("kimi-linear-48b-a3b", "h100-sxm", {"dp": 8, "ep": 8}),
+    ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
@@ -111,6 +113,7 @@ def reached() -> set[str]:
             _inference(model, known("h100-sxm"), "vllm", {})
         _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
+        _encoded("deberta-v3-large")
         for name in ("deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl"):
             sparse = sf.Model.load(GOLDEN_2026 / "configs" / f"{name}.json").architecture
             counts.total_parameters(sparse)
@@ -176,6 +179,12 @@ def _inference(model: str, system: str | sf.System, stack: str, stated: dict[str
     structure = sf.inference(model, system, plan, batch=32, prompt=256, generate=64, stack=stack, **values).structure
     for families in (structure.families, tuple(FAMILIES)):
         _inferred(dataclasses.replace(structure, families=families))
+
+
+def _encoded(name: str) -> None:
+    encoder = sf.Model.load(GOLDEN_2026 / "configs" / f"{name}.json")
+    counts.forward_flops(encoder.architecture)
+    _inferred(sf.inference(encoder, "h100-sxm", sf.Plan(), batch=8, prompt=256, generate=1).structure)
 
 
 def _inferred(structure: InferenceStructure) -> None:

@@ -136,7 +136,7 @@ def core_of(way: Any) -> Any:
 def test_a_ring_passes_the_bytes_of_its_formulas() -> None:
     """Keys and values forward; with their gradients, which go home, backward."""
     core, batch = core_of("ring"), instant(2)
-    part = key_value_bytes(core.shapes, latent=False)
+    part = key_value_bytes(core.shapes, core.kind)
     published = {
         core.core_forward("forward"): con.ring_attention_bytes(part, cp),
         core.core_backward(): con.ring_attention_backward_bytes(part, cp),
@@ -163,7 +163,7 @@ def test_dealt_heads_take_the_bytes_and_the_time_of_their_formulas() -> None:
 def test_gathered_keys_take_the_time_of_their_formulas() -> None:
     """In one domain exactly; over several never more, as tiers of a library's collectives work at once."""
     core, group = core_of("all-gather"), context_group()
-    part = key_value_bytes(core.shapes, latent=False)
+    part = key_value_bytes(core.shapes, core.kind)
     forward, backward = terms(core.core_forward("forward")), terms(core.core_backward())
     (gather,) = (op for path, op in forward.items() if "/context/gather" in path)
     (scatter,) = (op for path, op in backward.items() if "/context/scatter" in path)

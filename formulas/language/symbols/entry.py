@@ -64,13 +64,15 @@ class Vocabulary(dict[str, Entry]):
 
 
 def _numbered(name: str, entries: dict[str, Entry]) -> Entry | None:
-    """The entry of a size with a number from 2 to 9999 behind it."""
+    """The entry of a size, or of what a checkpoint's formats differ in, with a number from 2 to 9999 behind it."""
     parts = re.fullmatch(r"(.+)_([2-9]|[1-9][0-9]{1,3})", name)
     base = entries.get(parts[1]) if parts else None
-    if parts is None or base is None or base.group != "model":
+    if parts is None or base is None or base.group in ("formal", "unit"):
         return None
     symbol = sympy.Symbol(name, **base.symbol._assumptions_orig)
-    sentence = f"{base.sentence.removesuffix('.')}, in the layers that have the {number_word(int(parts[2]))} such size."
+    place = number_word(int(parts[2]))
+    where = f"layers that have the {place} such size" if base.group == "model" else f"{place} format of the checkpoint"
+    sentence = f"{base.sentence.removesuffix('.')}, in the {where}."
     return replace(base, symbol=symbol, glyph=numbered_glyph(base.glyph, parts[2]), sentence=sentence)
 
 

@@ -16,6 +16,11 @@ position_rows = add(
     "model", "position_rows", "P_{pos}", "Rows of the learned position table, 0 without one.", domain=ZERO_UP
 )
 
+encoder_position_rows = add(
+    "model", "encoder_position_rows", "P_{enc}", "Rows of the encoder's position table, where they are another number."
+)
+mel_bins = add("model", "mel_bins", "n_{mel}", "Values of one spectrum of sound: its bands of frequency.")
+
 # Attention of other kinds
 
 sliding_window = add("model", "sliding_window", "w_a", "Keys that a query of a windowed layer sees, itself included.")
@@ -46,11 +51,19 @@ index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+residual_block = add(
+    "model", "residual_block", "B_r", "Layers whose additions to the residual stream are one source of a mixture."
+)
+mixture_sources = add("formal", "mixture_sources", "n_m", "Sources that a mixture of residuals reads.", domain=POSITIVE)
 num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper-connections mix.")
 
 # Experts
 
 num_experts = add("model", "num_experts", "E", "Routed experts of a layer.")
+num_expert_groups = add("model", "num_expert_groups", "n_{grp}", "Groups that the routed experts of a layer form.")
+expert_groups_per_token = add(
+    "model", "expert_groups_per_token", "k_{grp}", "Groups of experts from which a token may choose."
+)
 num_experts_per_token = add("model", "num_experts_per_token", "k_e", "Routed experts that a token passes.")
 moe_latent_size = add(
     "model", "moe_latent_size", "h_{lat}", "Width of what routed experts read and give, where it is not the stream's."
@@ -81,12 +94,13 @@ linear_num_key_heads = add("model", "linear_num_key_heads", "a_{lk}", "Key heads
 linear_num_value_heads = add("model", "linear_num_value_heads", "a_{lv}", "Value heads of a linear-attention layer.")
 linear_key_head_dim = add("model", "linear_key_head_dim", "d_{lk}", "Width of a linear-attention key.")
 linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width of a linear-attention value.")
+lru_width = add("model", "lru_width", "h_r", "Channels of a gated linear recurrent unit.")
 state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
 
 # Encoders
 
 encoder_sequence = add("work", "encoder_sequence", "s_e", "Tokens in the encoder's sequence.")
-relative_rows = add("model", "relative_rows", "P_r", "Buckets of relative positions (T5).", domain=ZERO_UP)
+relative_rows = add("model", "relative_rows", "P_r", "Relative positions told apart (T5, DeBERTa).", domain=ZERO_UP)
 token_type_rows = add("model", "token_type_rows", "P_t", "Rows of the token-type table (BERT).", domain=ZERO_UP)
 num_patches = add("model", "num_patches", "n_p", "Patches of an image.")
 patch_features = add("model", "patch_features", "n_f", "Values of a patch: its pixels times their channels.")
@@ -106,6 +120,9 @@ _MIXERS = {
     "ssm1": ("ssm1", "a Mamba-1 mixer"),
     "linear_attention": ("lin", "a gated delta rule"),
     "short_convolution": ("cvl", "a short convolution between two gates"),
+    "gated_lru": ("lru", "a gated linear recurrent unit"),
+    "lightning_attention": ("la", "lightning attention"),
+    "attention_ssm": ("att+ssm", "softmax attention beside a Mamba-2 mixer"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

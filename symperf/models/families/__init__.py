@@ -14,14 +14,21 @@ from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
+from .matrix_states import MATRIX_STATES
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .near_misses import missing_kind, refuse_other_class
+from .older import OLDER
+from .own_heads import OWN_HEADS
+from .paired import PAIRED, read_pair
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
+from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
 from .sparse import SPARSE_FAMILIES
+from .speech import SPEECH
 from .towers import read_towers
+from .two_towers import TWO_TOWERS, read_two_towers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,15 +43,21 @@ FAMILIES: dict[str, Family] = {
     **RECENT_EXPERTS,
     **RECURRENT,
     **HYBRIDS,
+    **MATRIX_STATES,
+    **RECENT_HYBRIDS,
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,
+    **SPEECH,
+    **OWN_HEADS,
+    **OLDER,
     **MULTIMODAL,
 }
 
 NO_CLASS = """
     bailing_moe bailing_moe_v2 deepseek deepseek_ref grok-1 internlm kimi_k2 mimo minimax_m3 minimax_m3_text
-    nemotron-nas
+    nemotron-nas arctic baichuan chatglm deci internlm2 kimi_k3 minicpm minimax_m1 minimax_text_01 phi-msft qwen
+    RefinedWeb RefinedWebModel
 """
 OWN_CODE = frozenset(NO_CLASS.split())
 """Kinds of models that transformers has no class for."""
@@ -70,7 +83,7 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED])
+    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
     if "model_type" not in data:
         raise missing_kind(data, where, supported)
     model_type = data["model_type"]
@@ -80,13 +93,17 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         refuse_other_class(data, where, model_type, (*FAMILIES, *WRAPPED))
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in PAIRED:
+        return read_pair(data, where, model_type)
+    if model_type in TWO_TOWERS:
+        return read_two_towers(data, where, model_type)
     if model_type not in FAMILIES:
         for kind, names in NOT_YET.items():
             if model_type in names.split():
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED])}"
+            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))

@@ -40,12 +40,19 @@ def only_encoder(_: Config, sizes: Sizes, __: bool) -> Runs:
     return [(LayerKind("attention", "dense", encoder=True), sizes["num_layers"])]
 
 
-def two_stacks(encoder: str, decoder: str, absent: int | None = None) -> tuple[Rule, Kinds]:
-    """Layers of both stacks from two keys; an absent one of the decoder is `absent`, or as many as the encoder has."""
+def two_stacks(encoder: str, decoder: str, absent: int | None = None, *, both: bool = False) -> tuple[Rule, Kinds]:
+    """Layers of both stacks from two keys; an absent one of the decoder is `absent`, or as many as the encoder has.
+
+    Args:
+        encoder: the key of its layers.
+        decoder: the key of its layers.
+        absent: layers of the decoder where its key is absent.
+        both: neither may be.
+    """
 
     def number(config: Config, sizes: Sizes) -> tuple[int, int]:
         first = require(encoder)(config, sizes)
-        return first, optional(decoder, absent=absent or first, null=first)(config, sizes)
+        return first, optional(decoder, absent=None if both else absent or first, null=first)(config, sizes)
 
     def kinds(config: Config, sizes: Sizes, _: bool) -> Runs:
         first, second = number(config, sizes)
@@ -57,7 +64,7 @@ def two_stacks(encoder: str, decoder: str, absent: int | None = None) -> tuple[R
     return lambda config, sizes: sum(number(config, sizes)), kinds
 
 
-def same(key: str, other: str, absent: int) -> Rule:
+def same(key: str, other: str, absent: int | None = None) -> Rule:
     """A size of both stacks, which have to agree."""
 
     def rule(config: Config, sizes: Sizes) -> int:

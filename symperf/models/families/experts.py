@@ -100,8 +100,8 @@ def key_width(nope: int | None = None, rope: int | None = None) -> Rule:
     return lambda config, sizes: sum(optional(key, absent=absent)(config, sizes) for key, absent in parts.items())
 
 
-def deepseek(*, shared: int, first: int) -> Family:
-    """The family with its class defaults: shared experts, and layers with an MLP before those with experts."""
+def deepseek(*, shared: int, first: int, groups: tuple[int, int] = (1, 0)) -> Family:
+    """The family with its class defaults: shared experts, layers with an MLP before those with experts, and groups."""
     return Family(
         LLAMA_SIZES
         | LATENT_SIZES
@@ -117,10 +117,11 @@ def deepseek(*, shared: int, first: int) -> Family:
         kinds=layout(constant_mixer("latent_attention"), first_dense(first)),
         # Every head has keys and values of its own, whatever the file says.
         harmless=("num_key_value_heads",),
+        groups=groups,
     )
 
 
-DEEPSEEK = deepseek(shared=1, first=3)
+DEEPSEEK = deepseek(shared=1, first=3, groups=(8, 4))
 
 
 def dbrx_section(section: str, key: str, absent: int) -> Rule:
@@ -187,6 +188,16 @@ def of_full_layers(size: str, key: str, absent: Rule) -> Rule:
     return rule
 
 
+def gemma4_global_heads(config: Config, sizes: Sizes) -> int:
+    """Key-value heads of the layers that see all keys: their own only where their keys are the values too."""
+    shared = config.flag("attention_k_eq_v", False)
+    if not shared and not config.holds("per_layer_config"):
+        config.used.add("num_global_key_value_heads")
+        return sizes["num_key_value_heads"]
+    alike = of_full_layers("num_key_value_heads", "num_global_key_value_heads", lambda _, s: s["num_key_value_heads"])
+    return alike(config, sizes)
+
+
 GLOBAL_HEADS: dict[Mixer, tuple[tuple[str, str], ...]] = {
     "attention": (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
 }
@@ -197,9 +208,7 @@ GEMMA4 = Family(
     | {
         "head_dim": optional("head_dim", absent=256),
         "global_head_dim": of_full_layers("head_dim", "global_head_dim", lambda _c, _s: 512),
-        "num_global_key_value_heads": of_full_layers(
-            "num_key_value_heads", "num_global_key_value_heads", lambda _, s: s["num_key_value_heads"]
-        ),
+        "num_global_key_value_heads": gemma4_global_heads,
     }
     | routed_sizes("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
     LLAMA_LAYERS

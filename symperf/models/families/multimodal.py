@@ -22,12 +22,13 @@ MULTIMODAL: dict[str, Family] = {
 """Families with a language model of their own under `text_config`, and the names of such parts."""
 
 LANGUAGE_MODELS = """
-    llava llava_next mistral3 paligemma qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 qwen3_5 qwen3_5_moe
+    llava llava_next mistral3 paligemma qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 kimi_k3
+    qwen3_5 qwen3_5_moe step3p7
 """
 WRAPPED = dict.fromkeys(LANGUAGE_MODELS.split(), "text_config")
 """Model types whose language model is of another family -> the key that holds it."""
 
-FLAT = {"qwen2_5_vl": "qwen2_5_vl_text"}
+FLAT = {"qwen2_5_vl": "qwen2_5_vl_text", "step3p7": "step3p5"}
 """Model types whose older files tell the language model at the top -> the kind that it is of."""
 
 LLAMA_CLASS = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..architecture import LayerKind
 from ..configs import Family, activating, dropping, flag, heads, hidden_by_heads, optional, tie, window
 from ..layouts import all_but_every, constant_mixer, layout, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
@@ -81,6 +82,12 @@ RECENT: dict[str, Family] = {
         LLAMA_LAYERS | biases("use_bias") | {"tied_embeddings": tie(True), "head_bias": flag("use_bias", False)},
     ),
     "granite": Family(LLAMA_SIZES, LLAMA_LAYERS | {"mlp_bias": flag("mlp_bias", False)}),
+    "diffllama": Family(
+        LLAMA_SIZES,
+        LLAMA_LAYERS,
+        kinds=lambda _c, s, _w: [(LayerKind("attention", "dense", traits=("differential",)), s["num_layers"])],
+        harmless=("lambda_std_dev",),
+    ),
     "arcee": Family(
         LLAMA_SIZES,
         LLAMA_LAYERS

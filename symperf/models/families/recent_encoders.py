@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...common.errors import InputError
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, activating, dropping, flag, heads, optional, require, tie, window
 from ..layouts import in_runs
@@ -70,6 +71,34 @@ def between(layers: Mapping[str, object], *, sizes: Mapping[str, Rule | int], ha
     return Family(sizes, {**BART_LAYERS, **layers}, kinds=BART_KINDS, traits=("encoder",), harmless=(*FILES, *harmless))
 
 
+def both_scores(config: Config, sizes: Sizes) -> int:
+    """Vectors of relative positions on both sides of a token: buckets, or else positions.
+
+    Raises:
+        InputError: only one of contents and positions is scored with the other.
+    """
+    config.used.add("pos_att_type")
+    kinds = config.data.get("pos_att_type")
+    words = kinds.lower().split("|") if isinstance(kinds, str) else kinds
+    if not isinstance(words, list) or sorted(str(word).strip() for word in words) != ["c2p", "p2c"]:
+        if "pos_att_type" not in config.data:
+            raise InputError(f"{config.where}: pos_att_type is missing, expected p2c|c2p")
+        config.fail("pos_att_type", "p2c|c2p: other scores of positions are not supported yet")
+    config.used |= {"max_relative_positions", "position_buckets"}
+    for key in ("position_buckets", "max_relative_positions"):
+        if config.data.get(key, -1) not in (-1, 0, None):
+            return 2 * config.integer(key)
+    return 2 * require("max_position_embeddings")(config, sizes)
+
+
+def token_types(config: Config, _: Sizes) -> int:
+    """Rows of the table of token types, which may be none."""
+    if config.data.get("type_vocab_size", 0) == 0:
+        config.used.add("type_vocab_size")
+        return 0
+    return config.integer("type_vocab_size")
+
+
 POSITIONS = require("max_position_embeddings")
 RECENT_ENCODERS: dict[str, Family] = {
     "xlm-roberta": ENCODERS["roberta"],
@@ -133,6 +162,29 @@ RECENT_ENCODERS: dict[str, Family] = {
         harmless=(
             *("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states", "out_features"),
             *("out_indices", "stage_names"),
+        ),
+    ),
+    "deberta-v2": Family(
+        BERT_SIZES | {"position_rows": 0, "token_type_rows": token_types, "relative_rows": both_scores},
+        BERT_LAYERS
+        | {
+            "positions": "disentangled",
+            "token_types": lambda config: token_types(config, {}) > 0,
+            "head": bert_head,
+        },
+        kinds=only_encoder,
+        only={"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
+        | {"conv_kernel_size": 0, "position_biased_input": False},
+        absent={"relative_attention": False, "share_att_key": False, "norm_rel_ebd": "none"}
+        | {"position_biased_input": True},
+        # Where there are buckets, positions in them count.
+        harmless=(
+            "max_relative_positions",
+            "legacy",
+            "pooler_hidden_act",
+            "pooler_hidden_size",
+            "pooler_dropout",
+            "conv_act",
         ),
     ),
     "mbart": between({"final_norm": True}, sizes=sinusoidal()),

@@ -9,7 +9,7 @@ from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, activating, flag, heads, optional, require, tie
 from ..layouts import all_but_every, constant_mixer, experts_where, in_runs, layer_range, layout, nothing, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS, grouped
-from .experts import QWEN_MOE_SIZES, routed_sizes, sparse_step, whole_or_none
+from .experts import QWEN_MOE_SIZES, sparse_step, whole_or_none
 
 if TYPE_CHECKING:
     from ..architecture import FeedForward, Mixer
@@ -97,6 +97,34 @@ def every(period: str, offset: str, absent: tuple[int, int]) -> Chosen:
         return index % length == start
 
     return chosen
+
+
+def jamba_experts(config: Config, sizes: Sizes) -> list[FeedForward] | FeedForward:
+    """Experts in one layer of a period, if there are several: one expert is an MLP, and has no router."""
+    period, offset = "expert_layer_period", "expert_layer_offset"
+    length = optional(period, absent=2)(config, sizes)
+    if (config.integer(offset, smallest=0) if config.holds(offset) else 1) >= length:
+        raise InputError(
+            f"{config.where}: {offset} is not below {period} {length}, expected an expert layer in a period"
+        )
+    return experts_where(every(period, offset, (2, 1)))(config, sizes) if sizes["num_experts"] else "dense"
+
+
+def if_several(rule: Rule) -> Rule:
+    """A size of routed experts, 0 where there is one only."""
+    return lambda config, sizes: rule(config, sizes) if jamba_count(config, sizes) > 1 else 0
+
+
+def jamba_count(config: Config, sizes: Sizes) -> int:
+    """Experts of a layer that has them."""
+    return optional("num_experts", "num_local_experts", absent=16)(config, sizes)
+
+
+JAMBA_EXPERTS: dict[str, Rule | int] = {
+    "num_experts": if_several(jamba_count),
+    "num_experts_per_token": if_several(optional("num_experts_per_tok", absent=2)),
+    "expert_intermediate_size": if_several(require("intermediate_size")),
+}
 
 
 def jamba_mixers(config: Config, sizes: Sizes, _: bool) -> list[Mixer]:
@@ -227,7 +255,7 @@ RECURRENT: dict[str, Family] = {
     "jamba": Family(
         LLAMA_SIZES
         | grouped(8)
-        | routed_sizes("num_experts", width="intermediate_size")
+        | JAMBA_EXPERTS
         | {
             "ssm_inner_size": inner_width("mamba_expand", 2),
             "ssm_state_size": optional("mamba_d_state", absent=16),
@@ -242,11 +270,9 @@ RECURRENT: dict[str, Family] = {
             "ssm_convolution_bias": flag("mamba_conv_bias", True),
             "ssm_norms": True,
         },
-        kinds=layout(
-            jamba_mixers,
-            experts_where(every("expert_layer_period", "expert_layer_offset", (2, 1))),
-        ),
+        kinds=layout(jamba_mixers, jamba_experts),
         only={"sliding_window": None},
+        harmless=("num_experts_per_tok",),
     ),
     "bamba": Family(
         LLAMA_SIZES

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
@@ -17,7 +17,7 @@ from ..towers import Grid, Product
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..configs import Rule, Runs
 
@@ -62,6 +62,7 @@ class TowerFamily:
         grid: patches and tokens of an image.
         stem: products, and other parameters, before the layers.
         projector: products, and other parameters, after them.
+        absent: class defaults of keys that its object leaves out.
 
     """
 
@@ -69,6 +70,7 @@ class TowerFamily:
     grid: Callable[[Source], Grid]
     stem: Callable[[Source], tuple[list[Product], int]]
     projector: Callable[[Source], tuple[list[Product], int]]
+    absent: Mapping[str, int] = field(default_factory=dict)
 
 
 def every(_: Config, sizes: Sizes, __: bool) -> Runs:
@@ -120,7 +122,7 @@ ENCODER_KEYS = """
     default_output_length use_clipped_linears standardize max_position_embeddings attention_bias global_head_dim
     pixel_shuffle_ratio projector_input_dim projector_output_dim vision_output_dim multi_modal_projector_bias
     projector_dropout vision_feature_select_strategy vision_feature_layer max_image_size _attn_implementation
-    axes_head_dim
+    axes_head_dim activation_func pos_emb_interpolation_mode
 """
 HARMLESS = tuple(ENCODER_KEYS.split())
 """Keys that stems, projectors and grids read, or that say nothing about the cost."""
@@ -166,11 +168,11 @@ def qwen_stem(found: Source, *, bias: bool, positions: int = 0) -> tuple[list[Pr
     return patches_stem(found, bias=bias, values=positions * found.width, frames=frames)
 
 
-def kimi_stem(found: Source) -> tuple[list[Product], int]:
+def kimi_stem(found: Source, *, bias: bool = True) -> tuple[list[Product], int]:
     """A learned grid of positions, resampled to the image's."""
     height = found.size("init_pos_emb_height", "pos_emb_height", absent=64)
     width = found.size("init_pos_emb_width", "pos_emb_width", absent=64)
-    return patches_stem(found, bias=True, values=height * width * found.width)
+    return patches_stem(found, bias=bias, values=height * width * found.width)
 
 
 def gemma4_stem(found: Source) -> tuple[list[Product], int]:
@@ -226,6 +228,20 @@ def kimi_projector(found: Source) -> tuple[list[Product], int]:
     return chain([merged, merged, found.text], bias=True), 2 * found.width
 
 
+def kimi_k3_projector(found: Source) -> tuple[list[Product], int]:
+    """Two products over squares of patches, and a norm of the language model's width."""
+    merged = found.width * merge_of(found) ** 2
+    return chain([merged, merged, found.text], bias=False), found.text
+
+
+def kimi_k3_width(config: Config, sizes: Sizes) -> int:
+    """The width of a head: its part of the width of all queries."""
+    wide, count = optional("qkv_hidden_size", absent=1536)(config, sizes), sizes["num_attention_heads"]
+    if wide % count:
+        config.fail("qkv_hidden_size", f"a multiple of the {count} heads")
+    return wide // count
+
+
 def merge_of(found: Source) -> int:
     """Patches of a side of what `merge_kernel_size` merges."""
     sides = found.vision.numbers("merge_kernel_size", largest=1000) or [2, 2]
@@ -262,6 +278,26 @@ def single(found: Source, *, bias: bool, norm: bool = False, merge: int = 1) -> 
     return chain([found.width * merge**2, found.text], bias=bias), found.width if norm else 0
 
 
+def clip_projections(found: Source) -> tuple[list[Product], int]:
+    """A product of each tower's last vector; the scale of their cosines is the one other parameter."""
+    out = found.beside("projection_dim", 512)
+    image = Product("image_projection", found.width, out, False, "images")
+    return [image, Product("text_projection", found.text, out, False, "texts")], 1
+
+
+def siglip_pool(found: Source) -> tuple[list[Product], int]:
+    """Attention of a learned query to the patches, an MLP, and a product of the text; scale and bias of the cosines.
+
+    The scores of the one query are left out.
+    """
+    width, inner = found.width, found.sizes["intermediate_size"]
+    out = optional("projection_size", absent=found.text, null=found.text)(found.outer.section("text_config"), {})
+    shapes = (("query", width, width), ("output", width, width), ("up", width, inner), ("down", inner, width))
+    pool = [Product(f"pool/{name}", inputs, outputs, True, "images") for name, inputs, outputs in shapes]
+    keys = Product("pool/key_value", width, 2 * width, True, "patches")
+    return [keys, *pool, Product("text_projection", found.text, out, True, "texts")], 3 * width + 2
+
+
 # Grids ------------------------------------------------------------------------------------------------------------
 
 
@@ -271,9 +307,10 @@ def free(found: Source, merge: int, *, frames: int = 0, row_end: int = 0, larges
     return Grid(patch, merge, frames=frames, row_end=row_end, largest=largest)
 
 
-def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False) -> Grid:
+def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False, apart: bool = False) -> Grid:
     """Images are scaled to, or cut into, squares of one size."""
-    return Grid(found.size("patch_size", absent=None), merge, found.size("image_size", absent=224), extra, tiles=tiles)
+    patch, side = found.size("patch_size", absent=None), found.size("image_size", absent=224)
+    return Grid(patch, merge, side, extra, tiles=tiles, apart=apart)
 
 
 def gemma3_grid(found: Source) -> Grid:

@@ -20,12 +20,15 @@ from .tower_parts import (
     VIT_LAYERS,
     Source,
     TowerFamily,
+    clip_projections,
     clip_stem,
     family,
     free,
     gemma3_grid,
     gemma4_stem,
     half,
+    kimi_k3_projector,
+    kimi_k3_width,
     kimi_projector,
     kimi_stem,
     llama4_projector,
@@ -40,6 +43,7 @@ from .tower_parts import (
     qwen_window,
     qwen_windows,
     scaled,
+    siglip_pool,
     siglip_stem,
     single,
     sizes_of,
@@ -72,6 +76,20 @@ GEMMA4_SIZES = with_defaults(768, 3072, 16, 12) | {
 
 TOWERS: dict[str, TowerFamily] = {
     "llava": CLIP,
+    "clip": TowerFamily(
+        CLIP.layers,
+        lambda found: scaled(found, extra=1, apart=True),
+        clip_stem,
+        clip_projections,
+        {"patch_size": 32},
+    ),
+    "siglip": TowerFamily(
+        family(with_defaults(768, 3072, 12, 12), VIT_LAYERS, only={"vision_use_head": True}),
+        lambda found: scaled(found, apart=True),
+        siglip_stem,
+        siglip_pool,
+        {"patch_size": 16},
+    ),
     "mistral3": TowerFamily(
         family(
             with_defaults(1024, 4096, 24, 16) | {"head_dim": optional("head_dim", absent=hidden_by_heads)},
@@ -113,6 +131,28 @@ TOWERS: dict[str, TowerFamily] = {
         lambda found: free(found, merge_of(found)),
         kimi_stem,
         kimi_projector,
+    ),
+    "kimi_k3": TowerFamily(
+        family(
+            sizes_of(
+                optional("vt_num_hidden_layers", absent=27),
+                optional("vt_hidden_size", absent=1024),
+                optional("vt_num_attention_heads", absent=12),
+                optional("vt_intermediate_size", absent=4096),
+            )
+            | {"head_dim": kimi_k3_width},
+            RMS_LAYERS | BARE | {"gated_mlp": False, "activation": "gelu"},
+            only={
+                "attn_bias": False,
+                "linear_bias": False,
+                "patch_embed_proj_bias": False,
+                "norm_type": "rmsnorm",
+                "mlp_type": "mlp2",
+            },
+        ),
+        lambda found: free(found, merge_of(found)),
+        lambda found: kimi_stem(found, bias=False),
+        kimi_k3_projector,
     ),
     "minimax_m3_vl": TowerFamily(
         family(QWEN_SIZES | {"num_layers": require("num_hidden_layers")}, VIT_LAYERS | ROTARY | {"final_norm": False}),
@@ -171,6 +211,7 @@ def read_towers(outer: Config, model_type: str, language: Parsed) -> tuple[Tower
     if model_type not in TOWERS or not outer.holds("vision_config"):
         return ()
     kind, vision = TOWERS[model_type], outer.section("vision_config")
+    vision.data = {**kind.absent, **vision.data}
     encoder = describe(vision, kind.layers, model_type)
     found = Source(vision, outer, encoder.sizes, language.sizes["hidden_size"])
     stem, projector = kind.stem(found), kind.projector(found)

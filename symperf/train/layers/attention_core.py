@@ -13,6 +13,7 @@ from ...formulas.kernels import attention as att
 from ...formulas.kernels import elementwise as ew
 from ...formulas.kernels import windows
 from ...formulas.language.symbols import activation_bytes, mask_bytes, micro_batch, sliding_window, statistic_bytes
+from ...models import attention_widths as widths
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from .context import ContextAttention
@@ -51,30 +52,35 @@ class AttentionCore:
     @property
     def value_width(self) -> Any:
         """Width of a value."""
-        return self.shapes.head_dim
+        return widths.core_value_width(self.kind)
 
     @property
     def output_width(self) -> Any:
         """Features that the output projection reads."""
-        return self.shapes.heads * self.value_width
+        return self.shapes.heads * widths.value_width(self.kind)
 
     @property
     def masked(self) -> bool:
         """Whether a query sees only itself and what is before it."""
         return not self.kind.encoder
 
+    @property
+    def windowed(self) -> bool:
+        """Whether a query sees a window only."""
+        return self.kind.mixer == "local_attention"
+
     # --- what the flash kernel needs
 
     @property
     def work(self) -> Any:
         """FLOPs of the forward flash kernel over whole sequences: the pairs that the mask leaves."""
-        heads, width = self.shapes.heads, self.shapes.head_dim
-        if not self.masked and self.kind.mixer == "local_attention":
+        heads, width = self.shapes.heads, widths.core_width(self.kind)
+        if not self.masked and self.windowed:
             pairs = windows.two_sided_pairs(self.queries, sliding_window)
             return windows.masked_attention_flops(micro_batch, pairs, heads, width)
         if not self.masked:
             return att.attention_flops(micro_batch, self.queries, self.keys, heads, width)
-        if self.kind.mixer == "local_attention":
+        if self.windowed:
             count = windows.chunk_pairs if self.architecture.chunked_attention else windows.window_pairs
             return windows.masked_attention_flops(micro_batch, count(self.queries, sliding_window), heads, width)
         return att.flash_flops(micro_batch, self.queries, heads, width)
@@ -83,7 +89,7 @@ class AttentionCore:
         """Bytes of the forward flash kernel."""
         # Keys in the place of queries: as many more heads of them.
         shared = key_value_heads if keys == queries else key_value_heads * keys / queries
-        width = self.shapes.head_dim
+        width = widths.core_width(self.kind)
         return att.flash_bytes(micro_batch, queries, heads, shared, width, activation_bytes, statistic_bytes)
 
     @property

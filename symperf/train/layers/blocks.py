@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import elementwise as ew
-from ...formulas.language.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
+from ...formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    mask_bytes,
+    num_layers,
+    overlap_tp,
+    residual_block,
+    statistic_bytes,
+)
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -82,6 +91,17 @@ class Blocks:
         traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
 
+    def mixture(self, path: str, phase: str) -> Op | None:
+        """What attention residuals make of the sums of earlier layers, where the model has them; or its gradients."""
+        if not self.architecture.attention_residuals:
+            return None
+        tokens, sources = self.shapes.stream_tokens, residuals.residual_sources(num_layers, residual_block)
+        backward = phase == "backward"
+        of = residuals.attention_residual_backward_bytes if backward else residuals.attention_residual_bytes
+        work = FLOPS_PER_ELEMENT["mixture backward" if backward else "mixture"]
+        traffic = of(tokens, hidden_size, sources, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, tokens * hidden_size * sources, work)
+
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""
         return self.kernels.stream(path, ew.norm_bytes(elements, activation_bytes), elements, FLOPS_PER_ELEMENT["norm"])
@@ -109,6 +129,11 @@ class Blocks:
             work = FLOPS_PER_ELEMENT["dropout"] + FLOPS_PER_ELEMENT["residual"]
             return self.kernels.stream(f"{path}/{phase}", traffic, n, work)
         return self.kernels.stream(f"{path}/{phase}", self.added(n), n, FLOPS_PER_ELEMENT["residual"])
+
+    def addition(self, path: str) -> Op:
+        """An addition of two tensors as long and wide as the stream, in the format of activations."""
+        n = self.stream_elements
+        return self.kernels.stream(path, ew.residual_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["residual"])
 
     def added(self, elements: Any) -> Any:
         """Bytes of an addition to the stream, or to its gradient."""

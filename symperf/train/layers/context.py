@@ -14,11 +14,14 @@ from ...formulas.language.atoms import Max, above_one, complement, less_one
 from ...formulas.language.symbols import activation_bytes, cp, qk_nope_head_dim, qk_rope_head_dim, v_head_dim
 from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
+from ...models import attention_widths as widths
+from ...models.own_sizes import of_kind
 from ...operations.groups import context_group
 from ...operations.schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
+    from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import AttentionCore
 
@@ -56,7 +59,7 @@ class ContextAttention:
         transfer, gradients = self.send("ring/backward"), self.send("ring/backward_gradients")
         merged = sequence(
             self.merge("queries", "backward", self.part_bytes(self.core.key_width)),
-            self.merge("keys", "backward", key_value_bytes(self.shapes, self.latent)),
+            self.merge("keys", "backward", key_value_bytes(self.shapes, self.core.kind)),
         )
         if transfer is None or gradients is None:
             return sequence(Repeat(step, cp), merged)
@@ -76,8 +79,11 @@ class ContextAttention:
             keys = queries = tokens * shapes.heads * (qk_nope_head_dim + qk_rope_head_dim) * activation_bytes
             values = results = tokens * shapes.heads * v_head_dim * activation_bytes
         else:
-            queries = results = con.query_part_bytes(tokens, shapes.heads, shapes.head_dim, activation_bytes)
-            both = con.dealt_key_value_bytes(tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes, cp)
+            kind = self.core.kind
+            queries = con.query_part_bytes(tokens, shapes.heads, shapes.head_dim, activation_bytes)
+            results = con.query_part_bytes(tokens, shapes.heads, widths.core_value_width(kind), activation_bytes)
+            width = widths.stored_width(kind)
+            both = con.dealt_key_value_bytes(tokens, shapes.key_value_heads, width, activation_bytes, cp)
             keys = values = both / 2
 
         def deal(name: str, message: Any) -> Op | None:
@@ -93,7 +99,7 @@ class ContextAttention:
 
     def send(self, name: str) -> Op | None:
         """Keys and values of a part, or their gradients, to the next device of the ring."""
-        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.latent), context_group())
+        return self.kernels.send(f"{self.path}/{name}", key_value_bytes(self.shapes, self.core.kind), context_group())
 
     def merge(self, name: str, phase: str, partial_bytes: Any) -> Sequence:
         """The sum of what the steps of a ring found: the first is scaled, or copied, each further one added."""
@@ -109,7 +115,7 @@ class ContextAttention:
     @property
     def all_keys(self) -> Any:
         """Bytes of the keys and values of all parts."""
-        return cp * key_value_bytes(self.shapes, self.latent)
+        return cp * key_value_bytes(self.shapes, self.core.kind)
 
     @property
     def demand(self) -> tuple[Any, Any]:
@@ -125,12 +131,13 @@ class ContextAttention:
         return self.core.work / share, self.core.traffic(own, keys, heads, key_heads)
 
 
-def key_value_bytes(shapes: Shapes, latent: bool) -> Any:
+def key_value_bytes(shapes: Shapes, kind: LayerKind) -> Any:
     """Bytes of the keys and values of a device's tokens."""
-    if latent:
+    if kind.mixer == "latent_attention":
         width = qk_nope_head_dim + qk_rope_head_dim + v_head_dim
         return shapes.tokens * shapes.heads * width * activation_bytes
-    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, shapes.head_dim, activation_bytes)
+    width = widths.stored_width(kind)
+    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, width, activation_bytes)
 
 
 def context_workspace(structure: Structure) -> Any:
@@ -141,7 +148,7 @@ def context_workspace(structure: Structure) -> Any:
     if structure.context == "all-to-all":
         return sympy.S.Zero
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
-    sizes = {key_value_bytes(Shapes.of(structure, kind), kind.mixer == "latent_attention") for kind in kinds}
+    sizes = {of_kind(key_value_bytes(Shapes.of(structure, kind), kind), kind) for kind in kinds}
     held = 2 if structure.context == "ring" else cp
     return above_one(cp) * 2 * held * Max(*sizes)
 

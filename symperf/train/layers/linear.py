@@ -105,11 +105,15 @@ class Linears(Blocks):
             "cross/output": architecture.attention_output_bias,
             "ssm/in": architecture.ssm_projection_bias,
             "ssm/output": architecture.ssm_projection_bias,
+            "gated_lru/in": architecture.ssm_projection_bias,
+            "gated_lru/output": architecture.ssm_projection_bias,
             "mlp/up": architecture.mlp_bias,
             "mlp/down": architecture.mlp_bias,
         }
         if not has_bias.get(path.removeprefix(f"{self.root}/"), False):
             return None
+        if not architecture.key_bias and path.endswith(("attention/qkv", "cross/key_value")):
+            out_features -= self.shapes.key_value_heads * self.shapes.head_dim
         elements = tokens * out_features
         traffic = ew.bias_gradient_bytes(elements, activation_bytes)
         return self.kernels.stream(f"{path}/backward_bias", traffic, elements, FLOPS_PER_ELEMENT["bias gradient"])

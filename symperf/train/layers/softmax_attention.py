@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
 from ...formulas.language.symbols import activation_bytes, encoder_sequence, hidden_size, micro_batch, tp
-from ...operations.schedule import Sequence, sequence
+from ...models import attention_widths as widths
+from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from .attention_core import AttentionCore, Operations
 
@@ -23,14 +24,15 @@ class SoftmaxAttention(AttentionCore):
             self.layer.linear(self.path("qkv"), phase, hidden_size, self.projected),
             self.positions(phase),
             self.core_forward(phase),
-            self.layer.gated(self.path(f"gate/{phase}"), self.gated) if self.architecture.attention_gate else None,
+            self.difference(phase),
+            self.gate(phase),
         ]
 
     def backward(self) -> Operations:
         """Gradients of the projections and of the attention core between them."""
-        gate = self.path("gate/backward")
         return [
-            self.layer.gated_backward(gate, self.gated) if self.architecture.attention_gate else None,
+            self.gate("backward"),
+            self.difference("backward"),
             self.recomputed(),
             self.core_backward(),
             self.positions("backward"),
@@ -41,20 +43,42 @@ class SoftmaxAttention(AttentionCore):
     def projected(self) -> Any:
         """Features of the joint projection: with a gate as wide as the queries, and keys for values where shared."""
         shapes = self.shapes
-        width = shapes.query_key_value
+        width = widths.projected(self.kind, shapes.heads, shapes.key_value_heads)
         if self.architecture.shared_key_value and self.kind.mixer == "attention":
             width = shapes.head_dim * (shapes.heads + shapes.key_value_heads)
-        return width + shapes.attention_width if self.architecture.attention_gate else width
+        width += shapes.heads if self.architecture.head_gate else 0
+        return width + self.output_width if self.architecture.attention_gate else width
 
     @property
-    def gated(self) -> Any:
-        """Elements that the gate weighs."""
+    def results(self) -> Any:
+        """Elements that the output projection reads, which a gate weighs."""
         return self.shapes.tokens * self.output_width
+
+    def gate(self, phase: str) -> Op | None:
+        """The product of the results with their gates: one for each element, or for each head."""
+        backward, path = phase == "backward", self.path(f"gate/{phase}")
+        if self.architecture.attention_gate:
+            return (self.layer.gated_backward if backward else self.layer.gated)(path, self.results)
+        if not self.architecture.head_gate:
+            return None
+        n = self.results + self.shapes.tokens * self.shapes.heads
+        # Results and gates in, results out; their gradients, results and gates in, two gradients out.
+        traffic = (ew.gated_activation_bytes if backward else ew.activation_function_bytes)(n, activation_bytes)
+        return self.kernels.stream(path, traffic, n, FLOPS_PER_ELEMENT["residual"])
+
+    def difference(self, phase: str) -> Op | None:
+        """One map's results less another's, and the norm of each head; two tensors of that size in, one out."""
+        if "differential" not in self.kind.traits:
+            return None
+        backward, path = phase == "backward", self.path(f"difference/{phase}")
+        of = self.layer.gated_backward if backward else self.layer.gated
+        return of(path, self.results, "gated norm")
 
     def positions(self, phase: str) -> Sequence:
         """Norms of queries and keys, and rotary positions; ALiBi is part of the softmax kernel."""
         shapes, backward = self.shapes, phase == "backward"
-        n = shapes.tokens * shapes.head_dim * (shapes.heads + shapes.key_value_heads)
+        made = widths.made_heads(self.kind, shapes.key_value_heads)
+        n = shapes.tokens * shapes.head_dim * (shapes.heads + made)
         norm = None
         if self.architecture.query_key_norm != "none":
             of = self.layer.norm_gradient_of if backward else self.layer.norm_of
@@ -81,6 +105,11 @@ class CrossAttention(AttentionCore):
     @property
     def masked(self) -> bool:
         """Every token sees the whole encoder."""
+        return False
+
+    @property
+    def windowed(self) -> bool:
+        """No, whatever the tokens of the decoder see of each other."""
         return False
 
     def forward(self, phase: str) -> Operations:

@@ -1,8 +1,9 @@
 """A layer as operations: forward, recomputed and backward, under tensor and sequence parallelism.
 
 Every function returns nodes of the schedule algebra for one micro-batch of b sequences of s tokens on one device. A
-layer is a mixer, attention to an encoder, and an MLP or experts, of which any may be missing; each reads the normalised
-residual stream and adds to it.
+layer is a mixer (or several side by side), attention to an encoder, and an MLP or experts, of which any may be missing;
+each reads the normalised residual stream and adds to it. Mixers side by side share the norm and the addition; each
+gathers its input and sums its result as if it were alone.
 """
 
 from __future__ import annotations
@@ -14,28 +15,34 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
-from .delta_rule import DeltaRule
+from .delta_rule import delta_rule
 from .experts import Experts
+from .gated_lru import GatedLru
 from .latent import LatentAttention
+from .lightning import LightningAttention
 from .linear import Linears
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import Operations
 
 Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recurrent]] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
+    "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
+    "gated_lru": GatedLru,
+    "lightning_attention": LightningAttention,
 }
 """What builds a mixer's operations."""
 
@@ -57,7 +64,7 @@ class Decoder(Linears):
     def layer_forward(self, phase: str = "forward") -> Sequence:
         """One layer's forward pass; `phase` names its operations ("forward", or "recompute" in the backward pass)."""
         steps = sequence(
-            *(step for mixer in self.mixers for step in self.mixer_forward(mixer, phase)),
+            *(step for beside in self.mixers for step in self.mixer_forward(beside, phase)),
             *self.feed_forward(phase),
         )
         return of_kind(steps, self.kind)
@@ -67,17 +74,17 @@ class Decoder(Linears):
         steps = sequence(
             self.layer_forward("recompute") if self.structure.recompute == "full" else None,
             *self.feed_backward(),
-            *(step for mixer in reversed(self.mixers) for step in self.mixer_backward(mixer)),
+            *(step for beside in reversed(self.mixers) for step in self.mixer_backward(beside)),
         )
         return of_kind(steps, self.kind)
 
     # --- mixers
 
     @cached_property
-    def mixers(self) -> tuple[Mixer, ...]:
-        """What moves information between tokens: the layer's mixer, and attention to an encoder."""
-        own = (MIXERS[self.kind.mixer](self),) if self.kind.mixer != "none" else ()
-        return (*own, CrossAttention(self)) if self.kind.cross else own
+    def mixers(self) -> tuple[tuple[Mixer, ...], ...]:
+        """What moves information between tokens: the layer's mixers side by side, and attention to an encoder."""
+        own = tuple(MIXERS[each.mixer](self) for each in self.kind.alone)
+        return tuple(beside for beside in (own, (CrossAttention(self),) if self.kind.cross else ()) if beside)
 
     @property
     def post_norm(self) -> bool:
@@ -86,30 +93,43 @@ class Decoder(Linears):
 
     def pre_norm(self, mixer: Mixer) -> bool:
         """Whether a norm stands before a mixer; what the embeddings' norm gives needs no other."""
-        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0]
+        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0][0]
 
-    def mixer_forward(self, mixer: Mixer, phase: str) -> Operations:
-        """A mixer between its norm and the residual stream."""
+    def mixer_forward(self, beside: tuple[Mixer, ...], phase: str) -> Operations:
+        """Mixers between their norm and the residual stream."""
+        first, *others = beside
+        norm = self.norm(first.path("norm"), phase) if self.pre_norm(first) else None
+        found: Operations = [self.mixture(first.path("mixture"), phase), norm]
+        for mixer in beside:
+            found += [
+                self.gather(mixer.path(f"gather/{phase}")),
+                *mixer.forward(phase),
+                self.linear(mixer.path("output"), phase, mixer.output_width, hidden_size),
+                None if self.architecture.parallel_block else self.reduce(mixer.path(f"reduce/{phase}")),
+            ]
         return [
-            self.norm(mixer.path("norm"), phase) if self.pre_norm(mixer) else None,
-            self.gather(mixer.path(f"gather/{phase}")),
-            *mixer.forward(phase),
-            self.linear(mixer.path("output"), phase, mixer.output_width, hidden_size),
-            None if self.architecture.parallel_block else self.reduce(mixer.path(f"reduce/{phase}")),
-            self.norm(mixer.path("post_norm"), phase) if self.post_norm else None,
-            self.residual(mixer.path("residual"), phase),
+            *found,
+            *(self.addition(mixer.path(f"sum/{phase}")) for mixer in others),
+            self.norm(first.path("post_norm"), phase) if self.post_norm else None,
+            self.residual(first.path("residual"), phase),
         ]
 
-    def mixer_backward(self, mixer: Mixer) -> Operations:
-        """Gradients of a layer's mixer."""
-        return [
-            self.residual_backward(mixer.path("residual")),
-            self.norm_backward(mixer.path("post_norm")) if self.post_norm else None,
-            None if self.architecture.parallel_block else self.gather(mixer.path("gather/backward")),
-            self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
-            *mixer.backward(),
-            self.norm_backward(mixer.path("norm")) if self.pre_norm(mixer) else None,
+    def mixer_backward(self, beside: tuple[Mixer, ...]) -> Operations:
+        """Gradients of mixers; those of the stream that they read are added."""
+        first, *others = beside
+        found: Operations = [
+            self.residual_backward(first.path("residual")),
+            self.norm_backward(first.path("post_norm")) if self.post_norm else None,
         ]
+        for mixer in beside:
+            found += [
+                None if self.architecture.parallel_block else self.gather(mixer.path("gather/backward")),
+                self.row_backward(mixer.path("output"), mixer.output_width, hidden_size),
+                *mixer.backward(),
+            ]
+        found += [self.addition(mixer.path("sum/backward")) for mixer in others]
+        found.append(self.norm_backward(first.path("norm")) if self.pre_norm(first) else None)
+        return [*found, self.mixture(first.path("mixture"), "backward")]
 
     # --- the MLP and experts
 
@@ -123,6 +143,7 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
+            self.mixture(f"{self.root}/mlp/mixture", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
@@ -140,6 +161,7 @@ class Decoder(Linears):
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.mixture(f"{self.root}/mlp/mixture", "backward"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:

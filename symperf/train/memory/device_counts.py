@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import attention as att
+from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
-from ...models import counts
+from ...models import attention_widths as widths
+from ...models import counts, sparse_counts
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
@@ -35,18 +37,22 @@ DEALT = {
     for size in (
         sym.ssm_num_heads,
         sym.ssm_inner_size,
+        sym.lru_width,
+        num_attention_heads,
         sym.linear_num_key_heads,
         sym.linear_num_value_heads,
     )
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
-"""Sizes of recurrent mixers of which every device has its share; of groups of B and C at least one (training refuses
-more devices than groups, inference copies them)."""
+"""Sizes of recurrent mixers of which every device has its share, heads as the blocks of gates among them; of groups of
+B and C at least one (training refuses more devices than groups, inference copies them)."""
 
 
 @in_own_sizes
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
-    total = _mixer(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    if architecture.attention_residuals:
+        total += sparse_counts.parts(kind) * residuals.attention_residual_parameters(hidden_size)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
@@ -55,6 +61,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
     if kind.ffn in ("experts", "dense_experts"):
         total += layers.latent_weights(architecture)
+        total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
         total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
         total += hidden_size if architecture.shared_expert_gate else ZERO
     return total
@@ -80,13 +87,17 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
     dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
     routed = kind.ffn in ("experts", "dense_experts")
     found = {
-        "attention": _mixer(architecture, kind) + _cross(architecture, kind),
+        "attention": _mixers(architecture, kind) + _cross(architecture, kind),
         "mlp": dense,
         "experts": expert_parameters(architecture, kind),
         "shared": layers.shared_weights(architecture) / tp if routed else ZERO,
     }
     rest = dense_parameters(architecture, kind) - found["attention"] - dense - found["shared"]
     return [rest, *(form for name, form in found.items() if name in classes)]
+
+
+def _mixers(architecture: Architecture, kind: LayerKind) -> Any:
+    return sum((_mixer(architecture, each) for each in kind.alone), ZERO)
 
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
@@ -97,25 +108,30 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
         vectors = layers.mixer_vectors(architecture, kind)
         whole = hidden_size if architecture.ssm_projection_bias else ZERO
         return (layers.projection_weights(architecture, kind) + vectors - whole) / tp + whole
-    if kind.mixer == "none" or kind.mixer in RECURRENT:
+    if kind.mixer in RECURRENT:
         whole = layers.projection_weights(architecture, kind) + layers.mixer_vectors(architecture, kind)
         return sympy.sympify(whole, strict=True).xreplace(DEALT)
     heads = num_attention_heads / tp
     kv_heads, width = ceil_div(sym.num_key_value_heads, tp), sym.head_dim
     # Shared, keys are values too: queries, keys and the output are left.
     shared = architecture.shared_key_value and kind.mixer == "attention"
-    total = par.attention_parameters(hidden_size, heads, kv_heads / 2 if shared else kv_heads, width)
+    made = widths.made_heads(kind, kv_heads / 2 if shared else kv_heads)
+    total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
+    total += hidden_size * heads if architecture.head_gate else ZERO
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
-        total += 2 * par.norm_parameters(width)
+        total += widths.head_norms(kind) * par.norm_parameters(width) * (2 if architecture.query_key_norm_bias else 1)
     elif architecture.query_key_norm == "full_width":
-        total += par.norm_parameters(width * (heads + kv_heads))
+        total += par.norm_parameters(width * (heads + widths.made_heads(kind, kv_heads)))
     if architecture.qkv_bias:
-        total += att.query_key_value_width(heads, kv_heads, width)
+        total += widths.projected(kind, heads, kv_heads)
+        total -= ZERO if architecture.key_bias else kv_heads * width
     if architecture.attention_output_bias:
         total += hidden_size
-    return total + (heads if architecture.attention_sinks else ZERO)
+    if "differential" in kind.traits:
+        total += 4 * par.norm_parameters(width)
+    return total + (heads if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:
@@ -126,12 +142,14 @@ def _cross(architecture: Architecture, kind: LayerKind) -> Any:
     total = par.attention_parameters(hidden_size, heads, kv_heads, width)
     if architecture.qkv_bias:
         total += att.query_key_value_width(heads, kv_heads, width)
+        total -= ZERO if architecture.key_bias else kv_heads * width
     return total + (hidden_size if architecture.attention_output_bias else ZERO)
 
 
 def _latent(architecture: Architecture) -> Any:
     heads, nope, rope = num_attention_heads / tp, sym.qk_nope_head_dim, sym.qk_rope_head_dim
     total = mla.latent_attention_parameters(hidden_size, heads, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+    total += hidden_size * heads * sym.v_head_dim if architecture.attention_gate else ZERO
     total += par.norm_parameters(sym.kv_lora_rank)
     if architecture.query_compression:
         total += mla.compressed_query_parameters(hidden_size, heads, sym.q_lora_rank, nope, rope)

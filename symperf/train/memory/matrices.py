@@ -14,8 +14,11 @@ from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, num_attention_heads, num_experts, tp
 from ...formulas.parallel import dual_pipe as dual
+from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import recurrent_counts as recurrent
+from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 from . import device_counts as device
 from .multi_token_counts import module_parameters
@@ -39,6 +42,7 @@ class Matrix:
         count: such matrices on one device.
         ranks: devices that a matrix is split over.
         routed: it is a routed expert's.
+        half: its products stay in 16 bits in any case.
     """
 
     name: str
@@ -48,11 +52,12 @@ class Matrix:
     count: Any = sympy.S.One
     ranks: Any = sympy.S.One
     routed: bool = False
+    half: bool = False
 
     @property
     def linear(self) -> bool:
-        """Whether its products may run in low precision: all but the router's."""
-        return not self.name.endswith("router")
+        """Whether its products may run in low precision: all but the router's, and those inside of scans."""
+        return not (self.half or self.name.endswith("router"))
 
     @property
     def elements(self) -> Any:
@@ -68,7 +73,7 @@ class Matrix:
 @in_own_sizes
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
-    found = _latent(architecture) if kind.mixer == "latent_attention" else _attention(kind)
+    found = [matrix for each in kind.alone for matrix in _mixer(architecture, each)]
     if kind.ffn in ("dense", "dense_experts"):
         found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
     if kind.ffn in ("experts", "dense_experts"):
@@ -95,16 +100,30 @@ def _by_columns(name: str, rows: Any, columns: Any) -> Matrix:
     return Matrix(name, rows, columns, (rows, columns / tp), ranks=tp)
 
 
-def _attention(kind: LayerKind) -> list[Matrix]:
+def _mixer(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
+    if kind.mixer in RECURRENT:
+        return _recurrent(kind)
+    return _latent(architecture) if kind.mixer == "latent_attention" else _attention(architecture, kind)
+
+
+def _attention(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     if kind.mixer == "none":
         return []
-    kv_heads, width = sym.num_key_value_heads, sym.head_dim
-    heads = num_attention_heads * width
-    each = Matrix(
-        "attention/key_value", kv_heads * width, hidden_size, (ceil_div(kv_heads, tp) * width, hidden_size), 2, tp
-    )
-    query = _by_rows("attention/query", heads, hidden_size)
-    return [query, each, _by_columns("attention/output", hidden_size, heads)]
+    key, value, heads = sym.head_dim, widths.value_width(kind), num_attention_heads
+    query = _by_rows("attention/query", heads * key * (2 if architecture.attention_gate else 1), hidden_size)
+    output = _by_columns("attention/output", hidden_size, heads * value)
+    if "reused_keys" in kind.traits:
+        return [query, output]
+    if key == value:
+        count = 1 if architecture.shared_key_value and kind.mixer == "attention" else 2
+        return [query, _of_heads("key_value", key, count), output]
+    return [query, _of_heads("key", key), _of_heads("value", value), output]
+
+
+def _of_heads(name: str, width: Any, copies: int = 1) -> Matrix:
+    kv_heads = sym.num_key_value_heads
+    share = ceil_div(kv_heads, tp) * width, hidden_size
+    return Matrix(f"attention/{name}", kv_heads * width, hidden_size, share, copies, tp)
 
 
 def _latent(architecture: Architecture) -> list[Matrix]:
@@ -121,6 +140,46 @@ def _latent(architecture: Architecture) -> list[Matrix]:
             *found,
         ]
     return [_by_rows("attention/query", a * (nope + rope), hidden_size), *found]
+
+
+def _recurrent(kind: LayerKind) -> list[Matrix]:
+    """Projections in and out, which Transformer Engine runs in low precision; what scans read stays in 16 bits.
+
+    Convolutions, and Mamba-1's decays, are among the vectors: optimizers of matrices leave them to Adam.
+    """
+    inner, projected = {
+        "ssm": (
+            recurrent.SSM_WIDTH,
+            2 * recurrent.SSM_WIDTH / tp
+            + 2 * ceil_div(sym.ssm_groups, tp) * sym.ssm_state_size
+            + sym.ssm_num_heads / tp,
+        ),
+        "ssm1": (sym.ssm_inner_size, 2 * sym.ssm_inner_size / tp),
+        "linear_attention": (
+            recurrent.LINEAR_VALUES,
+            (recurrent.LINEAR_CHANNELS + recurrent.LINEAR_VALUES + 2 * sym.linear_num_value_heads) / tp,
+        ),
+        "short_convolution": (hidden_size, 3 * hidden_size / tp),
+        "gated_lru": (sym.lru_width, 2 * sym.lru_width / tp),
+        "lightning_attention": (recurrent.LINEAR_VALUES, 3 * recurrent.LINEAR_VALUES / tp),
+    }[kind.mixer]
+    name = kind.mixer
+    found = [
+        Matrix(f"{name}/in", tp * projected, hidden_size, (projected, hidden_size), ranks=tp),
+        _by_columns(f"{name}/output", hidden_size, inner),
+    ]
+    if name == "lightning_attention":
+        found.append(_by_rows(f"{name}/gate_in", inner, hidden_size))
+    if name == "ssm1":
+        rank, narrow = sym.ssm_time_step_rank, sym.ssm_time_step_rank + 2 * sym.ssm_state_size
+        found += [
+            dataclasses.replace(_by_columns(f"{name}/narrow", narrow, inner), half=True),
+            dataclasses.replace(_by_rows(f"{name}/time_step", inner, rank), half=True),
+        ]
+    if name == "gated_lru":
+        block = inner / num_attention_heads
+        found.append(Matrix(f"{name}/gates", block, block, (block, block), 2 * num_attention_heads / tp, half=True))
+    return found
 
 
 def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:

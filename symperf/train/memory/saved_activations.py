@@ -9,11 +9,14 @@ import sympy
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import low_precision as low
 from ...formulas.language import symbols as sym
+from ...formulas.language.atoms import ceil_div
 from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_batch, tp
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
+from ...models import attention_widths as widths
 from ...models import layer_counts as layers
 from ...models.architecture import RECURRENT, UNIFORM
+from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 
@@ -33,11 +36,14 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         return stream_kept(structure, stream)
     blocks, norms = _blocks(architecture, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
-    kept += _mixer_kept(structure, kind, shapes)
+    kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
+    if architecture.attention_residuals:
+        # A mixture keeps what has been added since the last block beside the mixed input that the norm keeps.
+        kept += _parts(kind) * stream_kept(structure, stream)
     if structure.dropout:
         kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
     if kind.mixer in ("attention", "local_attention", "latent_attention"):
@@ -86,14 +92,18 @@ def _parts(kind: LayerKind) -> int:
 
 
 def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
-    """Normalised inputs of linear layers that a layer keeps, and inputs of its norms."""
+    """Normalised inputs of linear layers that a layer keeps, and inputs of its norms.
+
+    Mixers side by side each scale what they read (transformers, FalconH1DecoderLayer), so each keeps its own.
+    """
     if kind.mixer == "none" or kind.ffn == "none":
-        return 1, max(architecture.block_norms // 2, 1)
+        return 1 + len(kind.beside), max(architecture.block_norms // 2, 1)
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
     norms -= "normalised_input" in kind.traits
-    return (1 if shared else 2) + kind.cross, norms + kind.cross
+    read = norms + kind.cross * max(architecture.block_norms // 2, 1)
+    return (1 if shared else 2) + kind.cross + len(kind.beside), read
 
 
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
@@ -102,15 +112,26 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if kind.mixer == "latent_attention":
         return _latent_kept(structure, shapes)
     if kind.mixer in RECURRENT:
-        return saved.input_kept_bytes(tokens, _recurrent_width(kind))
+        return _recurrent_kept(structure, kind, shapes)
     if kind.mixer == "none":
         return ZERO
-    kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
+    width, made = shapes.heads * widths.value_width(kind), widths.made_heads(kind, shapes.key_value_heads)
+    # Queries, keys and values: of equal width there is a formula; keys of an earlier layer are kept there.
+    if width == shapes.attention_width and made != 0:
+        kept = saved.query_key_value_kept_bytes(tokens, shapes.heads, shapes.key_value_heads, shapes.head_dim)
+    else:
+        kept = saved.input_kept_bytes(tokens, widths.projected(kind, shapes.heads, shapes.key_value_heads))
     if architecture.query_key_norm != "none":
-        kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + shapes.key_value_heads))
+        kept += saved.input_kept_bytes(tokens, shapes.head_dim * (shapes.heads + made))
     if architecture.attention_gate:
-        kept += 2 * saved.input_kept_bytes(tokens, shapes.attention_width)
-    return kept + _shared_kept_bytes(structure, tokens, shapes.attention_width)
+        kept += 2 * saved.input_kept_bytes(tokens, width)
+    if architecture.head_gate:
+        kept += saved.input_kept_bytes(tokens, width + shapes.heads)
+    if "differential" in kind.traits:
+        kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
+    if architecture.attention_gate:
+        return kept + read_kept(structure, tokens, width)
+    return kept + _shared_kept_bytes(structure, tokens, width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
@@ -131,25 +152,50 @@ def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
     return own + other + _core_kept(structure, shapes, encoder_sequence)
 
 
-def _recurrent_width(kind: LayerKind) -> Any:
-    """Features of a token that a recurrent mixer keeps, as its fused kernels do.
+def _recurrent_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that a recurrent mixer keeps; what the projection out alone reads is in the format of its products."""
+    width, result = _recurrent_width(kind)
+    kept = saved.input_kept_bytes(shapes.tokens, width)
+    if kind.mixer == "lightning_attention":
+        states = ceil_div(shapes.length, sym.ssm_chunk_size) * result * sym.linear_value_head_dim
+        kept += micro_batch * states * sym.state_bytes
+    if kind.mixer == "ssm1" and structure.products != "half":
+        kept += low.product_input_kept_bytes(shapes.tokens, sym.ssm_inner_size / tp)
+    return kept + read_kept(structure, shapes.tokens, result)
+
+
+def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
+    """Features of a token that a recurrent mixer keeps, as its fused kernels do, and those that its end alone reads.
 
     Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
-    projection in, the narrow one and the scan's result (selective_scan_interface.py); the delta rule also queries and
-    keys of every value head, and the inverse of each chunk (flash-linear-attention). A short convolution keeps the
-    projection in, what it reads and gives, and the gated result (transformers, Lfm2ShortConv).
+    projection in, the narrow one and the scan's result (selective_scan_interface.py), of which it makes the gated one
+    again (in low precision its cast copy is kept); the delta rule also queries and keys of every value head, and the
+    inverse of each chunk (flash-linear-attention); with channelwise decays these, both score matrices and what is
+    narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
+    result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
+    two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
+    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks.
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
-        return (4 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp
+        return (3 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp, inner / tp
     if kind.mixer == "ssm1":
-        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size
+        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size, ZERO
     if kind.mixer == "short_convolution":
-        return 6 * sym.hidden_size / tp
+        return 5 * sym.hidden_size / tp, sym.hidden_size / tp
+    if kind.mixer == "gated_lru":
+        return 7 * sym.lru_width / tp, sym.lru_width / tp
     keys = sym.linear_num_key_heads * sym.linear_key_head_dim
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
+    if kind.mixer == "lightning_attention":
+        return 9 * values / tp, values / tp
     repeated = 2 * heads * sym.linear_key_head_dim
-    return (2 * keys + repeated + 5 * values + heads * (2 + sym.ssm_chunk_size)) / tp
+    if "channel_decay" in kind.traits:
+        narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
+        decays = heads * sym.linear_key_head_dim
+        features = 2 * keys + repeated + decays + 4 * values + heads * (1 + 2 * sym.ssm_chunk_size)
+        return features / tp + narrow, values / tp
+    return (2 * keys + repeated + 4 * values + heads * (2 + sym.ssm_chunk_size)) / tp, values / tp
 
 
 def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
@@ -158,6 +204,7 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
+    kept += 2 * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
     return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
 
 
@@ -169,6 +216,7 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
     kept += read_kept(structure, arriving, hidden)
     kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
+    kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
@@ -181,11 +229,19 @@ def end_activations(structure: Structure) -> tuple[Any, Any]:
     shapes = Shapes.of(structure, architecture.kinds[-1])
     first = embedding_kept(structure, shapes.stream_tokens)
     if architecture.stacks == 2:
-        encoder = Shapes.of(structure, architecture.kinds[0]).stream_tokens
+        shapes_of_encoder = Shapes.of(structure, architecture.kinds[0])
+        encoder = shapes_of_encoder.stream_tokens
         # The encoder's end: the input of its norm, and its output, which the decoder's layers share.
         outputs = 2 if architecture.final_norm else 1
+        first += spectra_kept(shapes_of_encoder.tokens) if architecture.spectra else ZERO
         first += embedding_kept(structure, encoder) + outputs * saved.input_kept_bytes(encoder, hidden_size)
     return first, head_kept(structure, shapes)
+
+
+def spectra_kept(tokens: Any) -> Any:
+    """Bytes that the convolutions of spectra keep: their inputs, and those of their activation functions."""
+    read = saved.input_kept_bytes(SPECTRA[0][0] * tokens, sym.mel_bins + 2 * hidden_size)
+    return read + saved.input_kept_bytes(tokens, hidden_size)
 
 
 def embedding_kept(structure: Structure, stream: Any) -> Any:

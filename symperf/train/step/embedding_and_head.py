@@ -19,6 +19,7 @@ from ...formulas.language.symbols import (
     patch_features,
     statistic_bytes,
 )
+from ...models.counts import SPECTRA
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 from ..layers.blocks import Blocks
@@ -40,12 +41,13 @@ class Embedding(Blocks):
     def __init__(self, structure: Structure, kind: LayerKind, root: str = "embedding") -> None:
         super().__init__(structure, kind)
         self.root = root
+        self.hears = structure.architecture.spectra and kind.encoder
 
     def forward(self) -> Sequence:
         """Token look-up, its sum over the vocabulary's shards, or patches; positions, norm and dropout."""
         added = self.architecture.positions == "learned"
         return sequence(
-            *(self.patches() if self.architecture.patches else self.tokens()),
+            *self.read(),
             self.addition("positions") if added else None,
             self.addition("token_types") if self.architecture.token_types else None,
             self.relative("forward"),
@@ -59,8 +61,20 @@ class Embedding(Blocks):
             self.dropout("backward"),
             self.norm_backward(f"{self.root}/norm") if self.architecture.embedding_norm else None,
             self.relative("backward"),
-            *(self.patches_backward() if self.architecture.patches else self.tokens_backward()),
+            *self.read_backward(),
         )
+
+    def read(self) -> list[Op | None]:
+        """What makes the stack's vectors of its input."""
+        if self.hears:
+            return self.spectra()
+        return self.patches() if self.architecture.patches else self.tokens()
+
+    def read_backward(self) -> list[Op | None]:
+        """Its gradients."""
+        if self.hears:
+            return self.spectra_backward()
+        return self.patches_backward() if self.architecture.patches else self.tokens_backward()
 
     def tokens(self) -> list[Op | None]:
         """Rows of the table, of which every device has its shard of the vocabulary."""
@@ -90,6 +104,36 @@ class Embedding(Blocks):
         rows = micro_batch * num_patches
         path = f"{self.root}/patches/backward_weight"
         return [self.kernels.weight_gradient(path, rows, patch_features, hidden_size)]
+
+    def spectra(self) -> list[Op | None]:
+        """The convolutions of spectra, as products of what their taps read; whole on every device."""
+        found: list[Op | None] = []
+        for number, (rows, inputs) in enumerate(SPECTRA, 1):
+            path, n = f"{self.root}/convolution_{number}", rows * self.shapes.tokens
+            found += [
+                self.kernels.matmul(f"{path}/forward", n, hidden_size, inputs),
+                self.activation_function(f"{path}/activation/forward", n * hidden_size),
+            ]
+        return found
+
+    def spectra_backward(self) -> list[Op | None]:
+        """Gradients of both; sound needs none."""
+        found: list[Op | None] = []
+        for number, (rows, inputs) in reversed([*enumerate(SPECTRA, 1)]):
+            path, n = f"{self.root}/convolution_{number}", rows * self.shapes.tokens
+            before = self.kernels.matmul(f"{path}/backward_input", n, inputs, hidden_size) if number > 1 else None
+            found += [
+                self.activation_function(f"{path}/activation/backward", n * hidden_size, backward=True),
+                before,
+                self.kernels.weight_gradient(f"{path}/backward_weight", n, inputs, hidden_size),
+            ]
+        return found
+
+    def activation_function(self, path: str, elements: Any, *, backward: bool = False) -> Op:
+        """An activation function without a gate, or its gradient."""
+        count = ew.activation_function_backward_bytes if backward else ew.activation_function_bytes
+        work = FLOPS_PER_ELEMENT["activation backward" if backward else "activation"]
+        return self.kernels.stream(path, count(elements, activation_bytes), elements, work)
 
     def addition(self, name: str) -> Op:
         """Rows of another table, added to the stream."""
@@ -159,6 +203,7 @@ class ModelEnds(Blocks):
     def head_forward(self) -> Sequence:
         """Final norm, logits over the vocabulary's shard or the labels, and the loss."""
         return sequence(
+            self.mixture(f"{self.root}/mixture", "forward"),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.final_norm else None,
             *self.transform_forward(),
             *self.logits_forward(),
@@ -170,6 +215,7 @@ class ModelEnds(Blocks):
             *self.logits_backward(),
             *self.transform_backward(),
             self.norm_backward(f"{self.root}/norm") if self.architecture.final_norm else None,
+            self.mixture(f"{self.root}/mixture", "backward"),
         )
 
     # --- the dense layer and norm before the logits (BERT), which every device computes for its part of the stream

@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from ...operations.schedule import Node
     from ...plans.structure import Structure
 
-SIXTEEN_BITS = ("/core/", "/router/", "/shared/gate/", "head/", "optimizer/", "/scan", "/conv", "/flash", "embedding/")
-"""Parts of the paths of products that stay in 16 bits: attention, routers, recurrences, the ends, Muon's."""
+SIXTEEN_BITS = (
+    *("/core/", "/router/", "/shared/gate/", "head/", "optimizer/", "/scan", "/conv", "/flash", "embedding/"),
+    *("/ssm/narrow/", "/ssm/time_step/", "/gated_lru/gates/"),
+)
+"""Parts of the paths of products that stay in 16 bits: attention, routers, recurrences and what they read, the ends,
+Muon's."""
 
 
 def is_low(op: Op) -> bool:
