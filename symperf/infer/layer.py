@@ -193,7 +193,9 @@ class Layer(Block):
         if shared(self.kind):
             return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
-        found = [*self.enter(block), self.norm(f"{block}/norm", after_residual=True)]
+        normalised = "normalised_input" in self.kind.traits
+        norm = None if normalised else self.norm(f"{block}/norm", after_residual=True)
+        found = [*self.enter(block), norm]
         for mixer in self.mixers:
             found += [*mixer.projections(), *core(mixer), *mixer.output()]
             found.append(None if both else self.reduce(f"{self.root}/{mixer.folder}/reduce"))

@@ -67,6 +67,7 @@ TRAIT_WORDS: dict[str, str] = {
     "first_values": "values that later layers take from",
     "shared_block": "weights shared between layers",
     "adapted_attention": "adapters of attention",
+    "normalised_input": "no norm before it",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -77,7 +78,9 @@ blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a win
 whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
 of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
 (`differential`, DiffLlama). A layer may be a use of a `shared_block`, whose attention may have adapters (Zamba2). Time
-mixing (RWKV-7) takes a part of its values from the layer of `first_values`, which takes from none.
+mixing (RWKV-7) takes a part of its values from the layer of `first_values`, which takes from none. A
+`normalised_input` comes from the norm of the embeddings, and the mixer needs none of its own (the first layer of
+ModernBERT).
 """
 SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""

@@ -156,6 +156,7 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
+    count -= "normalised_input" in kind.traits
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
     cross = max(architecture.block_norms // 2, 1) if kind.cross else 0
     return (count + cross + block.shared(kind)) * norm(architecture, h) + scales

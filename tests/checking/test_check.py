@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from support.model_configs import LLAMA, MIXTRAL
@@ -42,7 +42,7 @@ def modules(config: dict[str, Any], changes: dict[str, tuple[int, ...]] | None =
     shapes |= {"model.norm.weight": (h,), "lm_head.weight": (vocab, h)}
     found = {
         "stacks": {"model.layers": config["num_hidden_layers"]},
-        "embedding": "model.embed_tokens.weight",
+        "embeddings": ("model.embed_tokens.weight",),
         "head": "lm_head.weight",
         "experts": (count, config["num_experts_per_tok"]) if count else None,
         "settings": {"attention_bias": False, "mlp_bias": False},
@@ -145,6 +145,8 @@ def test_without_the_packages_one_line_says_what_to_install(
 
 class Refusing:
     """A class of configurations that refuses every file."""
+
+    sub_configs: ClassVar[dict[str, Any]] = {}
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> None:

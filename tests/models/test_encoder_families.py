@@ -131,7 +131,21 @@ def test_listed_layers_of_transformers_5_are_the_same_model(tmp_path: Path) -> N
     listed = load(tmp_path, MODERN | {"layer_types": words})
     counted = load(tmp_path, MODERN)
     assert (listed.sizes, listed.layers, listed.architecture) == (counted.sizes, counted.layers, counted.architecture)
-    assert counted.layers == ((0, 1), (1, 2), (0, 1))
+    assert counted.layers == ((0, 1), (1, 2), (2, 1))
+
+
+def test_the_first_layer_of_modernbert_has_no_norm_of_its_own(tmp_path: Path) -> None:
+    """It reads what the norm of the embeddings gives: one norm in all, in counts and in both kinds of runs."""
+    model = load(tmp_path, MODERN)
+    sizes = list(sf.inspect(model)["parameters_per_layer"].values())
+    assert [sizes[1] - size for size in sizes] == [64, 0, 0]
+    train = sf.training(model, "a100-80gb-sxm", sf.Plan(), batch=2, sequence=128)
+    infer = sf.inference(model, "a100-80gb-sxm", sf.Plan(), batch=2, prompt=128, generate=1)
+    for run, before in ((train, ""), (infer, "prefill/")):
+        names = {row.name for row in run.table() if "norm" in row.name}
+        assert any(name.startswith(f"{before}embedding/norm") for name in names)
+        assert any(name.startswith(f"{before}layer/encoder_2/attention/norm") for name in names)
+        assert not any(name.startswith(f"{before}layer/encoder/attention/norm") for name in names)
 
 
 @pytest.mark.parametrize(

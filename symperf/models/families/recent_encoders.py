@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
@@ -22,7 +23,7 @@ WORDS = ("full_attention", "sliding_attention")
 def global_and_local(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Layers of an encoder that see all tokens, every third by default, between those that see a window.
 
-    Files of transformers 5 list the layers in `layer_types`.
+    Files of transformers 5 list the layers in `layer_types`. The first layer reads what the embeddings' norm gives.
     """
     layers = sizes["num_layers"]
     every = optional("global_attn_every_n_layers", absent=3)(config, sizes)
@@ -32,7 +33,8 @@ def global_and_local(config: Config, sizes: Sizes, _: bool) -> Runs:
             config.fail("layer_types", " and ".join(WORDS))
     whole = LayerKind("attention", "dense", encoder=True)
     local = LayerKind("local_attention", "dense", encoder=True)
-    return in_runs([whole if word == WORDS[0] else local for word in words])
+    first, *others = (whole if word == WORDS[0] else local for word in words)
+    return in_runs([replace(first, traits=("normalised_input",)), *others])
 
 
 def even_window(config: Config) -> int | None:
@@ -126,7 +128,6 @@ RECENT_ENCODERS: dict[str, Family] = {
         # Its table of sines is a parameter too, which is not trained.
         harmless=("sinusoidal_pos_embds", "tie_weights_"),
     ),
-    # The norm after the token table stands for the one that the first layer does without.
     "modernbert": Family(
         LLAMA_SIZES | {"num_key_value_heads": heads},
         LLAMA_LAYERS
@@ -138,6 +139,7 @@ RECENT_ENCODERS: dict[str, Family] = {
             "head": bert_head,
             "head_bias": flag("decoder_bias", True),
             "head_transform_bias": flag("classifier_bias", False),
+            "embedding_norm": True,
             "activation": activating("gelu"),
             "dropout": dropping("attention_dropout", "embedding_dropout", "mlp_dropout"),
         },

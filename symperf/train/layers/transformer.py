@@ -134,10 +134,15 @@ class Decoder(Linears):
         """Whether a norm follows each part of a layer, too."""
         return self.architecture.block_norms == 4
 
+    def pre_norm(self, mixer: Mixer) -> bool:
+        """Whether a norm stands before a mixer; what the embeddings' norm gives needs no other."""
+        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0][0]
+
     def mixer_forward(self, beside: tuple[Mixer, ...], phase: str) -> Operations:
         """Mixers between their norm and the residual stream."""
         first, *others = beside
-        found: Operations = [*self.entered(first.path(""), phase), self.norm(first.path("norm"), phase)]
+        norm = self.norm(first.path("norm"), phase) if self.pre_norm(first) else None
+        found: Operations = [*self.entered(first.path(""), phase), norm]
         for mixer in beside:
             found += [
                 self.gather(mixer.path(f"gather/{phase}")),
@@ -166,7 +171,7 @@ class Decoder(Linears):
                 *mixer.backward(),
             ]
         found += [self.addition(mixer.path("sum/backward")) for mixer in others]
-        found.append(self.norm_backward(first.path("norm")))
+        found.append(self.norm_backward(first.path("norm")) if self.pre_norm(first) else None)
         return [*found, *self.entered_backward(first.path(""))]
 
     # --- the residual stream, or several

@@ -147,6 +147,7 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
+    norms -= "normalised_input" in kind.traits
     read = norms + kind.cross * max(architecture.block_norms // 2, 1)
     return (1 if shared else 2) + kind.cross + len(kind.beside), read
 
