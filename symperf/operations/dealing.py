@@ -9,6 +9,7 @@ behind it. Any other has as much of each kind as one of them, or less, and holds
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -94,9 +95,40 @@ class Dealing:
             found += [Min(pp, number), Min(pp, number + 1)]
         return tuple(dict.fromkeys([*found, pp]))
 
+    @cached_property
+    def pacing(self) -> tuple[Any, ...]:
+        """The numbers of stages that decide a schedule which drains slow stages late: also the last but one."""
+        return tuple(dict.fromkeys([*self.deciding[:-1], Max(1, less_one(pp)), pp]))
+
+    @cached_property
+    def one_way(self) -> Dealing:
+        """The stages of one way of a pipeline that has two."""
+        return dataclasses.replace(self, schedule="1f1b")
+
+    def before(self, count: Any, number: Any) -> Any:
+        """Layers of the mean stage before one, of which the model has `count`; none before the first."""
+        start = self._at(self._start, number)
+        return self._first(count, start) / Max(1, less_one(number))
+
+    def behind(self, count: Any, number: Any) -> Any:
+        """Layers of the mean stage behind one, of which the model has `count`; none behind the last."""
+        until = self._at(self._start + self.layers, number)
+        left = Max(0, count - self._first(count, until))
+        return left / Max(1, pp - number)
+
+    def _first(self, count: Any, layers: Any) -> Any:
+        """Of the model's first layers those of which it has `count`."""
+        if count == num_layers or not self.unequal:
+            return layers * (count / num_layers)
+        at = next(k for k, names in enumerate(self.segments) if str(count) in names)
+        return count / self._size(at) * Min(self._size(at), Max(0, layers - self._leading(at)))
+
+    def _at(self, form: Any, number: Any) -> Any:
+        return sympy.sympify(form, strict=True).xreplace({stage_number: number})
+
     def on_stage(self, count: Any, number: Any) -> Any:
         """Layers on a stage of which the model has `count`."""
-        return sympy.sympify(self.layers_of(count), strict=True).xreplace({stage_number: number})
+        return self._at(self.layers_of(count), number)
 
     def on_deciding(self, form: Any) -> list[Any]:
         """A form in the number of a stage, on each of the stages that decide."""
