@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, Min, above_one, complement, less_one
+from ..language.atoms import Max, Min, above_one, ceil_div, complement, less_one
 from ..language.dimension import SECOND
 from ..language.formula import formula
 from ..sources import DEEPSEEK3, NARAYANAN, QI
@@ -144,57 +144,135 @@ def zero_bubble_stage_flush_time(
     return before_forward_time + _on_stage(f, i, g, behind_time, m, ahead, late) + ended
 
 
+def _from_the_middle(half: Any, number: Any) -> tuple[Any, Any]:
+    """One for the devices in the middle, and how many stages a device is away from them."""
+    return complement(above_one(half / number)), excess(half, number)
+
+
+@formula(
+    glyph="T_{dual,0}",
+    dimension=SECOND,
+    source=DEEPSEEK3,
+    increasing="before_forward_time behind_gradient_time far_forward_time fill_forward_time forward_time",
+)
+def dual_pipe_begin_time(
+    forward_time: Any,
+    far_forward_time: Any,
+    before_forward_time: Any,
+    fill_forward_time: Any,
+    behind_gradient_time: Any,
+    stages: Any,
+    stage_number: Any,
+) -> Any:
+    """Time until a device may begin its first gradient under DualPipe: its forward passes, or the wait for it.
+
+    The equation: max(P_f + (2q - i + e) T_f + i T_f', T_fill + Y_i), with q = p/2 and e = [i = q].
+
+    Assumes: as `dual_pipe_device_time`.
+
+    Source: derivation from steps 1 and 2 of the DeepSeek-V3 report, section 3.2.1 and figure 5, and from the first
+    forward pass of the middle devices' step 4, which runs alone. The first micro-batch of the other way passes all
+    stages, and comes back to this device.
+
+    >>> dual_pipe_begin_time(1, 1, 3, 8, 3, 8, 4)
+    12
+    """
+    half = stages / 2
+    inner, outer = _from_the_middle(half, stage_number)
+    alone = (half + outer + inner) * forward_time + stage_number * far_forward_time
+    return Max(before_forward_time + alone, fill_forward_time + behind_gradient_time)
+
+
 @formula(
     glyph="T_{dual,i}",
     dimension=SECOND,
     source=DEEPSEEK3,
-    increasing="backward_time before_forward_time before_paired_time behind_gradient_time end_time far_backward_time "
-    "far_forward_time far_paired_time fill_forward_time forward_time micro_batches paired_time",
+    increasing="backward_time before_paired_time begin_time end_time far_backward_time far_forward_time "
+    "far_paired_time micro_batches middle_backward_time middle_begin_time middle_end_time middle_paired_time "
+    "paired_time",
 )
 def dual_pipe_device_time(
-    forward_time: Any,
     backward_time: Any,
     far_forward_time: Any,
     far_backward_time: Any,
     paired_time: Any,
     far_paired_time: Any,
-    before_forward_time: Any,
-    behind_gradient_time: Any,
     before_paired_time: Any,
-    fill_forward_time: Any,
+    begin_time: Any,
     end_time: Any,
+    middle_begin_time: Any,
+    middle_paired_time: Any,
+    middle_backward_time: Any,
+    middle_end_time: Any,
     micro_batches: Any,
     stages: Any,
     stage_number: Any,
 ) -> Any:
     """Time of DualPipe as the device of stage i of the one way and p + 1 - i of the other sees it, i <= p/2.
 
-    With q = p/2, e = [i = q] and a prime for the far stage: max(P_f + (2q - i + e) T_f + i T_f', T_fill + Y_i)
-    + e T_b' + (q - i)(T_f' + 2 T_b') + (m_b/2 - 2q + i - e) T_fb + (m_b/2 - q) T_fb' + max(i T_b' + q T_b, P_fb + T_e).
+    With q = p/2, e = [i = q], o = q - i, a prime for the far stage and m for the middle device: max(T_0 + o (T_f' +
+    T_b') + (1 - e) T_fb, T_0m + o T_fbm) + (m_b/2 - q - o - 1) T_fb + (m_b/2 - q - o) T_fb' + max(o (T_fb' + T_b') +
+    max(i T_b' + q T_b, P_fb + T_e), (1 - e) T_b' + max(o - 1, 0) T_bm + T_em).
 
     Assumes: as `dual_pipe_time`. T_fb is the far stage's backward pass beside this one's forward pass, T_fb' the other
-    pair; P_f is of the stages before i, Y_i of gradients of inputs behind p + 1 - i, P_fb of pairs on the devices
-    outside; T_fill is one micro-batch's forward passes, T_e what the outermost device does after its last pair.
+    pair; P_fb is of pairs on the devices outside; T_0 is `dual_pipe_begin_time`, T_0m that of the middle device with
+    its first gradient, T_e `dual_pipe_end_time`, T_em `dual_pipe_middle_end_time`. Devices between this one and the
+    middle are as the middle.
 
     Source: derivation from the eight steps of the DeepSeek-V3 report, section 3.2.1 and figure 5, counted for this
-    device: 2q forward passes alone, or the wait for the first gradient; q - i gradients of the far stage alone with a
-    forward pass behind each; pairs; q - i gradients alone; q + i after the last pair, or the wait for the last forward
-    pass, which passes the devices outside in pairs and comes back. Equal stages give `dual_pipe_time` in the middle.
+    device. It comes to its pairs by its own forward passes and o gradients alone, or by the first pair of the middle,
+    which passes outwards. It leaves them by o more gradients alone, each with a pair, and q + i after that; or for the
+    last forward pass, which passes the devices outside in pairs and comes back; or its next gradient passes inwards,
+    to the middle. Equal stages give `dual_pipe_time` in the middle.
 
     >>> from .dual_pipe import dual_pipe_time
-    >>> dual_pipe_device_time(1, 2, 1, 2, 2, 2, 3, 3, 3 * 2, 8, max(5 * 2, 8 + 2), 16, 8, 4)
+    >>> dual_pipe_device_time(2, 1, 2, 2, 2, 3 * 2, 12, 10, 12 + 2, 2, 2, 13 + 3, 16, 8, 4)
     44
     >>> dual_pipe_time(1, 1, 1, 2, 16, 8)
     44
     """
     half, each = stages / 2, micro_batches / 2
-    inner, outer = complement(above_one(half / stage_number)), excess(half, stage_number)
-    alone = (half + outer + inner) * forward_time + stage_number * far_forward_time
-    begun = Max(before_forward_time + alone, fill_forward_time + behind_gradient_time)
-    apart = outer * far_forward_time + (2 * outer + inner) * far_backward_time
-    pairs = excess(each, half + outer + inner) * paired_time + excess(each, half) * far_paired_time
-    ended = Max(stage_number * far_backward_time + half * backward_time, before_paired_time + end_time)
-    return begun + apart + pairs + ended
+    inner, outer = _from_the_middle(half, stage_number)
+    alone = outer * (far_forward_time + far_backward_time) + complement(inner) * paired_time
+    begun = Max(begin_time + alone, middle_begin_time + outer * middle_paired_time)
+    pairs = excess(each, half + outer + 1) * paired_time + excess(each, half + outer) * far_paired_time
+    own = Max(stage_number * far_backward_time + half * backward_time, before_paired_time + end_time)
+    inwards = complement(inner) * far_backward_time + less_one(Max(outer, 1)) * middle_backward_time
+    return begun + pairs + Max(outer * (far_paired_time + far_backward_time) + own, inwards + middle_end_time)
+
+
+@formula(
+    glyph="T_{dual,m}",
+    dimension=SECOND,
+    source=DEEPSEEK3,
+    increasing="backward_time before_gradient_time far_backward_time far_input_gradient_time "
+    "first_weight_gradient_time input_gradient_time",
+)
+def dual_pipe_middle_end_time(
+    backward_time: Any,
+    far_backward_time: Any,
+    input_gradient_time: Any,
+    far_input_gradient_time: Any,
+    before_gradient_time: Any,
+    first_weight_gradient_time: Any,
+    stages: Any,
+) -> Any:
+    """Time of DualPipe's middle devices from their last pair to the end of the step.
+
+    With q = p/2 and k = ceil(q/2): max(q (T_b + T_b'), k T_b' + (q - k)(T_b + T_i') + k T_i + P_i + T_{g,1}).
+
+    Assumes: as `dual_pipe_device_time`, for i = p/2.
+
+    Source: derivation from steps 6 to 8: p gradients of both ways in turn, the second half without those of weights,
+    which wait; the last gradient of inputs goes out to the first stage, and leaves weight gradients there.
+
+    >>> dual_pipe_middle_end_time(2, 2, 1, 1, 3, 1, 8)
+    16
+    """
+    half, odd = stages / 2, ceil_div(stages, 4)
+    rest = half * complement(Min(1, odd / half))
+    mixed = odd * (far_backward_time + input_gradient_time) + rest * (backward_time + far_input_gradient_time)
+    return Max(half * (backward_time + far_backward_time), mixed + before_gradient_time + first_weight_gradient_time)
 
 
 @formula(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _APPLY = (
     "tp_does_not_divide_heads",
     "tp_does_not_divide_intermediate_size",
-    "stages_do_not_divide_layers",
+    "more_stages_than_layers",
     "batch_is_not_divisible",
     "ep_needs_experts",
     "ep_does_not_divide_experts",
@@ -33,6 +33,8 @@ _APPLY = (
 )
 RULES = (*MODEL_RULES, *(rule for rule in RUN_RULES if rule.name in _APPLY))
 """The rules of a training run that an inference shares."""
+ALWAYS = {"vpp": 1, "uneven": 1}
+"""What every plan of an inference is: stages need not divide the layers."""
 
 
 def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-    refuse(rules, values | {"vpp": 1})
+    refuse(rules, values | ALWAYS)
     _check_shards(plan, model)
     if plan.ep > 1 and plan.effective_expert_tp > 1:
         raise InputError(

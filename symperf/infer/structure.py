@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
@@ -70,6 +70,7 @@ class InferenceStructure:
         kept: classes of modules whose weights a quantized checkpoint keeps in 16 bits.
         skewed: the run states how uneven the loads of experts are.
         segments: of layers in order, each as the counts of its kinds, where there are several.
+        stages: "even", or "late" where stages do not divide the layers.
     """
 
     architecture: Architecture
@@ -93,6 +94,7 @@ class InferenceStructure:
     skewed: bool = False
     kept: tuple[str, ...] = ()
     segments: tuple[tuple[str, ...], ...] = ()
+    stages: Literal["even", "late"] = "even"
 
     sequence_parallel = False
     node_limited = False
@@ -149,6 +151,7 @@ def structure_of(
         skewed=dealt and "routing_skew" in stated,
         kept=kept,
         segments=model.segments,
+        stages="late" if model.sizes["num_layers"] % plan.pp else "even",
     )
 
 

@@ -43,7 +43,8 @@ class Dealing:
 
     Attributes:
         segments: of the model in order, each as the symbols that count its kinds; one segment may be empty.
-        stages: "even", "uneven" (the first L mod p stages have a layer more) or "given" first and last ones.
+        stages: "even", "uneven" (the first L mod p stages have a layer more), "late" (the L mod p stages before the
+            last have it, as vLLM deals: distributed/utils.py, get_pp_indices) or "given" first and last ones.
         schedule: of the pipeline: chunks of "interleaved" are dealt in turn, a device of "dualpipe" has two stages.
     """
 
@@ -53,8 +54,13 @@ class Dealing:
 
     @property
     def unequal(self) -> bool:
-        """Whether stages have other layers: there are several segments."""
+        """Whether stages have other kinds of layers: there are several segments."""
         return len(self.segments) > 1
+
+    @property
+    def differs(self) -> bool:
+        """Whether stages are told apart: by kinds of layers, or by their number."""
+        return self.unequal or self.stages != "even"
 
     @cached_property
     def layers(self) -> Any:
@@ -63,6 +69,9 @@ class Dealing:
             first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
             inside = above_one(stage_number) * above_one(pp / stage_number)
             return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
+        if self.stages == "late":
+            whole, more = _fewest_and_more()
+            return whole + above_one((stage_number + 1) / (pp - more)) * above_one(pp / stage_number)
         return each.uneven_stage_layers(num_layers, pp, stage_number) if self.stages == "uneven" else num_layers / pp
 
     def layers_of(self, count: Any) -> Any:
@@ -92,7 +101,10 @@ class Dealing:
                 found.append(Max(1, Min(pp, pp + 1 - _fewest_and_more()[1])))
         for at in range(len(self.segments) - 1):
             number = self._end(self._leading(at + 1))
+            # The stage before may have the most of a kind: later stages have a layer more.
+            found += [Max(1, Min(pp, number) - 1)] if self.stages == "late" else []
             found += [Min(pp, number), Min(pp, number + 1)]
+        found += [Max(1, pp - 1)] if self.stages == "late" else []
         return tuple(dict.fromkeys([*found, pp]))
 
     @cached_property
@@ -160,9 +172,10 @@ class Dealing:
         before = less_one(stage_number)
         if self.stages == "given":
             return above_one(stage_number) * (first_stage_layers + less_one(Max(1, before)) * middle_layers())
-        if self.stages == "uneven":
+        if self.stages in ("uneven", "late"):
             whole, more = _fewest_and_more()
-            return before * whole + Min(before, more)
+            ahead = Min(before, more) if self.stages == "uneven" else Max(0, stage_number + more - pp)
+            return before * whole + ahead
         return before * num_layers / pp
 
     def _end(self, leading: Any) -> Any:
@@ -176,6 +189,9 @@ class Dealing:
         if self.stages == "uneven":
             whole, more = _fewest_and_more()
             return Max(ceil_div(leading + 1, ceil_div(num_layers, pp)), ceil_div(Max(0, leading + 1 - more), whole))
+        if self.stages == "late":
+            whole, more = _fewest_and_more()
+            return Min(ceil_div(leading + 1, whole), ceil_div(leading + pp - more, whole + 1))
         return ceil_div(leading + 1, num_layers / pp)
 
 

@@ -164,7 +164,9 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "one_f_one_b_later_time": "micro_batches stages stage_number",
             "zero_bubble_stage_time": "stages in_flight stage_number",
             "zero_bubble_stage_flush_time": "stages in_flight stage_number",
+            "dual_pipe_begin_time": "stages stage_number",
             "dual_pipe_device_time": "stages stage_number",
+            "dual_pipe_middle_end_time": "stages",
         }.items()
         for symbol in symbols.split()
     },

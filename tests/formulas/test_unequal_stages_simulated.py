@@ -90,13 +90,15 @@ def draws(seed: int, sizes: Sequence[int]) -> Iterator[tuple[Stages, int]]:
         yield stages, 2 * stages.count * generator.choice((1, 2, 4))
 
 
-def hold(seed: int, sizes: Sequence[int], found: Callable[[Stages, int], tuple[float, float]]) -> list[float]:
-    """By how much a closed form is off the run of its schedule, in every case; never too much."""
+def hold(
+    seed: int, sizes: Sequence[int], found: Callable[[Stages, int], tuple[float, float]], above: float = 1e-9
+) -> list[float]:
+    """By how much a closed form is off the run of its schedule, in every case; at most a part `above` too much."""
     off = []
     for stages, m in draws(seed, sizes):
         closed, run = found(stages, m)
-        assert closed <= run * (1 + 1e-9), stages
-        off.append(1 - closed / run)
+        assert closed <= run * (1 + above), stages
+        off.append(abs(1 - closed / run))
     return sorted(off)
 
 
@@ -157,40 +159,38 @@ def _around(s: Stages, number: int) -> tuple[float, float, float]:
 def dual_pipe(s: Stages, m: int) -> float:
     """The closed form: the longest of the devices that decide, the two in the middle among them."""
     p = s.count
-    found = []
+
+    def begun(i: int) -> float:
+        near, far = i - 1, p - i
+        before, behind = sum(s.forward[:near]), sum(s.inputs[far + 1 :])
+        return float(
+            unequal.dual_pipe_begin_time(s.forward[near], s.forward[far], before, sum(s.forward), behind, p, i)
+        )
+
+    inner, outer = p // 2 - 1, p // 2
     ended = unequal.dual_pipe_end_time(s.backward[0], s.backward[-1], s.weights[0], s.weights[-1], sum(s.inputs), p)
+    gradients = s.backward[inner], s.backward[outer], s.inputs[inner], s.inputs[outer]
+    middle_end = unequal.dual_pipe_middle_end_time(*gradients, sum(s.inputs[:inner]), s.weights[0], p)
+    middle = begun(p // 2) + s.backward[outer], s.paired(outer, inner), s.backward[outer], middle_end
+    found = []
     for i in sorted({min(i, p + 1 - i) for i in s.deciding} | {p // 2}):
         near, far = i - 1, p - i
         outside = sum(s.paired(p - 1 - k, k) for k in range(near))
-        form = unequal.dual_pipe_device_time(
-            s.forward[near],
-            s.backward[near],
-            s.forward[far],
-            s.backward[far],
-            s.paired(near, far),
-            s.paired(far, near),
-            sum(s.forward[:near]),
-            sum(s.inputs[far + 1 :]),
-            outside,
-            sum(s.forward),
-            ended,
-            m,
-            p,
-            i,
-        )
-        found.append(float(form))
+        own = s.backward[near], s.forward[far], s.backward[far], s.paired(near, far), s.paired(far, near)
+        found.append(float(unequal.dual_pipe_device_time(*own, outside, begun(i), ended, *middle, m, p, i)))
     return max(found)
 
 
 def test_dual_pipe() -> None:
-    """Exact in half of the cases; where stages differ much and micro-batches are few, ways change between devices."""
+    """Within 2 % in nine of ten cases; where stages differ much and micro-batches are few, ways change more often."""
     off = hold(
         3,
         (2, 4, 6, 8, 12, 16),
         lambda s, m: (dual_pipe(s, m), sim.simulate(sim.dual_pipe(m, s.count), s.duration).makespan),
+        above=0.02,
     )
     assert within(off, 1e-9) > 0.35
-    assert within(off, 0.02) > 0.85
+    assert within(off, 0.02) > 0.88
     assert off[-1] < 0.1
 
 

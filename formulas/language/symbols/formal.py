@@ -146,6 +146,27 @@ far_paired_time = add(
     SECOND,
     POSITIVE,
 )
+far_input_gradient_time = add(
+    "formal",
+    "far_input_gradient_time",
+    "T_{i'}",
+    "Time of the input gradients of a device's stage of the other way.",
+    SECOND,
+    POSITIVE,
+)
+begin_time = add("formal", "begin_time", "T_{beg}", "Time until the first gradient of a device.", SECOND, ZERO_UP)
+middle_begin_time = add(
+    "formal", "middle_begin_time", "T_{beg,m}", "Time until the first pair of the middle device.", SECOND, ZERO_UP
+)
+middle_paired_time = add(
+    "formal", "middle_paired_time", "T_{fb,m}", "Time of a pair of passes on the middle device.", SECOND, POSITIVE
+)
+middle_backward_time = add(
+    "formal", "middle_backward_time", "T_{b,m}", "Backward time of the middle device's far stage.", SECOND, POSITIVE
+)
+middle_end_time = add(
+    "formal", "middle_end_time", "T_{e,m}", "Time from the middle device's last pair to the end.", SECOND, ZERO_UP
+)
 end_time = add("formal", "end_time", "T_e", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP)
 layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
 first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)

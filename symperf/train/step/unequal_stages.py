@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 IN_FLIGHT = {"zero-bubble": pp, "zb-h2": pp + less_one(pp), "zero-bubble-2p": 2 * pp}
 """Micro-batches that a device holds."""
 FORWARD, INPUTS, WEIGHTS = "forward", "inputs", "weights"
+MIDDLE = 1
+"""Place of the device in the middle among those of DualPipe that decide."""
 
 
 class Parts:
@@ -155,6 +157,8 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
             before = step.passes_of(functools.partial(dealing.before, number=number))
             behind = step.passes_of(functools.partial(dealing.behind, number=pp + 1 - number))
             parts.add(f"{k}/before/{FORWARD}", before[0])
+            if k == MIDDLE:
+                parts.add(f"{k}/before/{INPUTS}", part(before[1], lambda op: not of_weights(op)))
             parts.add(f"{k}/behind/{INPUTS}", part(behind[1], lambda op: not of_weights(op)))
             parts.add(f"{k}/before/pair", pair_passes(behind[0], before[1]))
 
@@ -174,29 +178,58 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
             of_all(INPUTS),
             pp,
         )
-        found = []
-        for k, number in enumerate(numbers):
-            outermost, inside = each.is_first_stage(number), above_one(number)
-            outside = less_one(number)
-            found.append(
+
+        def around(k: int, name: str, of_ends: Any) -> Any:
+            """What passes outside of a device take, of which one of the mean size is known."""
+            return less_one(numbers[k]) * times.get(f"{k}/{name}", ZERO) + above_one(numbers[k]) * of_ends
+
+        def own(k: int, *phases: str) -> Any:
+            return end(f"{k}", *phases) + each.is_first_stage(numbers[k]) * end("first", *phases)
+
+        def far(k: int, *phases: str) -> Any:
+            return end(f"{k}/far", *phases) + each.is_first_stage(numbers[k]) * end("last", *phases)
+
+        def pairs(k: int) -> tuple[Any, Any]:
+            outermost = each.is_first_stage(numbers[k])
+            near = times[f"{k}/pair"] + outermost * (end("first", FORWARD) + last)
+            return near, times[f"{k}/far/pair"] + outermost * (end("last", FORWARD) + first)
+
+        def begun(k: int) -> Any:
+            before = around(k, f"before/{FORWARD}", end("first", FORWARD))
+            behind = around(k, f"behind/{INPUTS}", end("last", INPUTS))
+            alone = own(k, FORWARD), far(k, FORWARD)
+            return unequal.dual_pipe_begin_time(*alone, before, of_all(FORWARD), behind, pp, numbers[k])
+
+        gradients = INPUTS, WEIGHTS
+        middle_end = unequal.dual_pipe_middle_end_time(
+            own(MIDDLE, *gradients),
+            far(MIDDLE, *gradients),
+            own(MIDDLE, INPUTS),
+            far(MIDDLE, INPUTS),
+            around(MIDDLE, f"before/{INPUTS}", end("first", INPUTS)),
+            own(0, WEIGHTS),
+            pp,
+        )
+        middle_backward = far(MIDDLE, *gradients)
+        middle = begun(MIDDLE) + middle_backward, pairs(MIDDLE)[1], middle_backward, middle_end
+        return Max(
+            *(
                 unequal.dual_pipe_device_time(
-                    end(f"{k}", FORWARD) + outermost * end("first", FORWARD),
-                    end(f"{k}", INPUTS, WEIGHTS) + outermost * first,
-                    end(f"{k}/far", FORWARD) + outermost * end("last", FORWARD),
-                    end(f"{k}/far", INPUTS, WEIGHTS) + outermost * last,
-                    times[f"{k}/pair"] + outermost * (end("first", FORWARD) + last),
-                    times[f"{k}/far/pair"] + outermost * (end("last", FORWARD) + first),
-                    outside * times.get(f"{k}/before/{FORWARD}", ZERO) + inside * end("first", FORWARD),
-                    outside * times.get(f"{k}/behind/{INPUTS}", ZERO) + inside * end("last", INPUTS),
-                    outside * times.get(f"{k}/before/pair", ZERO) + inside * (end("last", FORWARD) + first),
-                    of_all(FORWARD),
+                    own(k, *gradients),
+                    far(k, FORWARD),
+                    far(k, *gradients),
+                    *pairs(k),
+                    around(k, "before/pair", end("last", FORWARD) + first),
+                    begun(k),
                     ended,
+                    *middle,
                     m,
                     pp,
                     number,
                 )
+                for k, number in enumerate(numbers)
             )
-        return Max(*found)
+        )
 
     return parts.scheduled(rule)
 
