@@ -76,6 +76,9 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "selected": _SELECTED,
     "block_selection": {f"block_{name}": limits for name, limits in _SELECTION.items()},
     "selected_blocks": {f"block_{name}": limits for name, limits in _SELECTED.items()},
+    "entry_selection": {f"entry_{name}": limits for name, limits in _SELECTION.items()}
+    | {"entry_choice_latency": LATENCY},
+    "entries": {f"entry_{name}": limits for name, limits in _SELECTED.items()},
     "modules": {"module_latency": LATENCY, "index_module_latency": LATENCY},
     "experts": _EXPERTS,
     "direct_exchanges": {
