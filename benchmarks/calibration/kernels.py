@@ -3,6 +3,7 @@
     python benchmarks/calibration/kernels.py                     # prints
     python benchmarks/calibration/kernels.py --write             # and writes them into symperf/catalogue
     python benchmarks/calibration/kernels.py --systems h100-sxm --software vLLM
+    python benchmarks/calibration/kernels.py --selected --write  # those of attention to selected keys, apart
 
 A device's own constants go into its system file, a software's into `catalogue/kernels/PROFILE.toml`, with the medians
 over devices under [on.any]. The files of `LASTING` hold constants that whole steps and lasting loads were compared
@@ -21,6 +22,7 @@ import numpy as np
 from symperf.calibration.kernels.calibrate import calibrate_kernels
 from symperf.calibration.kernels.choose import OWN
 from symperf.calibration.kernels.files import constant, tables
+from symperf.calibration.kernels.selected_stages import SELECTED
 from symperf.calibration.kernels.stages import STAGES
 from symperf.common.errors import InputError
 from symperf.infer.reached import ANY
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from symperf.calibration.kernels.calibrate import KernelCalibration
+    from symperf.calibration.kernels.stages import Stage
 
 KERNELS = Path(__file__).parent / "kernels"
 REACHED = CATALOGUE.parent / "kernels"
@@ -64,7 +67,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the catalogue")
     parser.add_argument("--systems", default=",".join(DEVICES), help="by commas")
     parser.add_argument("--software", default=",".join(["", *STACKS]), help="by commas; empty is the device itself")
+    parser.add_argument("--selected", action="store_true", help="constants of attention to selected keys")
     options = parser.parse_args()
+    if options.selected:
+        _selected([System.load(name) for name in options.systems.split(",")], write=options.write)
+        return
     for software in options.software.split(","):
         systems = [System.load(name) for name in options.systems.split(",")]
         if options.write and software:
@@ -81,13 +88,27 @@ def main() -> None:
             _write_devices([each for each in found if each.system.name in LASTING])
 
 
-def _all(systems: Sequence[System], software: str, most: int | None) -> list[KernelCalibration]:
-    return [each for system in systems if (each := _calibrate(system, software, most)) is not None]
+def _selected(systems: Sequence[System], *, write: bool) -> None:
+    """Constants of attention to selected keys, in files of their own, with the medians over devices."""
+    for software, profile in STACKS.items():
+        found = _all(systems, software, None, SELECTED)
+        for each in found:
+            _show(each)
+        if write:
+            name = f"selected-{profile}"
+            _put(name, {ANY: "\n".join([f"[on.{ANY}]", *_medians([each.constants for each in found], {})])})
+            _write_profile(name, found)
 
 
-def _calibrate(system: System, software: str, most: int | None) -> KernelCalibration | None:
+def _all(
+    systems: Sequence[System], software: str, most: int | None, stages: Sequence[Stage] = STAGES
+) -> list[KernelCalibration]:
+    return [each for system in systems if (each := _calibrate(system, software, most, stages)) is not None]
+
+
+def _calibrate(system: System, software: str, most: int | None, stages: Sequence[Stage]) -> KernelCalibration | None:
     try:
-        return calibrate_kernels(KERNELS, system, software=software, most=most, origin=ORIGIN)
+        return calibrate_kernels(KERNELS, system, software=software, most=most, origin=ORIGIN, stages=stages)
     except InputError as error:
         print(error)
         return None

@@ -15,6 +15,7 @@ from ..formulas.kernels import thin_matmul as thin
 from ..formulas.kernels.roofline import traffic_time, work_time
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import (
+    SYMBOLS,
     activation_bytes,
     hidden_size,
     index_block_size,
@@ -32,7 +33,6 @@ from ..formulas.language.symbols import (
     statistic_bytes,
     tp,
 )
-from ..formulas.language.symbols import SYMBOLS
 from ..operations.schedule import Demand, Op
 from ..systems.kernel_constants import FAMILIES
 from .attention import CachedAttention

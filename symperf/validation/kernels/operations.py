@@ -25,9 +25,7 @@ SPARSE: Final = "attention to compressed keys: no closed form"
 UNMODELLED: Final[Mapping[str, str]] = {
     "computescale": "the difference of two kernels' times: no kernel of its own",
     **{
-        f"{family}_{phase}_module": SPARSE
-        for family in ("dsv4_csa", "dsv4_hca")
-        for phase in ("context", "generation")
+        f"{family}_{phase}_module": SPARSE for family in ("dsv4_csa", "dsv4_hca") for phase in ("context", "generation")
     },
 }
 """Tables whose rows are left out -> the reason."""
