@@ -3,7 +3,7 @@
     python benchmarks/calibration/kernels.py                     # prints
     python benchmarks/calibration/kernels.py --write             # and writes them into symperf/catalogue
     python benchmarks/calibration/kernels.py --systems h100-sxm --software vLLM
-    python benchmarks/calibration/kernels.py --compressed --write     # those of attention to compressed entries, apart
+    python benchmarks/calibration/kernels.py --apart selected --write # those of attention to selected keys, apart
 
 A device's own constants go into its system file, a software's into `catalogue/kernels/PROFILE.toml`, with the medians
 over devices under [on.any]. The files of `LASTING` hold constants that whole steps and lasting loads were compared
@@ -23,6 +23,7 @@ from symperf.calibration.kernels.calibrate import calibrate_kernels
 from symperf.calibration.kernels.choose import OWN
 from symperf.calibration.kernels.compressed_stages import COMPRESSED
 from symperf.calibration.kernels.files import constant, tables
+from symperf.calibration.kernels.selected_stages import SELECTED
 from symperf.calibration.kernels.stages import STAGES
 from symperf.common.errors import InputError
 from symperf.infer.reached import ANY
@@ -56,6 +57,8 @@ DEVICES = (
 LASTING = ("a100-80gb-sxm", "h100-sxm", "h200-sxm")
 APART = {"l40s": ("domain", "crowding")}
 """Families that are no device's, but a machine's, which has a file of its own."""
+APART_STAGES = {"selected": SELECTED, "compressed": COMPRESSED}
+"""Attention to selected keys and to compressed entries, which few models have."""
 OF_DEVICE = frozenset(name for stage in STAGES if stage.of_device for name in stage.constants)
 FEWEST = 2
 """Devices from which on a constant has a median that stands for others."""
@@ -67,11 +70,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the catalogue")
     parser.add_argument("--systems", default=",".join(DEVICES), help="by commas")
     parser.add_argument("--software", default=",".join(["", *STACKS]), help="by commas; empty is the device itself")
-    parser.add_argument("--compressed", action="store_true", help="constants of attention to compressed entries")
+    parser.add_argument("--apart", choices=sorted(APART_STAGES), help="constants of one kind of layers, in own files")
     options = parser.parse_args()
-    if options.compressed:
+    if options.apart:
         systems = [System.load(name) for name in options.systems.split(",")]
-        _apart("compressed", COMPRESSED, systems, write=options.write)
+        _apart(options.apart, systems, write=options.write)
         return
     for software in options.software.split(","):
         systems = [System.load(name) for name in options.systems.split(",")]
@@ -89,10 +92,10 @@ def main() -> None:
             _write_devices([each for each in found if each.system.name in LASTING])
 
 
-def _apart(part: str, stages: Sequence[Stage], systems: Sequence[System], *, write: bool) -> None:
+def _apart(part: str, systems: Sequence[System], *, write: bool) -> None:
     """Constants of one kind of layers, in files of their own, with the medians over devices."""
     for software, profile in STACKS.items():
-        found = _all(systems, software, None, stages)
+        found = _all(systems, software, None, APART_STAGES[part])
         for each in found:
             _show(each)
         if write:
