@@ -14,6 +14,7 @@ from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..mathematics.series import excess
 from ..sources import DEEPSEEK32, KWON
+from .windows import exceeding
 
 
 @formula(
@@ -123,6 +124,27 @@ def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> 
     (512, 25)
     """
     return Min(index_top_keys, compressed_entries(context, compress_ratio))
+
+
+@formula(
+    glyph="n_{cho}",
+    dimension=ONE,
+    source=DEEPSEEK32,
+    increasing="sequence",
+    decreasing="compress_ratio index_top_keys",
+    curvature="convex",
+)
+def choosing_tokens(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
+    """Tokens of a sequence that see more entries than they select: max(s - (m_c (k_x + 1) - 1), 0).
+
+    Assumes: a token that sees k_x entries or fewer takes all of them, which software does without looking at scores.
+
+    Source: derivation: floor(t / m_c) > k_x from t = m_c (k_x + 1) on.
+
+    >>> choosing_tokens(3000, 4, 512), sum(token // 4 > 512 for token in range(1, 3001))
+    (949, 949)
+    """
+    return excess(sequence, exceeding(compress_ratio * (index_top_keys + 1), 1))
 
 
 @formula(
