@@ -313,6 +313,27 @@ KIMI_LINEAR = _arxiv(
     "{Kimi Team}",
     2025,
 )
+XLSTM = _arxiv(
+    "beck2024",
+    "2405.04517",
+    "xLSTM: Extended Long Short-Term Memory",
+    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Spanring, Markus and others',
+    2024,
+)
+TFLA = _arxiv(
+    "beck2025",
+    "2503.14376",
+    "Tiled Flash Linear Attention: More Efficient Linear RNN and xLSTM Kernels",
+    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Lippe, Phillip and Hochreiter, Sepp',
+    2025,
+)
+RWKV7 = _arxiv(
+    "peng2025",
+    "2503.14456",
+    "RWKV-7 ``Goose'' with Expressive Dynamic State Evolution",
+    "Peng, Bo and Zhang, Ruichong and Goldstein, Daniel and others",
+    2025,
+)
 KIMI_K3 = _arxiv(
     "kimi2026",
     "2607.24653",
@@ -354,6 +375,13 @@ DEEPSEEK32 = _arxiv(
     "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
     "{DeepSeek-AI}",
     2025,
+)
+ALTUP = _arxiv(
+    "baykal2023",
+    "2301.13310",
+    "Alternating Updates for Efficient Transformers",
+    "Baykal, Cenk and Cutler, Dylan and Dikkala, Nishanth and others",
+    2023,
 )
 HYPER_CONNECTIONS = _arxiv("zhu2024", "2409.19606", "Hyper-Connections", "Zhu, Defa and others", 2024)
 DEEPSEEK3 = _arxiv("deepseek2024v3", "2412.19437", "DeepSeek-V3 Technical Report", "{DeepSeek-AI}", 2024)

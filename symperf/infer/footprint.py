@@ -20,6 +20,7 @@ from ..formulas.language.symbols import (
     expert_tp,
     generate,
     hidden_size,
+    index_key_bytes,
     intermediate_size,
     kv_block,
     kv_bytes,
@@ -29,6 +30,7 @@ from ..formulas.language.symbols import (
     num_experts_per_token,
     num_key_value_heads,
     num_labels,
+    num_streams,
     pp,
     prompt,
     qk_rope_head_dim,
@@ -47,10 +49,13 @@ from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts
+from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from .compressed import CompressedAttention, compressed_cache_bytes
 from .kernels import numbered_symbols
 from .passes import layers_of, number_of
 from .recurrent import Recurrent
@@ -89,11 +94,14 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
 
 @in_own_sizes
 def _layer_cache(kind: LayerKind, slots: Any) -> Any:
+    index = slots * sparse.index_elements(kind) * index_key_bytes
     if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
+        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
+    if kind.mixer == "compressed_attention":
+        return compressed_cache_bytes(kind, slots)
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
     heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
-    return model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
+    return index + model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
@@ -110,7 +118,7 @@ def _states(structure: InferenceStructure) -> Any:
         (n, of_kind(mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
         for mixer in layer.mixers
-        if isinstance(mixer, Recurrent)
+        if isinstance(mixer, (Recurrent, CompressedAttention))
     ]
     return _of_fullest(structure, kept)
 
@@ -128,6 +136,8 @@ def activations(structure: InferenceStructure) -> Any:
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
+    # Behind the first of mixers side by side waits its result; a shared block reads a wide copy, and the embedding.
+    waiting = Max(*((3 if shared(kind) else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -142,7 +152,9 @@ def activations(structure: InferenceStructure) -> Any:
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
         scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
-    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    # A residual stream, or several of which one is mixed at a time, and what a block reads.
+    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
+    alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 
@@ -154,7 +166,7 @@ def arrived_share(structure: InferenceStructure) -> Any:
 
 def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
-    if isinstance(mixer, Recurrent):
+    if isinstance(mixer, (Recurrent, CompressedAttention)):
         return mixer.scratch
     return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
@@ -176,8 +188,8 @@ def _chunk_states(structure: InferenceStructure) -> Any:
 def _outputs(structure: InferenceStructure) -> Any:
     """Bytes of what the head yields: logits of the last tokens, of all tokens, or of the classes."""
     head = structure.architecture.head
-    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels, "none": 0}[head]
-    return micro_batch * rows * statistic_bytes
+    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels}
+    return micro_batch * rows.get(head, hidden_size if head == "pooled" else 0) * statistic_bytes
 
 
 def _weights(structure: InferenceStructure) -> dict[str, Any]:

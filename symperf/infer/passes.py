@@ -122,7 +122,7 @@ def passes_of_stages(
         paced: the time where they have other kinds of layers, from that of the mean stage and that of the slowest.
     """
     dealing, kinds = Dealing(structure.segments), len(structure.architecture.kinds)
-    send = ends.kernels.send(ends.path("pipeline/send"), ends.stream_message / tp, pipeline_group(ends.structure))
+    send = ends.kernels.send(ends.path("pipeline/send"), ends.stage_message / tp, pipeline_group(ends.structure))
 
     def stage(held: Callable[[Any], Any]) -> Sequence:
         return in_sequence(*(Repeat(layer, held(number_of(kind, kinds))) for layer, kind in layers), send)

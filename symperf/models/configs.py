@@ -261,7 +261,7 @@ ACTIVATIONS = {
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
     # SiTU bounds both factors of a gated SiLU: its gradient reads the same tensors.
     **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai", "situ"), "silu"),
-    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+    **dict.fromkeys(("relu2", "relu_squared", "sqrelu"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",
 }

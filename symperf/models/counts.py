@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import attention as att
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
@@ -28,6 +29,8 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import shared_blocks as block
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import UNIFORM
 
@@ -72,8 +75,8 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
     stacks = architecture.stacks
     if architecture.patches:
-        patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
-        total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
+        vectors = int(architecture.patch_bias) + int(architecture.class_token) + int(architecture.mask_token)
+        total = par.linear_parameters(sym.patch_features, hidden_size) + (position_rows + vectors) * hidden_size
     else:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
     if architecture.encoder_table:
@@ -82,6 +85,7 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         total += sum(par.linear_parameters(inputs, hidden_size) + hidden_size for _, inputs in SPECTRA)
     if architecture.token_types:
         total += sym.token_type_rows * hidden_size
+    total += side.table_parameters(architecture, shards) + side.input_parameters(architecture)
     if architecture.positions == "relative":
         total += stacks * sym.relative_rows * num_attention_heads
     if architecture.positions == "disentangled":
@@ -95,6 +99,10 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         return par.linear_parameters(hidden_size, sym.num_labels) + sym.num_labels
     if architecture.head == "none":
         return ZERO
+    if architecture.head == "pooled":
+        attention = 4 * (par.linear_parameters(hidden_size, hidden_size) + hidden_size)
+        mlp = par.mlp_parameters(hidden_size, sym.intermediate_size) + sym.intermediate_size + hidden_size
+        return hidden_size + attention + mlp + _norm(architecture, hidden_size)
     columns = ceil_div(vocab_size, shards)
     weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
     if architecture.head == "transformed":
@@ -106,8 +114,9 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 def final_norm_parameters(architecture: Architecture) -> Any:
     """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    total += side.output_parameters(architecture)
     total += residuals.attention_residual_parameters(hidden_size) if architecture.attention_residuals else ZERO
-    streams = architecture.hyper_connections
+    streams = architecture.hyper_connections and architecture.stream_head
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
 
@@ -122,7 +131,10 @@ def total_parameters(architecture: Architecture) -> Any:
 
 
 def _all_layers(architecture: Architecture) -> Any:
-    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in kinds_with_counts(architecture))
+    each = (
+        (count, layers.layer_parameters(architecture, kind), kind) for count, kind in kinds_with_counts(architecture)
+    )
+    return sum(block.of_all_layers(n, one, block.own_weights(architecture, kind), kind) for n, one, kind in each)
 
 
 def active_parameters(architecture: Architecture) -> Any:
@@ -140,6 +152,7 @@ def table_parameters(architecture: Architecture) -> Any:
         tables += par.linear_parameters(vocab_size, hidden_size)
     if architecture.token_types:
         tables += sym.token_type_rows * hidden_size
+    tables += side.table_parameters(architecture)
     untied = not architecture.tied_embeddings and architecture.head in ("vocabulary", "transformed")
     return tables + (par.linear_parameters(hidden_size, vocab_size) if untied else ZERO)
 
@@ -148,12 +161,14 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     """Parameters of the layers for multi-token prediction, which no other count contains.
 
     Each has the model's last kind of layer, two norms, and a projection of two hidden states to one; tables are
-    shared (DeepSeek-AI 2024, V3, section 2.2).
+    shared (DeepSeek-AI 2024, V3, section 2.2). It joins several streams by weights of its own.
     """
     if not architecture.multi_token_head:
         return ZERO
-    layer = layers.layer_parameters(architecture, architecture.kinds[-1])
+    layer = layers.layer_parameters(architecture, architecture.module_kind)
     ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
+    if architecture.hyper_connections:
+        ends += hyper.stream_head_parameters(hidden_size, sym.num_streams)
     return sym.num_multi_token_layers * (layer + ends)
 
 
@@ -215,14 +230,24 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     if architecture.attention_residuals:
         sources = residuals.residual_sources(num_layers, sym.residual_block)
         found["attention_residuals"] = residuals.attention_residual_flops(tokens, hidden_size, sources)
-    if architecture.hyper_connections:
+    if architecture.hyper_connections and architecture.stream_head:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
+    if architecture.side_blocks:
+        found["side_projections"] = side.end_flops(architecture, tokens)
     if architecture.patches:
         found["patch_embedding"] = matmul.matmul_flops(batch * sym.num_patches, hidden_size, sym.patch_features, 1)
     if architecture.head == "labels":
         return found | {"lm_head": matmul.matmul_flops(batch, sym.num_labels, hidden_size, 1)}
     if architecture.head == "none":
         return found
+    if architecture.head == "pooled":
+        # One query sees all positions of an image.
+        keys, positions = par.linear_parameters(hidden_size, 2 * hidden_size), tokens / batch
+        once = 2 * par.linear_parameters(hidden_size, hidden_size)
+        once += par.mlp_parameters(hidden_size, sym.intermediate_size)
+        pool = matmul.matmul_flops(tokens, 1, keys, 1) + matmul.matmul_flops(batch, 1, once, 1)
+        pool += att.attention_flops(batch, 1, positions, num_attention_heads, head_dim)
+        return found | {"head_transform": pool, "lm_head": ZERO}
     if architecture.head == "transformed":
         found["head_transform"] = matmul.matmul_flops(tokens, hidden_size, hidden_size, 1)
     return found | {"lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)}
@@ -290,7 +315,7 @@ def cross_cache_bytes(architecture: Architecture) -> Any:
     return sum((count_of(kind) * width for kind in architecture.kinds if kind.cross), ZERO)
 
 
-ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding")
+ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding", "side_projections")
 """Classes of products outside of the layers, which recomputation of layers does not repeat."""
 
 

@@ -86,12 +86,17 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
         "attention_residuals": sizes.get("residual_block", 0) > 0,
         "hyper_connections": sizes.get("num_streams", 0) > 0,
+        "low_rank_residual": sizes.get("residual_rank", 0) > 0,
+        "layer_inputs": sizes.get("layer_input_size", 0) > 0,
+        "alternating_updates": sizes.get("num_update_streams", 0) > 0,
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,
         "attention_soft_capping": "attn_logit_softcapping" in caps,
         "logit_soft_capping": bool({"final_logit_softcapping", "logits_soft_cap"} & set(caps)),
     }
-    sizes = {name: size for name, size in sizes.items() if size or name in BASE_SIZES}
+    # Latent attention without positions has no rotary part in its keys, which formulas have a symbol for.
+    kept = (*BASE_SIZES, *(("qk_rope_head_dim",) if sizes.get("kv_lora_rank") else ()))
+    sizes = {name: size for name, size in sizes.items() if size or name in kept}
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
     if inner is not config:
@@ -195,6 +200,8 @@ def refuse_unknown_beside(outer: Config, inner: Mapping[str, Any]) -> None:
         InputError: there is one.
     """
     outer.used |= QUANTIZATION
+    if outer.data.get("is_encoder_decoder") is False:
+        outer.used.add("is_encoder_decoder")
     for key, value in inner.items():
         if key not in outer.used and key not in BESIDE_THE_LANGUAGE_MODEL and not without_cost(key):
             outer.used.add(key)

@@ -17,6 +17,8 @@ from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
 from . import attention_widths as widths
 from . import recurrent_counts as recurrent
+from . import shared_blocks as block
+from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import RECURRENT
 from .own_sizes import in_own_sizes
@@ -46,6 +48,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
         total += h * a if architecture.head_gate else ZERO
+        total += block.wider_weights(kind) + block.attention_adapter_weights(kind) + block.joining_weights(kind)
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
@@ -73,7 +76,7 @@ def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
 def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the dense MLP's matrices."""
     count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    return count(h, f) if kind.ffn in ("dense", "dense_experts") else ZERO
+    return count(h, f) + block.adapter_weights(architecture, kind) if kind.ffn in ("dense", "dense_experts") else ZERO
 
 
 def expert_hidden(architecture: Architecture) -> Any:
@@ -118,7 +121,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     mixers = (projection_weights(architecture, each) + mixer_vectors(architecture, each) for each in kind.alone)
     total = sum(mixers, sum(cross_weights(kind)) + mlp_weights(architecture, kind) + norms(architecture, kind))
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
-    total += sparse.connection_weights(architecture, kind)
+    total += sparse.connection_weights(architecture, kind) + side.parameters(architecture)
     if architecture.attention_residuals:
         total += sparse.parts(kind) * residuals.attention_residual_parameters(h)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
@@ -155,7 +158,8 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
     count -= "normalised_input" in kind.traits
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
-    return (count + (max(architecture.block_norms // 2, 1) if kind.cross else 0)) * norm(architecture, h) + scales
+    cross = max(architecture.block_norms // 2, 1) if kind.cross else 0
+    return (count + cross + block.shared(kind)) * norm(architecture, h) + scales
 
 
 @in_own_sizes
@@ -243,6 +247,7 @@ def layer_flops(
         own |= recurrent.flops(each, queries, stepwise)
         found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
+    found["side_blocks"] = side.flops(architecture, tokens)
     if architecture.attention_residuals:
         sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
         mixture = residuals.attention_residual_flops(tokens, h, sources)

@@ -11,7 +11,7 @@ from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import matmul, windows
 from ..formulas.kernels import sparse_selection as sparse
 from ..formulas.language import symbols as sym
-from ..formulas.language.atoms import Min
+from ..formulas.language.atoms import Max, Min
 from ..formulas.memory import parameters as par
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def indexer_weights(kind: LayerKind) -> Any:
     if "block_index" in kind.traits:
         return sparse.block_indexer_parameters(h, heads, width)
     if "indexer" in kind.traits:
-        return sparse.indexer_parameters(h, sym.q_lora_rank, heads, width)
+        gate = par.linear_parameters(h, width) if "pooled_index" in kind.traits else ZERO
+        return sparse.indexer_parameters(h, sym.q_lora_rank, heads, width) + gate
     if "selected_entries" in kind.traits:
         # It has no key: the scores are with entries of its own compressor, which has overlap.
         own = sparse.indexer_parameters(h, sym.q_lora_rank, heads, width) - h * width
@@ -34,17 +35,21 @@ def indexer_weights(kind: LayerKind) -> Any:
     return ZERO
 
 
+def compressor_series(kind: LayerKind) -> int:
+    """Series of values and gates of a layer's compressor; one with overlap has two."""
+    return next((n for trait, n in (("selected_entries", 2), ("all_entries", 1)) if trait in kind.traits), 0)
+
+
 def compressor_weights(kind: LayerKind) -> Any:
-    """Weights of a layer's compressor; one with overlap has two series."""
-    if "selected_entries" in kind.traits:
-        return 2 * comp.compressor_parameters(h, sym.head_dim)
-    return comp.compressor_parameters(h, sym.head_dim) if "all_entries" in kind.traits else ZERO
+    """Weights of a layer's compressor."""
+    return compressor_series(kind) * comp.compressor_parameters(h, sym.head_dim)
 
 
 def vectors(kind: LayerKind) -> Any:
     """Norms, biases of positions and sinks of a layer."""
     if "indexer" in kind.traits:
-        return 2 * par.norm_parameters(width)  # the key's, with a bias
+        positions = sym.index_pool_size * width if "pooled_index" in kind.traits else ZERO
+        return 2 * par.norm_parameters(width) + positions  # the key's norm has a bias
     if "block_index" in kind.traits:
         return 2 * par.norm_parameters(width)  # of queries and of the key
     if kind.mixer != "compressed_attention":
@@ -76,9 +81,10 @@ def flops(architecture: Architecture, kind: LayerKind, queries: Any, keys: Any) 
     }
     if indexer_weights(kind) != 0:
         entries = comp.compressed_entries(keys, sym.compress_ratio) if "selected_entries" in kind.traits else keys
+        entries = comp.compressed_entries(keys, sym.index_pool_size) if "pooled_index" in kind.traits else entries
         found["indexer_scores"] = sparse.index_score_flops(sym.batch, queries, entries, heads, width)
         if "indexer" in kind.traits:
-            found["indexer_scores"] += sparse.index_sum_flops(sym.batch, queries, keys, heads)
+            found["indexer_scores"] += sparse.index_sum_flops(sym.batch, queries, entries, heads)
     if architecture.hyper_connections:
         found["hyper_connections"] = parts(kind) * hyper.hyper_connection_flops(tokens, h, sym.num_streams)
     return found
@@ -96,6 +102,11 @@ def prefill_pairs(kind: LayerKind, sequence: Any) -> Any | None:
     """Pairs that the selection of a layer leaves of s queries, or None where nothing is selected."""
     if "block_index" in kind.traits:
         return sparse.block_pairs(sequence, sym.index_top_blocks, sym.index_block_size)
+    if "pooled_index" in kind.traits:
+        # Selected pools and the keys behind the last whole one: as blocks with the own one, which is never whole.
+        size, selected = sym.index_pool_size, sym.index_top_keys / sym.index_pool_size
+        whole = Max(0, comp.compressed_entries(sequence, size) - selected)
+        return sparse.block_pairs(sequence, selected + 1, size) - size * whole
     if {"indexer", "reused_index"} & set(kind.traits):
         return windows.window_pairs(sequence, sym.index_top_keys)
     if kind.mixer != "compressed_attention":
@@ -104,6 +115,14 @@ def prefill_pairs(kind: LayerKind, sequence: Any) -> Any | None:
     if "selected_entries" in kind.traits:
         return window + comp.selected_entry_pairs(sequence, sym.compress_ratio, sym.index_top_keys)
     return window + (comp.entry_pairs(sequence, sym.compress_ratio) if "all_entries" in kind.traits else 0)
+
+
+def visible_keys(kind: LayerKind, context: Any) -> Any:
+    """Keys and entries that one query of compressed attention at the end of a context sees."""
+    window = Min(context, sym.sliding_window)
+    if "selected_entries" in kind.traits:
+        return window + comp.selected_entries(context, sym.compress_ratio, sym.index_top_keys)
+    return window + (comp.compressed_entries(context, sym.compress_ratio) if "all_entries" in kind.traits else 0)
 
 
 def selected_keys(kind: LayerKind, context: Any) -> Any:
@@ -119,7 +138,9 @@ def entry_elements(kind: LayerKind) -> Any:
 
 
 def index_elements(kind: LayerKind) -> Any:
-    """Elements of the indexer's key that a layer caches of every token."""
+    """Elements of the indexer's key that a layer caches of every token; where pooled, its gate and a mark too."""
+    if "pooled_index" in kind.traits:
+        return 2 * width + 1
     return width if {"indexer", "block_index"} & set(kind.traits) else ZERO
 
 

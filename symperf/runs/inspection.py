@@ -36,6 +36,8 @@ OTHER_CLASSES = (
     "patch_embedding",
     "spectrum_embedding",
     "head_transform",
+    "side_blocks",
+    "side_projections",
 )
 SSM_PARTS = ("projections", "convolution", "scan")
 RECURRENT_STATE_BYTES = 4

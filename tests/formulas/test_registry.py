@@ -60,6 +60,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
         (f"{name}_time", "tile_narrow"): TILES
         for name in ("looped_compute", "looped_work", "looped_matmul", "looped_thin_matmul", "narrow_matmul")
     },
+    ("computed_keys", "visible_keys"): "a key more fills a place that was computed in part",
     ("unit_share", "cache_blocks"): WAVES,
     ("unit_share", "compute_units"): WAVES,
     ("tiled_matmul_time", "compute_units"): WAVES,
@@ -122,6 +123,12 @@ UNDECIDED: dict[tuple[str, str], str] = {
             "delta_rule_backward_flops",
             "delta_rule_backward_bytes",
             "channel_delta_bytes",
+            "matrix_memory_flops",
+            "wkv_flops",
+            "wkv_bytes",
+            "wkv_backward_flops",
+            "wkv_backward_bytes",
+            "matrix_memory_backward_flops",
             "channel_delta_backward_flops",
             "channel_delta_backward_bytes",
             "lightning_flops",

@@ -40,7 +40,7 @@ def test_catalogue_shows_every_family():
 
 FROM_FILES = {
     *OLDER,
-    *("diffllama", "mimo_v2_flash", "step3p5"),
+    *("diffllama", "gemma3n", "glm5_next", "mimo_v2_flash", "step3p5"),
     "deepseek_ref",
     "deepseek_v32",
     "deepseek_v4",
@@ -71,7 +71,7 @@ FROM_FILES = {
     "mistral4",
     "mt5",
     *("olmo", "olmo_hybrid", "recurrent_gemma"),
-    "solar_open",
+    *("solar_open", "zamba2"),
 }
 """Families that are read from files alone."""
 

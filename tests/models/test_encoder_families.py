@@ -10,6 +10,7 @@ from support.paths import GOLDEN_2026
 
 import symperf as sf
 from symperf.formulas.kernels.windows import two_sided_pairs
+from symperf.models.model import make_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,3 +170,35 @@ def test_positions_of_disentangled_attention_are_projected_once_and_scored_by_ev
     assert executed == counted["total"] - counted["lm_head"] - counted["head_transform"]
     with pytest.raises(sf.InputError, match="whose gradients are not modelled yet"):
         sf.training(model, "h100-sxm", sf.Plan(), batch=4, sequence=128)
+
+
+SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "positions", "parameters", "flops"),
+    [
+        ("siglip_vision_model", SMALL, 196, 521_088, 193_775_616),
+        ("siglip_vision_model", BASE, 196, 92_884_224, 35_416_584_192),
+        ("clip_vision_model", SMALL, 50, 665_216, 67_309_568),
+        ("clip_vision_model", BASE, 50, 87_456_000, 8_816_836_608),
+    ],
+)
+def test_encoders_of_images_alone_are_those_that_torch_counts(
+    kind: str, sizes: dict[str, int], positions: int, parameters: int, flops: int
+) -> None:
+    """SigLIP's has no token of the class, and a head of one query; transformers 5.24 and `FlopCounterMode`."""
+    model = make_model(kind, "test", {"model_type": kind, **sizes}, "config.json")
+    found = sf.inspect(model, sequence=positions)
+    assert (found["parameters"]["total"], found["flops_forward"]["total"]) == (parameters, flops)
+    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=positions, generate=1)
+    layers = model.sizes["num_layers"]
+    products = [row.name for row in run.operations() if row.m]
+    executed = sum(run.value(f"term/prefill/{name}/flops") * (1 if name[0] in "eh" else layers) for name in products)
+    assert executed == 2 * (flops - found["flops_forward"]["attention_scores"])
+    with pytest.raises(sf.InputError, match=f"prompt: found 7, expected {positions}"):
+        sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=7, generate=1)
+    if kind == "siglip_vision_model":
+        with pytest.raises(sf.InputError, match="a head that pools patches by attention"):
+            sf.training(model, "h100-sxm", sf.Plan(), batch=2, sequence=positions)

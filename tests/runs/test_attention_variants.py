@@ -13,7 +13,8 @@ import symperf as sf
 from symperf.models.model import make_model
 
 MIMO, STEP, DIFFERENCE = "mimo-v2-flash", "step-3.7-flash", "default-diffllama"
-NAMES = (DIFFERENCE, MIMO, STEP)
+GEMMA = "default-gemma3n_text"
+NAMES = (DIFFERENCE, GEMMA, MIMO, STEP)
 SYSTEM = sf.System.load("h200-sxm")
 
 
@@ -51,18 +52,22 @@ def test_a_backward_pass_has_two_products_for_each(name: str) -> None:
     phases = [f"backward_{phase}" for phase in ("input", "weight", "scores", "values", "queries", "keys")]
     each = [work(run, phase) for phase in phases]
     for one, flops in work(run).items():
-        if one in CLASSES:
+        # Mixing streams is one kernel, whose gradients are another.
+        if one in CLASSES and one != "side_blocks":
             assert sum(found.get(one, 0.0) for found in each) == pytest.approx(2 * flops, rel=1e-12), one
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_of_a_tensor_parallel_group_share_the_parameters(name: str) -> None:
-    """Eight have an eighth each, but for norms, routers and copies of key-value heads, of which MiMo-V2 has four."""
+    """Eight have an eighth each, but for norms, routers and copies of key-value heads, of which MiMo-V2 has four.
+
+    What Gemma-3n has beside attention and MLP is whole on every device.
+    """
     run = train(made(name), batch=8, tp=8, sequence_parallel=True)
     terms = {path: size for path, size in run.memory_terms().items() if "multi_token" not in path}
     weights = sum(size for path, size in terms.items() if path.startswith("weights/")) / 2
     total = sf.inspect(made(name))["parameters"]["total"]
-    assert total <= 8 * weights < 1.01 * total
+    assert total <= 8 * weights < (1.6 if name == GEMMA else 1.01) * total
 
 
 @pytest.mark.parametrize("name", NAMES)

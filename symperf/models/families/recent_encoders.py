@@ -99,6 +99,12 @@ def token_types(config: Config, _: Sizes) -> int:
     return config.integer("type_vocab_size")
 
 
+VISION_SIZES = {**ENCODERS["vit"].sizes}
+VISION_LAYERS: dict[str, object] = GPT2_LAYERS | {
+    "tied_embeddings": False,
+    "patches": True,
+    "dropout": dropping("attention_dropout"),
+}
 POSITIONS = require("max_position_embeddings")
 RECENT_ENCODERS: dict[str, Family] = {
     "xlm-roberta": ENCODERS["roberta"],
@@ -186,6 +192,22 @@ RECENT_ENCODERS: dict[str, Family] = {
             "pooler_dropout",
             "conv_act",
         ),
+    ),
+    "siglip_vision_model": Family(
+        {**VISION_SIZES, **patch_sizes(16, class_token=False), "num_labels": 0},
+        VISION_LAYERS
+        | {
+            "class_token": False,
+            "head": flag("vision_use_head", True, yes="pooled", no="none"),
+        },
+        kinds=only_encoder,
+        harmless=("projection_dim",),
+    ),
+    "clip_vision_model": Family(
+        {**VISION_SIZES, **patch_sizes(32), "num_labels": 0},
+        VISION_LAYERS | {"patch_bias": False, "embedding_norm": True, "head": "none"},
+        kinds=only_encoder,
+        harmless=("projection_dim",),
     ),
     "mbart": between({"final_norm": True}, sizes=sinusoidal()),
     "pegasus": between({"final_norm": True, "embedding_norm": False}, sizes=sinusoidal(position_rows=POSITIONS)),

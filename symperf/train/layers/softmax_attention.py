@@ -21,7 +21,7 @@ class SoftmaxAttention(AttentionCore):
     def forward(self, phase: str) -> Operations:
         """Projections, positions, the core and its gate."""
         return [
-            self.layer.linear(self.path("qkv"), phase, hidden_size, self.projected),
+            self.layer.linear(self.path("qkv"), phase, self.layer.read_width, self.projected),
             self.positions(phase),
             self.core_forward(phase),
             self.difference(phase),
@@ -36,7 +36,9 @@ class SoftmaxAttention(AttentionCore):
             self.recomputed(),
             self.core_backward(),
             self.positions("backward"),
-            self.layer.column_backward(self.path("qkv"), hidden_size, self.projected),
+            self.layer.column_backward(
+                self.path("qkv"), self.layer.read_width, self.projected, message=self.layer.read_message
+            ),
         ]
 
     @property

@@ -32,9 +32,11 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
+from ...models.shared_blocks import shared
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
+from ..layers.shared_block import SharedBlock
 from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
@@ -312,7 +314,10 @@ def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]
         decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
         return decoder, [(decoder, num_layers)]
     found = [
-        (Decoder(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"), counts.count_of(kind))
+        (
+            (SharedBlock if shared(kind) else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
+            counts.count_of(kind),
+        )
         for kind in kinds
     ]
     return found[-1][0], found

@@ -1,0 +1,63 @@
+"""Gemma-3n: layers that share the cache of earlier ones, and blocks beside attention and MLP. One table per family.
+
+Defaults for absent keys are those of the config classes of transformers 5.24.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...common.errors import InputError
+from ..architecture import LayerKind
+from ..configs import Config, Family, Sizes, optional, window
+from ..layouts import all_but_every, in_runs, layer_range, windows
+from .bases import GEMMA2_LAYERS, GEMMA2_SIZES
+from .experts import whole_or_none
+from .recent_experts import each_layer
+
+if TYPE_CHECKING:
+    from ..configs import Runs
+
+
+def shared_caches(config: Config, sizes: Sizes, windowed: bool) -> Runs:
+    """The last layers read the keys and values of the last layer before them that has the same kind of attention."""
+    mixers = windows(all_but_every(5))(config, sizes, windowed)
+    if isinstance(mixers, str):
+        mixers = [mixers for _ in layer_range(config, sizes)]
+    key = "num_kv_shared_layers"
+    shared = whole_or_none(key, absent=15)(config, sizes)
+    first = sizes["num_layers"] - shared
+    if shared and (first < 1 or set(mixers[:first]) != set(mixers)):
+        raise InputError(
+            f"{config.where}: {key} is {shared}, expected layers of every kind among the {max(first, 0)} before them"
+        )
+    return in_runs(
+        LayerKind(mixer, "dense", traits=("reused_keys",) if i >= first else ()) for i, mixer in enumerate(mixers)
+    )
+
+
+GEMMA3N = Family(
+    GEMMA2_SIZES
+    | {
+        "num_attention_heads": optional("num_attention_heads", absent=8),
+        "num_key_value_heads": optional("num_key_value_heads", absent=2),
+        "intermediate_size": each_layer("intermediate_size", absent=16384),
+        "vocab_size": optional("vocab_size", absent=262_400),
+        "residual_rank": optional("laurel_rank", absent=64),
+        "num_update_streams": optional("altup_num_inputs", absent=4),
+        "layer_input_size": optional("hidden_size_per_layer_input", absent=256),
+        "layer_input_rows": optional("vocab_size_per_layer_input", absent=262_144),
+    },
+    GEMMA2_LAYERS | {"query_key_norm": "per_head"},
+    window=window(512),
+    kinds=shared_caches,
+    # Zeros of an activation function are computed like other values; a scale has the width of the stream anyway.
+    harmless=("activation_sparsity_pattern", "altup_active_idx", "altup_coef_clip", "altup_correct_scale"),
+)
+
+SIDE_BLOCKS: dict[str, Family] = {
+    "gemma3n_text": GEMMA3N,
+    "gemma3n": replace(GEMMA3N, section="text_config", only={"model_type": "gemma3n_text"}),
+}
+"""Families with blocks beside attention and MLP."""
