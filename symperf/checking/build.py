@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
     Raises:
         InputError: PyTorch or transformers is missing, does not know this kind of model, or refuses the file.
     """
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched, whatever a class would like to
     torch = import_extra("torch", EXTRA, WHAT)
     transformers = import_extra("transformers", EXTRA, WHAT)
     listed = import_extra("transformers.models.auto.modeling_auto", EXTRA, WHAT)
@@ -154,11 +156,11 @@ def _weight(built: Any, end: str) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """A value, with infinities as transformers writes them."""
+    """A value, with infinities as transformers writes them, and without the code that objects in it name."""
     if isinstance(value, dict):
         if set(value) == {"__float__"}:
             return float(value["__float__"])
-        return {key: _decoded(each) for key, each in value.items()}
+        return {key: _decoded(each) for key, each in value.items() if key != "auto_map"}
     return [_decoded(each) for each in value] if isinstance(value, list) else value
 
 

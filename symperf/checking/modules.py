@@ -27,7 +27,7 @@ LATENT = re.compile(r"\.fc[12]_latent_proj\.")
 ATTENTION = re.compile(r"\.(\w*attn|\w*attention|\w+Attention|attn_block)\.|\.mixer\.[qkvo]_proj\.")
 UNLISTED = re.compile(
     r"compressor\.(?!indexer\.q_b)|indexer\.(weights_proj|[qk]_proj)|relative_attention_bias|position_bias|"
-    r"shared_expert_gate"
+    r"shared_expert_gate|index_kpool|_adapter_"
 )
 """Matrices of a layer that `inspect` has among the others, as no file quantizes them."""
 MLP = re.compile(

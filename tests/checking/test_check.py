@@ -150,7 +150,7 @@ class Refusing:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> None:
-        raise RuntimeError(f"first line\nsecond line {sorted(data)}")
+        raise RuntimeError(f"first line\nsecond line {data}")
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -181,9 +181,11 @@ def test_kinds_without_a_class_are_refused_and_no_code_is_run(monkeypatch: pytes
 def test_what_a_class_raises_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of code and of formats are not handed on; notes of transformers are silenced for the time."""
     calls = stand_in(monkeypatch)
-    data = {"model_type": "llama", "auto_map": {}, "quantization_config": {}, "hidden_size": 8}
+    nested = {"auto_map": {"AutoModel": "code.Model"}, "time_step_limit": [0.0, {"__float__": "Infinity"}]}
+    data = {"model_type": "llama", "auto_map": {}, "quantization_config": {}, "text_config": nested}
     with pytest.raises(InputError) as caught:
         building.build(data, "tiny.json", make_model("tiny", "test", LLAMA, "tiny.json"))
-    expected = "tiny.json: --check: transformers 9.9 cannot build it: first line second line ['hidden_size']"
+    expected = "tiny.json: --check: transformers 9.9 cannot build it: first line second line "
+    expected += "{'text_config': {'time_step_limit': [0.0, inf]}}"
     assert str(caught.value) == expected
     assert calls == ["errors", "back to 30"]

@@ -13,6 +13,7 @@ from support.paths import GOLDEN_2026
 
 import symperf as sf
 from symperf.formulas.kernels import compressed_attention, sparse_selection
+from symperf.models.catalogue import CATALOGUE
 from symperf.models.model import make_model
 
 WAITING = {
@@ -89,6 +90,16 @@ def test_parameters_of_parts(row: dict[str, str]) -> None:
     towers = whole(row["params_vision_audio_and_projector"])
     assert (found["vision"] or 0) + (found["audio"] or 0) == towers
     assert found["total"] == found["language"] + towers == found["embedding"] + found["non_embedding"]
+
+
+def test_heads_of_gemma_4_where_keys_are_not_the_values() -> None:
+    """Its layers that see all keys have key-value heads of their own only where the two are one (transformers 5.24)."""
+    data = json.loads(CATALOGUE.path("gemma-4-26b-a4b").read_text(encoding="utf-8"))
+    assert sf.inspect(sf.Model.load("gemma-4-26b-a4b"))["parameters"]["total"] == 25_805_933_872
+    for change in ({"attention_k_eq_v": False}, {}):
+        text = {key: value for key, value in data["text_config"].items() if key != "attention_k_eq_v"} | change
+        found = sf.inspect(make_model("gemma", "test", {**data, "text_config": text}, "gemma.json"))
+        assert found["parameters"]["total"] == 25_906_859_312
 
 
 def test_a_search_over_shapes_gives_the_size_of_its_checkpoint() -> None:

@@ -62,7 +62,7 @@ FAMILIES: dict[str, Family] = {
 NO_CLASS = """
     bailing_moe bailing_moe_v2 deepseek deepseek_ref grok-1 internlm kimi_k2 mimo minimax_m3 minimax_m3_text
     nemotron-nas arctic baichuan chatglm deci internlm2 kimi_k3 minicpm minimax_m1 minimax_text_01 phi-msft qwen
-    RefinedWeb RefinedWebModel
+    RefinedWeb RefinedWebModel internvl_chat rwkv7
 """
 OWN_CODE = frozenset(NO_CLASS.split())
 """Kinds of models that transformers has no class for."""
