@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
 from ...formulas.language.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
+from ...models.sparse_counts import handed_selection
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -36,9 +37,9 @@ class Blocks:
 
     @property
     def stage_message(self) -> Any:
-        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        """Bytes of the residual stream or its gradient, as it goes from stage to stage, and of what was selected."""
         width = statistic_bytes if self.architecture.wide_stream else activation_bytes
-        return self.shapes.tokens * hidden_size * width
+        return self.shapes.tokens * (hidden_size * width + handed_selection(self.architecture) * statistic_bytes)
 
     # --- tensor-parallel collectives
 
