@@ -12,9 +12,20 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.language.atoms import Max, less_one
-from ..formulas.language.symbols import batch, dp, generate, micro_batch, num_layers, pp, prompt, tp
+from ..formulas.language.symbols import (
+    batch,
+    dp,
+    generate,
+    micro_batch,
+    num_layers,
+    pp,
+    prompt,
+    statistic_bytes,
+    tp,
+)
 from ..formulas.parallel import pipeline as pipe
 from ..models import counts
+from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
@@ -119,7 +130,9 @@ def passes_of_stages(
         paced: the time where they have other kinds of layers, from that of the mean stage and that of the slowest.
     """
     dealing, kinds = Dealing(structure.segments), len(structure.architecture.kinds)
-    send = ends.kernels.send(ends.path("pipeline/send"), ends.stage_message / tp, pipeline_group(ends.structure))
+    handed = ends.tokens * handed_selection(structure.architecture) * statistic_bytes
+    message = (ends.stage_message + handed) / tp
+    send = ends.kernels.send(ends.path("pipeline/send"), message, pipeline_group(ends.structure))
 
     def stage(held: Callable[[Any], Any]) -> Sequence:
         return in_sequence(*(Repeat(layer, held(number_of(kind, kinds))) for layer, kind in layers), send)
