@@ -132,7 +132,6 @@ def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> 
     source=DEEPSEEK32,
     increasing="sequence",
     decreasing="compress_ratio index_top_keys",
-    curvature="convex",
 )
 def choosing_tokens(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
     """Tokens of a sequence that see more entries than they select: max(s - (m_c (k_x + 1) - 1), 0).
@@ -177,7 +176,7 @@ def overlap_state_bytes(
     source=KWON,
     increasing="compress_ratio micro_batch state_bytes width",
     decreasing="head_dim",
-    curvature="convex",
+    curvature="affine",
 )
 def compressor_state_bytes(micro_batch: Any, compress_ratio: Any, head_dim: Any, width: Any, state_bytes: Any) -> Any:
     """Bytes that serving software holds of a sequence for a compressor: values and gates of the tokens pooled next.
@@ -200,7 +199,7 @@ def compressor_state_bytes(micro_batch: Any, compress_ratio: Any, head_dim: Any,
     dimension=BYTE,
     source=DEEPSEEK32,
     increasing="statistic_bytes tokens width",
-    curvature="convex",
+    curvature="affine",
 )
 def kept_state_bytes(tokens: Any, width: Any, statistic_bytes: Any) -> Any:
     """Bytes of keeping values and gates of tokens until they are pooled: 4 T n w_s.

@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.language.atoms import Max, less_one
-from ..formulas.language.symbols import batch, dp, generate, micro_batch, num_layers, pp, prompt, tp
+from ..formulas.language.symbols import (
+    batch,
+    dp,
+    generate,
+    micro_batch,
+    num_layers,
+    pp,
+    prompt,
+    statistic_bytes,
+    tp,
+)
 from ..formulas.memory import stage_memory as each
 from ..formulas.parallel import pipeline as pipe
 from ..models import counts
+from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
@@ -123,7 +134,8 @@ def passes_of_stages(
     layers, ends = parts
     dealing, kinds = dealing_of(structure), len(structure.architecture.kinds)
     path, group = model_ends.path("pipeline/send"), pipeline_group(model_ends.structure)
-    send = model_ends.kernels.send(path, model_ends.stage_message / tp, group)
+    handed = model_ends.tokens * handed_selection(structure.architecture) * statistic_bytes
+    send = model_ends.kernels.send(path, (model_ends.stage_message + handed) / tp, group)
 
     def stage(held: Callable[[Any], Any]) -> Sequence:
         return in_sequence(*(Repeat(layer, held(number_of(kind, kinds))) for layer, kind in layers), send)

@@ -156,6 +156,13 @@ block_slot_share = add(
     "Part of a query's places for selected blocks that a kernel computes though they are empty.",
     domain=FRACTION,
 )
+index_training = add(
+    "efficiency",
+    "index_training",
+    r"\chi_{idx}",
+    "Part of the steps that train the indexers as well: 1 in the sparse stage, 0 where they are frozen.",
+    domain=FRACTION,
+)
 group_rows = add(
     "efficiency",
     "group_rows",
