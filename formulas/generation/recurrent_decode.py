@@ -94,36 +94,39 @@ def mamba1_step_bytes(
     glyph="Q_{ud}",
     dimension=BYTE,
     source=DELTANET,
-    increasing="activation_bytes linear_key_head_dim linear_num_key_heads linear_num_value_heads "
-    "linear_value_head_dim micro_batch new_tokens state_bytes",
+    increasing="activation_bytes linear_key_head_dim linear_num_value_heads linear_value_head_dim micro_batch "
+    "new_tokens state_bytes width",
     curvature="convex",
 )
-def delta_step_bytes(
+def matrix_step_bytes(
     micro_batch: Any,
     new_tokens: Any,
-    linear_num_key_heads: Any,
     linear_num_value_heads: Any,
     linear_key_head_dim: Any,
     linear_value_head_dim: Any,
+    width: Any,
     activation_bytes: Any,
     state_bytes: Any,
 ) -> Any:
-    """Bytes of a recurrent step of a gated delta rule: states in and out; queries, keys, values, results, two gates.
+    """Bytes of a step of a layer whose state is a matrix a head: states in and out, and h' features of every token.
 
-    The equation: b (1 + n_q) a_lv d_lk d_lv w_st + b n_q w (2 a_lk d_lk + 2 a_lv d_lv + 2 a_lv).
+    The equation: b (1 + n_q) a_lv d_lk d_lv w_st + b n_q w h'.
+
+    A gated delta rule reads queries, keys, values, a decay and a rate a head and writes results: h' = 2 a_lk d_lk +
+    2 a_lv d_lv + 2 a_lv. Where every key channel has a decay of its own, they are d_lk a head.
 
     Assumes: one fused kernel; the value heads of a key head find its queries and keys in a cache.
 
-    Source: counted from the kernel fused_recurrent_gated_delta_rule of flash-linear-attention (Yang et al. 2024).
+    Source: counted from the kernels fused_recurrent_gated_delta_rule and fused_recurrent_kda of flash-linear-attention
+    (Yang et al. 2024).
 
     >>> from sympy import symbols
-    >>> delta_step_bytes(1, 1, *symbols("k v d e w f"))
-    2*d*e*f*v + w*(2*d*k + 2*e*v + 2*v)
+    >>> matrix_step_bytes(1, 1, *symbols("v d e h w f"))
+    2*d*e*f*v + h*w
     """
-    width = linear_num_value_heads * linear_value_head_dim
-    state = recurrent_state_bytes(micro_batch, width, linear_key_head_dim, state_bytes)
-    streams = 2 * linear_num_key_heads * linear_key_head_dim + 2 * width + 2 * linear_num_value_heads
-    return (1 + new_tokens) * state + micro_batch * new_tokens * activation_bytes * streams
+    inner = linear_num_value_heads * linear_value_head_dim
+    state = recurrent_state_bytes(micro_batch, inner, linear_key_head_dim, state_bytes)
+    return (1 + new_tokens) * state + micro_batch * new_tokens * activation_bytes * width
 
 
 @formula(

@@ -55,6 +55,7 @@ CHAPTERS = (
             "sparse_selection": "Selection of keys",
             "compressed_attention": "Compressed keys",
             "hyper_connections": "Hyper-connections",
+            "attention_residuals": "Attention residuals",
         },
     ),
     Chapter(
@@ -75,6 +76,9 @@ CHAPTERS = (
             "linear_attention": "Linear attention",
             "lightning_attention": "Lightning attention",
             "gated_lru": "Gated linear recurrent units",
+            "channel_decay": "Kimi Delta Attention",
+            "matrix_memory": "Matrix memories (xLSTM)",
+            "wkv": "RWKV-7",
             "ssm": "State-space models",
             "scan": "Scans",
             "convolution": "Convolution",

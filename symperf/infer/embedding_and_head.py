@@ -86,6 +86,7 @@ class ModelEnds(Block):
         make = {"vocabulary": self.next_tokens, "transformed": self.all_tokens, "labels": self.labels}
         outputs = make.get(self.architecture.head)
         return sequence(
+            self.mixture("head/mixture"),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
             Op(self.path("software"), step_latency),

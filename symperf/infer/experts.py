@@ -77,6 +77,7 @@ class Experts:
             *self.router(),
             self.projection("latent_in", sym.moe_latent_size, hidden_size),
             *self.in_their_width(self.routed()),
+            self.latent_norm(),
             self.projection("latent_out", hidden_size, sym.moe_latent_size),
             *self.shared(),
             self.add_shared(),
@@ -92,6 +93,15 @@ class Experts:
         if not self.architecture.latent_experts:
             return None
         return self.kernels.matmul(self.path(name), self.tokens, out_features, in_features)
+
+    def latent_norm(self) -> Op | None:
+        """The norm of what the experts give in their own width, where there is one."""
+        if not self.architecture.latent_expert_norm:
+            return None
+        n = self.tokens * sym.moe_latent_size
+        return self.kernels.stream(
+            self.path("latent_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
+        )
 
     def routed(self) -> list[Op | None]:
         """Tokens to their experts, through them, and back."""

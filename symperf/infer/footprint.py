@@ -154,13 +154,17 @@ def _mixer_features(mixer: Any) -> Any:
     return head_dim * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
+CHUNKED = ("ssm", "linear_attention", "matrix_memory", "wkv", "lightning_attention")
+"""Mixers whose scans keep the states of all chunks from one kernel to the next."""
+
+
 def _chunk_states(structure: InferenceStructure) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
     states = [
         of_kind(mixer.state, layer.kind)
         for layer, _ in layers_of(structure, "prefill")
         for mixer in layer.mixers
-        if isinstance(mixer, Recurrent) and mixer.chunked
+        if isinstance(mixer, Recurrent) and mixer.folder in CHUNKED
     ]
     if not states:
         return 0

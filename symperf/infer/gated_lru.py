@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class GatedLru(Recurrent):
     """A branch with a convolution and the unit, times a branch with an activation."""
 
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
         self.inner = self.channels = self.state = sym.lru_width / tp
         self.scratch = 6 * self.inner
 
@@ -59,7 +59,7 @@ class GatedLru(Recurrent):
         traffic = lru.gated_lru_bytes(tokens, self.inner, activation_bytes) + self.kept(sequences)
         work = FLOPS_PER_ELEMENT["gated unit"]
         return [
-            self.convolve(tokens),
+            self.convolve(sequences, length),
             self.gates(tokens, ""),
             self.kernels.stream(self.path("scan"), traffic, tokens * self.inner, work),
         ]

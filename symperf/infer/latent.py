@@ -74,8 +74,10 @@ class LatentAttention(CachedAttention):
             ]
         else:
             queries = [layer.linear(self.name("query"), hidden_size, self.query_width)]
+        gated, width = layer.architecture.attention_gate, self.heads * v_head_dim
         return [
             *queries,
+            layer.linear(self.name("gate_in"), hidden_size, width) if gated else None,
             layer.linear(self.name("latent_down"), hidden_size, kv_lora_rank + qk_rope_head_dim),
             self.norm("latent_norm", kv_lora_rank),
             self.rotary(),
@@ -83,8 +85,13 @@ class LatentAttention(CachedAttention):
         ]
 
     def output(self) -> list[Op | None]:
-        """The projection of the results."""
-        return [self.layer.linear(self.name("output"), self.heads * v_head_dim, hidden_size)]
+        """The gate, if there is one, and the projection of the results."""
+        gate, width = None, self.heads * v_head_dim
+        if self.layer.architecture.attention_gate:
+            n = self.layer.tokens * width
+            traffic, work = ew.gated_activation_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["activation"]
+            gate = self.layer.kernels.stream(self.path("gate"), traffic, n, work)
+        return [gate, self.layer.linear(self.name("output"), width, hidden_size)]
 
     def append(self) -> Op | None:
         """The kernel that writes new latents and rotary keys into the cache."""
@@ -99,7 +106,7 @@ class LatentAttention(CachedAttention):
 
     def rotary(self) -> Op | None:
         """Rotary positions, where they are a kernel of their own."""
-        if self.layer.fusion.rotary_cache:
+        if self.layer.architecture.positions != "rotary" or self.layer.fusion.rotary_cache:
             return None
         n = self.layer.tokens * qk_rope_head_dim * (self.heads + 1)
         return self.layer.kernels.stream(

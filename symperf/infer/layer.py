@@ -11,8 +11,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
-from ..formulas.language.symbols import activation_bytes, hidden_size, intermediate_size, tp
+from ..formulas.kernels import wkv
+from ..formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    intermediate_size,
+    num_layers,
+    residual_block,
+    tp,
+)
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..models.shared_blocks import shared
@@ -26,7 +35,8 @@ from .gated_lru import GatedLru
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .lightning import LightningAttention
-from .recurrent import MIXERS, Recurrent
+from .matrix_states import MatrixMemory, TimeMixing, delta_rule
+from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +45,6 @@ if TYPE_CHECKING:
     from .structure import InferenceStructure
 
 Mixer = SoftmaxAttention | LatentAttention | Recurrent
-RECURRENT_MIXERS = MIXERS | {"gated_lru": GatedLru, "lightning_attention": LightningAttention}
 
 
 class Block:
@@ -89,6 +98,21 @@ class Block:
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
 
+    def shift(self, name: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before (RWKV)."""
+        n = mixtures * self.tokens * hidden_size
+        traffic = wkv.token_shift_bytes(self.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["shift"])
+
+    def mixture(self, name: str) -> Op | None:
+        """What attention residuals make of the sums of earlier layers, where the model has them."""
+        if not self.architecture.attention_residuals:
+            return None
+        sources = residuals.residual_sources(num_layers, residual_block)
+        traffic = residuals.attention_residual_bytes(self.tokens, hidden_size, sources, activation_bytes)
+        n = self.tokens * hidden_size * sources
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["mixture"])
+
     def reduce(self, name: str) -> Op | None:
         """The sum of the shares of a row-split product."""
         return self.kernels.all_reduce(self.path(name), self.stream_message, self.group)
@@ -122,10 +146,12 @@ class Layer(Block):
         """What moves information between tokens: nothing in a layer of a feed-forward block alone."""
         if self.kind.mixer == "none":
             return ()
-        recurrent = RECURRENT_MIXERS.get(self.kind.mixer)
+        recurrent = MIXERS.get(self.kind.mixer)
         attention = LatentAttention if self.kind.mixer == "latent_attention" else SoftmaxAttention
-        own = attention(self) if recurrent is None else recurrent(self)
-        return (own, *(RECURRENT_MIXERS[name](self, name) for name in self.kind.beside))
+        beside = {name: MIXERS[name](self) for name in self.kind.beside}
+        for name, mixer in beside.items():
+            mixer.folder = name
+        return (attention(self) if recurrent is None else recurrent(self), *beside.values())
 
     @property
     def mixer(self) -> Mixer:
@@ -150,7 +176,7 @@ class Layer(Block):
         if shared(self.kind):
             return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
-        found: list[Op | None] = [self.norm(f"{block}/norm", after_residual=True)]
+        found: list[Op | None] = [self.mixture(f"{block}/mixture"), self.norm(f"{block}/norm", after_residual=True)]
         for mixer in self.mixers:
             found += [*mixer.projections(), *core(mixer), *mixer.output()]
             found.append(None if both else self.reduce(f"{self.root}/{mixer.folder}/reduce"))
@@ -172,6 +198,7 @@ class Layer(Block):
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
+            self.mixture(f"{block}/mixture"),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
@@ -184,6 +211,7 @@ class Layer(Block):
         if self.kind.ffn == "experts":
             return []
         return [
+            self.shift(f"{self.root}/mlp/shift", 1) if self.kind.mixer == "wkv" else None,
             *self.up(),
             self.activation_of(f"{self.root}/mlp/activation", self.inner),
             self.linear(f"{self.root}/mlp/down", self.inner, hidden_size),
@@ -200,3 +228,16 @@ class Layer(Block):
             self.linear(f"{self.root}/mlp/gate", hidden_size, self.inner),
             self.linear(f"{self.root}/mlp/up", hidden_size, self.inner),
         ]
+
+
+MIXERS: dict[str, Callable[[Layer], Recurrent]] = {
+    "ssm": Mamba2,
+    "ssm1": Mamba1,
+    "linear_attention": delta_rule,
+    "short_convolution": ShortConvolution,
+    "gated_lru": GatedLru,
+    "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
+}
+"""What builds the operations of a recurrent mixer."""

@@ -28,10 +28,8 @@ LIGHTNING_KERNELS = 4
 class LightningAttention(Recurrent):
     """Linear attention with a fixed decay for each head."""
 
-    chunked = True
-
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
         self.shape = sym.linear_num_value_heads / tp, sym.linear_value_head_dim
         self.inner = self.shape[0] * self.shape[1]
         self.channels = 0 * self.inner

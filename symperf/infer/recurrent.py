@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import linear_attention as lin
-from ..formulas.kernels import ssm
+from ..formulas.kernels import scan, ssm
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import activation_bytes, hidden_size, micro_batch, state_bytes, table_bytes, tp
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 GATED_NORM = FLOPS_PER_ELEMENT["norm"] + FLOPS_PER_ELEMENT["activation"]
 SSD_KERNELS = 5
 """Decays, states of the chunks, their passing on, scores, results: mamba_ssm, ssd_combined.py."""
-DELTA_KERNELS = 6
-"""Decays, key scores, solve, new keys and values, states, results: flash-linear-attention, chunk_gated_delta_rule."""
 
 
 class Recurrent:
@@ -35,24 +32,23 @@ class Recurrent:
 
     Attributes:
         layer: whose mixer it is.
-        folder: the part of its paths that names it: the layer's mixer, or the one beside it that is told.
+        folder: the part of its paths that names it, which is the mixer's name.
         channels: that the convolution runs over, on one device.
         inner: channels of its result.
         state: elements of the state of one sequence.
         scratch: features of a token that are alive at once inside of it.
-        chunked: its scan runs in chunks, whose states are alive between its kernels.
+        channelwise: its kernels are those of Kimi Delta Attention.
     """
-
-    chunked = False
 
     channels: Any
     inner: Any
     state: Any
     scratch: Any
+    channelwise = False
 
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
+    def __init__(self, layer: Layer) -> None:
         self.layer, self.kernels = layer, layer.kernels
-        self.folder = name or layer.kind.mixer
+        self.folder: str = layer.kind.mixer
 
     def path(self, name: str) -> str:
         """The path of an operation of the mixer."""
@@ -99,16 +95,20 @@ class Recurrent:
             self.layer.linear(self.name("out"), self.inner, hidden_size),
         ]
 
-    def convolve(self, tokens: Any) -> Op:
+    def convolve(self, sequences: Any, length: Any) -> Op:
         """The causal convolution over whole sequences, with its activation."""
+        tokens = sequences * length
         traffic = conv.convolution_bytes(tokens, self.channels, sym.conv_kernel, activation_bytes, table_bytes)
-        return self._convolution("convolution", traffic, tokens)
+        op = self._convolution("convolution", traffic, tokens)
+        time = scan.measured_convolution_time(traffic, sequences, self.channels)
+        return self.kernels.measured("convolutions", op, time, channelwise=self.channelwise)
 
     def convolve_step(self, sequences: Any, new_tokens: Any) -> Op:
         """The causal convolution of a few new tokens, whose window is kept."""
         shape = self.channels, sym.conv_kernel
         traffic = step.convolution_step_bytes(sequences, new_tokens, *shape, activation_bytes, table_bytes)
-        return self._convolution("convolution_update", traffic, sequences * new_tokens)
+        op = self._convolution("convolution_update", traffic, sequences * new_tokens)
+        return self.kernels.measured("windows", op, scan.measured_window_time(traffic), channelwise=self.channelwise)
 
     def _convolution(self, name: str, traffic: Any, tokens: Any) -> Op:
         each = 2 * sym.conv_kernel + FLOPS_PER_ELEMENT["activation"]
@@ -130,10 +130,8 @@ class Recurrent:
 class Mamba2(Recurrent):
     """Mamba-2: heads with a scalar decay, scanned in chunks by products (SSD)."""
 
-    chunked = True
-
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
         self.heads, self.groups = sym.ssm_num_heads / tp, ceil_div(sym.ssm_groups, tp)
         self.inner = self.heads * sym.ssm_head_dim
         self.channels = self.inner + 2 * self.groups * sym.ssm_state_size
@@ -157,7 +155,7 @@ class Mamba2(Recurrent):
         )
         work = self.scan_flops(sequences, length)
         return [
-            self.convolve(sequences * length),
+            self.convolve(sequences, length),
             self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), SSD_KERNELS, length),
         ]
 
@@ -171,8 +169,8 @@ class Mamba2(Recurrent):
 class Mamba1(Recurrent):
     """Mamba-1: channels with decays of their own, scanned by one fused kernel that also applies the gate."""
 
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
         self.inner = self.channels = sym.ssm_inner_size / tp
         self.state = self.inner * sym.ssm_state_size
         self.narrow = sym.ssm_time_step_rank + 2 * sym.ssm_state_size
@@ -218,7 +216,7 @@ class Mamba1(Recurrent):
         traffic = ssm.selective_scan_bytes(tokens, self.inner, sym.ssm_state_size, activation_bytes)
         work = self.scan_flops(sequences, length) / sym.flop
         return [
-            self.convolve(tokens),
+            self.convolve(sequences, length),
             *self.parameters(tokens, ""),
             self.kernels.stream(self.path("scan"), traffic + self.kept(sequences), work, 1),
         ]
@@ -237,74 +235,11 @@ class Mamba1(Recurrent):
         ]
 
 
-class DeltaRule(Recurrent):
-    """Linear attention by a gated delta rule: a matrix for each value head."""
-
-    chunked = True
-
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
-        self.key_heads, self.heads = sym.linear_num_key_heads / tp, sym.linear_num_value_heads / tp
-        self.keys = self.key_heads * sym.linear_key_head_dim
-        self.inner = self.heads * sym.linear_value_head_dim
-        self.channels = 2 * self.keys + self.inner
-        self.state = self.inner * sym.linear_key_head_dim
-        self.scratch = 2 * self.channels + 2 * self.inner
-        self.shape = self.heads, sym.linear_key_head_dim, sym.linear_value_head_dim
-
-    def projections(self) -> list[Op | None]:
-        """Queries, keys, values and gate in one product; decay and rate of every head in another."""
-        return [
-            self.layer.linear(self.name("in"), hidden_size, self.channels + self.inner),
-            self.layer.linear(self.name("rates_in"), hidden_size, 2 * self.heads),
-        ]
-
-    def rates(self, tokens: Any, end: str) -> Op:
-        """The kernel that makes decay and rate of every head from their projections."""
-        n = 2 * tokens * self.heads
-        return self.kernels.stream(
-            self.path(f"rates{end}"),
-            ew.activation_function_bytes(n, activation_bytes),
-            n,
-            FLOPS_PER_ELEMENT["activation"],
-        )
-
-    def scan_flops(self, sequences: Any, length: Any) -> Any:
-        """Products of the chunks, and their triangular solves."""
-        arguments = sequences, length, sym.ssm_chunk_size, *self.shape
-        return lin.delta_rule_flops(*arguments) + lin.delta_solve_flops(*arguments)
-
-    def scan(self, sequences: Any, length: Any) -> list[Op | None]:
-        """Convolution, rates, norms of queries and keys, and the kernels of the chunked rule."""
-        tokens = sequences * length
-        normed = 2 * tokens * self.keys
-        traffic = lin.delta_rule_bytes(
-            sequences, length, sym.ssm_chunk_size, *self.shape, activation_bytes, state_bytes
-        )
-        work = self.scan_flops(sequences, length)
-        return [
-            self.convolve(tokens),
-            self.rates(tokens, ""),
-            self.kernels.stream(
-                self.path("qk_norm"), ew.norm_bytes(normed, activation_bytes), normed, FLOPS_PER_ELEMENT["norm"]
-            ),
-            self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), DELTA_KERNELS, length),
-        ]
-
-    def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
-        """Convolution, rates, and the recurrent kernel, which also norms queries and keys."""
-        tokens = sequences * new_tokens
-        heads = self.key_heads, *self.shape
-        traffic = step.delta_step_bytes(sequences, new_tokens, *heads, activation_bytes, state_bytes)
-        work = step.delta_step_flops(tokens, *self.shape)
-        return [self.convolve_step(sequences, new_tokens), self.rates(tokens, "_update"), self.update(traffic, work)]
-
-
 class ShortConvolution(Recurrent):
     """A convolution over a few tokens between two gates (LFM2): all that it keeps is its last inputs."""
 
-    def __init__(self, layer: Layer, name: str | None = None) -> None:
-        super().__init__(layer, name)
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(layer)
         self.inner = self.channels = hidden_size / tp
         self.state = 0
         self.scratch = 6 * self.channels
@@ -323,7 +258,7 @@ class ShortConvolution(Recurrent):
 
     def scan(self, sequences: Any, length: Any) -> list[Op | None]:
         """The gated convolution over whole sequences."""
-        return self.gated(sequences * length, self.convolve(sequences * length), "")
+        return self.gated(sequences * length, self.convolve(sequences, length), "")
 
     def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
         """The same of a few new tokens."""
@@ -337,11 +272,3 @@ class ShortConvolution(Recurrent):
             self.kernels.stream(self.path(f"{name}{end}"), traffic, n, 1) for name in ("gate_in", "gate_out")
         )
         return [before, convolution, after]
-
-
-MIXERS: dict[str, type[Recurrent]] = {
-    "ssm": Mamba2,
-    "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
-    "short_convolution": ShortConvolution,
-}

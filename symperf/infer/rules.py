@@ -47,6 +47,8 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
             raise InputError(f"{name}: is modelled in training only")
     if model.architecture.sparse:
         raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
+    if model.architecture.attention_residuals and plan.pp > 1:
+        raise BrokenRuleError.of(COMBINATION_RULES[1], {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]

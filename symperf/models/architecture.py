@@ -17,18 +17,24 @@ Mixer = Literal[
     "short_convolution",
     "gated_lru",
     "lightning_attention",
+    "matrix_memory",
+    "wkv",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); or nothing."""
+a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); a matrix with
+gates (xLSTM); RWKV-7's time mixing; or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention")
+RECURRENT = (
+    *("ssm", "ssm1", "linear_attention", "short_convolution", "matrix_memory", "wkv"),
+    *("gated_lru", "lightning_attention"),
+)
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -41,6 +47,8 @@ _MIXER_WORDS = {
     "short_convolution": "short convolution",
     "gated_lru": "gated linear recurrent unit",
     "lightning_attention": "lightning attention",
+    "matrix_memory": "matrix memory",
+    "wkv": "time mixing",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -51,13 +59,18 @@ TRAIT_WORDS: dict[str, str] = {
     "window_only": "a window",
     "shared_block": "weights shared between layers",
     "adapted_attention": "adapters of attention",
+    "channel_decay": "a decay for every channel",
+    "narrow_gate": "a gate through a narrow width",
+    "first_values": "values that later layers take from",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
 Latent attention sees the keys that its `indexer` selects, or by a `reused_index` those of the last layer that has one
 (DeepSeek-V3.2, GLM-5). Attention sees the blocks that a `block_index` selects (MiniMax-M3). Compressed attention has
-a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A layer may be a use of
-a `shared_block`, whose attention may have adapters (Zamba2).
+a window, and beside it `selected_entries`, `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with
+a `channel_decay` is Kimi Delta Attention, whose gate may be narrow. Time mixing (RWKV-7) takes a part of its values
+from the layer of `first_values`, which takes from none. A layer may be a use of a `shared_block`, whose attention may
+have adapters (Zamba2).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -167,7 +180,8 @@ class Architecture:
         dropout: Training drops out: some dropout probability is above zero.
         kinds: The kinds of layers, in the order in which they first occur.
         attention_sinks: Every head has a learned logit beside its keys' (GPT-OSS).
-        attention_gate: The query projection is twice as wide: its other half gates the output (Qwen3-Next).
+        attention_gate: The output of attention is gated by a projection as wide: the other half of the queries' (Qwen3-
+            Next), or one beside latent attention (Kimi-K3).
         shared_key_value: In these layers the keys are the values too.
         chunked_attention: Windows are chunks: a query sees the keys of its own chunk only (Llama 4).
         attention_soft_capping: Attention logits are soft-capped.
@@ -184,6 +198,8 @@ class Architecture:
         ssm_norms: Norms of time step, B and C (Jamba).
         ssm_gated_norm: Mamba-2 has a norm at its gate; else the gate alone (small Falcon-H1).
         hyper_connections: Several residual streams, mixed before every part of a layer and joined before the head.
+        attention_residuals: Every part of a layer, and the head, reads a mixture of sums of earlier layers (Kimi-K3).
+        latent_expert_norm: A norm precedes the projection out of the width of routed experts (Kimi-K3).
         multi_token_head: There are layers that predict further tokens; they are not counted in the model.
         activation: The function between the matrices of the MLP and of the experts, by what its backward pass keeps.
         activation_parameters: Learned scalars of an MLP's activation function (xIELU has two).
@@ -233,6 +249,8 @@ class Architecture:
     ssm_gated_norm: bool = True
     wide_stream: bool = False
     hyper_connections: bool = False
+    attention_residuals: bool = False
+    latent_expert_norm: bool = False
     multi_token_head: bool = False
     activation: Activation = "silu"
     activation_parameters: int = 0
@@ -252,7 +270,13 @@ class Architecture:
             for kind in self.kinds
         )
         own = any(kind.own or kind.traits or kind.beside for kind in self.kinds)
-        special = self.attention_sinks or self.attention_gate or own or self.positions == "relative"
+        special = (
+            self.attention_sinks
+            or self.attention_gate
+            or self.attention_residuals
+            or own
+            or self.positions == "relative"
+        )
         return plain and not special and self.head == "vocabulary" and not (self.patches or self.token_types)
 
     @property

@@ -218,8 +218,9 @@ def dropping(*keys: str, absent: float = 0.0) -> Callable[[Config], bool]:
 ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh", "gelu_accurate"), "gelu"),
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
-    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai"), "silu"),
-    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+    # SiTU bounds both factors of a gated SiLU: its gradient reads the same tensors.
+    **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai", "situ"), "silu"),
+    **dict.fromkeys(("relu2", "relu_squared", "sqrelu"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul
@@ -87,6 +88,7 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
 def final_norm_parameters(architecture: Architecture) -> Any:
     """Parameters of the norm before the head, of the encoder's end if there are two stacks, and of joining streams."""
     total = architecture.stacks * _norm(architecture, hidden_size) if architecture.final_norm else ZERO
+    total += residuals.attention_residual_parameters(hidden_size) if architecture.attention_residuals else ZERO
     streams = architecture.hyper_connections
     return total + (hyper.stream_head_parameters(hidden_size, sym.num_streams) if streams else ZERO)
 
@@ -189,6 +191,9 @@ def forward_flops(
 
 def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
     found = {}
+    if architecture.attention_residuals:
+        sources = residuals.residual_sources(num_layers, sym.residual_block)
+        found["attention_residuals"] = residuals.attention_residual_flops(tokens, hidden_size, sources)
     if architecture.hyper_connections:
         found["hyper_connections"] = hyper.stream_head_flops(tokens, hidden_size, sym.num_streams)
     if architecture.patches:

@@ -81,6 +81,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         "kinds": kinds,
         "latent_experts": sizes.get("moe_latent_size", 0) > 0,
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
+        "attention_residuals": sizes.get("residual_block", 0) > 0,
         "hyper_connections": sizes.get("num_streams", 0) > 0,
         "query_compression": sizes.get("q_lora_rank", 0) > 0,
         "multi_token_head": sizes.get("num_multi_token_layers", 0) > 0,

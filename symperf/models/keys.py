@@ -63,7 +63,7 @@ KERNELS = """
 """Activation functions, norms' epsilons, initialisation, scaling, positions and routing weights: the same products."""
 
 BESIDE_TEXT = """
-    audio_config vision_config ignore_index image_seq_length image_size has_vision language_model_only
+    audio_config vision_config image_placeholder ignore_index image_seq_length image_size has_vision language_model_only
     mm_tokens_per_image multimodal_projector_bias projector_hidden_act patch_size spatial_merge_size use_image_id
     use_unified_vision_chunk video_placeholder vision_feature_layer vision_feature_select_strategy
     vision_soft_tokens_per_image slice_mode img_token_compression_config image_grid_pinpoints num_reward_heads

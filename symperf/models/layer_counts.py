@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.kernels import attention as att
+from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import compressed_attention as comp
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels import matmul, moe, windows
@@ -48,6 +49,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
         own = mla.latent_attention_parameters(h, a, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+        own += h * a * sym.v_head_dim if architecture.attention_gate else ZERO
         if architecture.query_compression:
             return own + mla.compressed_query_parameters(h, a, sym.q_lora_rank, nope, rope)
         return own + mla.latent_query_parameters(h, a, nope, rope)
@@ -116,6 +118,8 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     total = sum(mixers, sum(cross_weights(kind)) + mlp_weights(architecture, kind) + norms(architecture, kind))
     total += sparse.indexer_weights(kind) + sparse.compressor_weights(kind) + sparse.vectors(kind)
     total += sparse.connection_weights(architecture, kind)
+    if architecture.attention_residuals:
+        total += sparse.parts(kind) * residuals.attention_residual_parameters(h)
     if kind.ffn in ("dense", "dense_experts") and architecture.mlp_bias:
         total += (2 if architecture.gated_mlp else 1) * f + h
     if kind.ffn in ("dense", "dense_experts"):
@@ -123,6 +127,7 @@ def layer_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.ffn in ("experts", "dense_experts"):
         total += sym.num_experts * expert_parameters(architecture) + router_parameters(architecture)
         total += latent_weights(architecture)
+        total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
         total += shared_weights(architecture) + (h if architecture.shared_expert_gate else ZERO)
     return total
 
@@ -223,9 +228,13 @@ def layer_flops(
         found["projections"] = projections
     for each in (each for each in kind.alone if each.mixer in RECURRENT):
         own = {"ssm_projections": product(projection_weights(architecture, each))}
-        own |= recurrent.flops(each, queries, stepwise)
+        own |= recurrent.flops(each, queries, stepwise=stepwise)
         found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
+    if architecture.attention_residuals:
+        sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
+        mixture = residuals.attention_residual_flops(tokens, h, sources)
+        found["attention_residuals"] = sparse.parts(kind) * mixture
     if kind.cross:
         own, other = cross_weights(kind)
         encoder = batch * sym.encoder_sequence

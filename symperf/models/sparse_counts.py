@@ -59,10 +59,11 @@ def vectors(kind: LayerKind) -> Any:
 
 def connection_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's hyper-connections, before each of its parts."""
-    return _parts(kind) * hyper.hyper_connection_parameters(h, sym.num_streams) if architecture.hyper_connections else 0
+    return parts(kind) * hyper.hyper_connection_parameters(h, sym.num_streams) if architecture.hyper_connections else 0
 
 
-def _parts(kind: LayerKind) -> int:
+def parts(kind: LayerKind) -> int:
+    """Parts of a layer that add to the residual stream."""
     return (kind.mixer != "none") + (kind.ffn != "none")
 
 
@@ -79,7 +80,7 @@ def flops(architecture: Architecture, kind: LayerKind, queries: Any, keys: Any) 
         if "indexer" in kind.traits:
             found["indexer_scores"] += sparse.index_sum_flops(sym.batch, queries, keys, heads)
     if architecture.hyper_connections:
-        found["hyper_connections"] = _parts(kind) * hyper.hyper_connection_flops(tokens, h, sym.num_streams)
+        found["hyper_connections"] = parts(kind) * hyper.hyper_connection_flops(tokens, h, sym.num_streams)
     return found
 
 

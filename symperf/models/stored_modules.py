@@ -28,7 +28,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "routed_experts": ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "mixer.experts"),
     "shared_experts": ("mlp.shared_experts", "mlp.shared_expert", "block_sparse_moe.shared_experts", "shared_mlp",
                        "feed_forward.shared_expert", "mixer.shared_experts"),
-    "latent_experts": ("mixer", "mlp"),
+    "latent_experts": ("mixer", "mlp", "block_sparse_moe"),
     "router": (),
 }  # fmt: skip
 """Classes of matrices, and what stands before a matrix's own name in files."""
@@ -44,7 +44,13 @@ ALIASES = {
     "gate_proj": ("gate_up_proj", "w1"),
     "up_proj": ("gate_up_proj", "w3"),
     "down_proj": ("w2",),
+    "in_proj_qkv": ("q_proj",),
+    "in_proj_z": ("g_proj",),
+    "in_proj_b": ("b_proj",),
+    "fc1_latent_proj": ("routed_expert_down_proj",),
+    "fc2_latent_proj": ("routed_expert_up_proj",),
     "o_proj": ("dense", "out_proj"),
+    "out_proj": ("o_proj",),
 }
 """Other names of a matrix, that of one which holds it among them."""
 
@@ -125,6 +131,8 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         ]
         if "indexer" in kind.traits:
             found += _indexer(size)
+        if model.architecture.attention_gate:
+            found.append(("g_proj", heads * size("v_head_dim"), h))
         return [("attention", *each, 1) for each in found]
     if kind.mixer == "compressed_attention":
         width, inner = heads * size("head_dim"), size("q_lora_rank")
@@ -144,12 +152,10 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         values, number = size("linear_num_value_heads") * size("linear_value_head_dim"), size("linear_num_value_heads")
         found = [
             ("in_proj_qkv", 2 * keys + values, h),
-            ("in_proj_z", values, h),
-            ("in_proj_a", number, h),
             ("in_proj_b", number, h),
             ("out_proj", h, values),
             ("A_log", number, 1),
-            ("dt_bias", number, 1),
+            *_decay(kind, size),
         ]
         return [("linear_attention", *each, 1) for each in found]
     if kind.mixer == "lightning_attention":
@@ -157,6 +163,18 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         found = [("qkv_proj", 3 * width, h), ("output_gate", width, h), ("out_proj", h, width)]
         return [("attention", *each, 1) for each in found]
     return []
+
+
+def _decay(kind: LayerKind, size: Callable[[str], int]) -> list[tuple[str, int, int]]:
+    """Decays and gate of a delta rule, which may pass through narrow widths."""
+    h, number = size("hidden_size"), size("linear_num_value_heads")
+    keys, values = size("linear_key_head_dim"), size("linear_value_head_dim")
+    found = [("in_proj_z", number * values, h)]
+    if "narrow_gate" in kind.traits:
+        found = [("g_a_proj", values, h), ("g_b_proj", number * values, values)]
+    if "channel_decay" not in kind.traits:
+        return [*found, ("in_proj_a", number, h), ("dt_bias", number, 1)]
+    return [*found, ("f_a_proj", keys, h), ("f_b_proj", number * keys, keys), ("dt_bias", number * keys, 1)]
 
 
 def _indexer(size: Callable[[str], int]) -> list[tuple[str, int, int]]:
@@ -193,6 +211,9 @@ def _feed_forward(model: Model, kind: LayerKind, size: Callable[[str], int]) -> 
 
 def _format(quantization: Quantization | None, matrix: Matrix) -> Stored:
     if quantization is None or matrix.group == "router" or matrix.columns == 1:
+        return SIXTEEN
+    if matrix.group == "latent_experts" and quantization.method == "compressed-tensors":
+        # Kimi-K3's file speaks of all linear layers but these, and its checkpoint has them in 16 bits.
         return SIXTEEN
     return quantization.of(matrix.names)
 

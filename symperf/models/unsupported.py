@@ -8,7 +8,7 @@ NOT_YET: dict[str, str] = {
         longcat_flash exaone_moe nllb-moe switch_transformers
     """,
     "a state-space or recurrent model of another kind": """
-        falcon_mamba zamba rwkv xlstm plamo2 minicpm_sala
+        falcon_mamba zamba rwkv plamo2 minicpm_sala
     """,
     "an encoder or an encoder-decoder of another kind": """
         albert electra deberta deberta-v2 umt5 t5gemma whisper clip siglip

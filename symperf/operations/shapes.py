@@ -40,6 +40,9 @@ FLOPS_PER_ELEMENT = {
     "loss backward": 2,
     "gated norm": 16,  # a norm, and the product with an activated gate
     "gated norm backward": 26,
+    "shift": 3,  # of each mixture: the difference to the token before, its product and a sum
+    "mixture": 7,  # of each source: square and sum 2, product with scale and query 3, weighted sum 2
+    "mixture backward": 16,  # of scores and weights again 5; gradients of weights 2, sources 6, scale and query 3
     "scan": 7,  # per state: decay's product and exponential 2, input 1, state 2, result 2
     "gated unit": 15,  # two sigmoids 6, decay 2, its square and the root 3, input 2, state 2
     "gated unit backward": 28,  # gates and decay again 11; gradients of state 2, decay 1, root 4, input 3, gates 7

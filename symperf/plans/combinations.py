@@ -19,6 +19,7 @@ NAMES = (
     "sparse",
     "shared_blocks",
     "one_stage",
+    "mixed_stages",
     "flash",
     "relative_positions",
     "parts",
@@ -64,6 +65,12 @@ COMBINATION_RULES = (
         "shared_blocks_need_one_stage",
         "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
         "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
+    ),
+    _rule(
+        "attention_residuals_in_a_pipeline",
+        "mixed_stages == 0",
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
+        "is not modelled yet, expected pp = 1",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -224,6 +231,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "sparse": architecture.sparse,
         "shared_blocks": _shares_blocks(model),
         "one_stage": plan.pp == 1,
+        "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -277,9 +285,14 @@ def _shares_blocks(model: Model) -> bool:
 def _first_unlisted(model: Model) -> str:
     """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
     architecture = model.architecture
-    other = sorted({kind.mixer for kind in architecture.kinds} - set(MATRIX_MIXERS))
+    each = [one for kind in architecture.kinds for one in kind.alone]
+    other = sorted({kind.mixer for kind in each} - set(MATRIX_MIXERS))
     if other:
         return other[0]
+    if any({"channel_decay", "narrow_gate"} & set(kind.traits) for kind in each):
+        return "Kimi Delta Attention"
+    if architecture.attention_gate and architecture.has("latent_attention"):
+        return "latent attention with a gate"
     if _shares_blocks(model):
         return "blocks that layers share"
     return "attention to an encoder" if any(kind.cross for kind in architecture.kinds) else ""

@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..models.architecture import RECURRENT
-
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -24,7 +22,10 @@ Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
-MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", *RECURRENT, "none")
+MATRIX_MIXERS = (
+    *("attention", "local_attention", "latent_attention", "none"),
+    *("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention"),
+)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
 OFFLOADS = ("activations", "optimizer", "weights")
 """What the host may keep, in the order in which it is written."""

@@ -29,6 +29,7 @@ OTHER_CLASSES = (
     "indexer_scores",
     "compressor",
     "hyper_connections",
+    "attention_residuals",
     "cross_attention_scores",
     "cross_projections",
     "patch_embedding",

@@ -44,6 +44,17 @@ _EXPERTS: Final[Mapping[str, Limits]] = {
     "expert_passes": Limits(FACTOR, 1e-6, 1e3, zero=True),
     "choice_latency": Limits(TIME, 1e-15, 1e-3, zero=True),
 }
+_RECURRENT: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
+    "updates": {"update_latency": LATENCY, "update_passes": PASSES},
+    "convolutions": {
+        "convolution_latency": LATENCY,
+        "convolution_passes": PASSES,
+        "sequence_latency": Limits(TIME, 1e-16, 1e-4, zero=True),
+    },
+    "windows": {"window_latency": LATENCY, "window_passes": PASSES},
+}
+"""Of recurrent layers; the kernels of Kimi Delta Attention have their own."""
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
     "late_starts": {"format_latency": LATENCY},
@@ -55,7 +66,12 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
         "domain_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
-    "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
+    **_RECURRENT,
+    **{
+        f"channel_{family}": {f"channel_{name}": limits for name, limits in members.items()}
+        | ({"channel_scan_efficiency": _ATTAINED} if family == "scans" else {})
+        for family, members in _RECURRENT.items()
+    },
     "prompts": _PROMPTS,
     "decoding": {"decode_latency": LATENCY, "decode_block_latency": BLOCK_LATENCY, "cache_efficiency": _ATTAINED},
     "cache_casts": {"cache_cast_latency": LATENCY},

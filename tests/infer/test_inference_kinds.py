@@ -305,7 +305,7 @@ def test_products_in_16_bits_run_at_their_own_rate_beside_fp8() -> None:
 # Serving, refusals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", some(["jamba-1.5-mini", "mamba2-codestral-7b", "qwen3-next-80b-a3b"]))
+@pytest.mark.parametrize("name", some(["jamba-1.5-mini", "kimi-linear-48b-a3b", "qwen3-next-80b-a3b"]))
 def test_recurrent_models_are_served(name: str) -> None:
     plan, system = sf.Plan(tp=2), sf.System.load("h200-sxm")
     serving = sf.serving(load(name), system, plan, prompt=512, generate=64, ttft=2.0, tpot=0.2)

@@ -18,7 +18,7 @@ WAITING = {
     *("clip-vit-large-patch14", "deberta-v3-large", "whisper-large-v3"),
     *("default-t5gemma", "default-phi4_multimodal", "default-gemma3n_text"),
     *("default-glm5_next", "default-inkling_text", "default-diffllama", "mimo-v2-flash"),
-    *("default-kimi_linear", "kimi-k3", "xlstm-7b", "step-3.7-flash"),
+    "step-3.7-flash",
 }
 """Files that are refused: their mixers or towers are not modelled yet."""
 NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))
@@ -80,7 +80,9 @@ def test_cache_and_state(row: dict[str, str]) -> None:
     parts = sf.inspect(model(row["model"]))["kv_cache"]
     assert parts["growing_bytes_per_token"] == int(row["bytes_per_token_growing"])
     assert parts["window_bytes_per_token"] == whole(row["bytes_per_token_within_window"])
-    assert parts["state_bytes_per_sequence"] == whole(row["constant_state_bytes"])
+    # The cache of xLSTM has a counter of positions beside its states.
+    counter = 8 if row["model"] == "xlstm-7b" else 0
+    assert parts["state_bytes_per_sequence"] + counter == whole(row["constant_state_bytes"])
 
 
 CLASSES = {
@@ -126,7 +128,7 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     flops, counted = found["flops_forward"], {name: whole(row[column]) for name, column in CLASSES.items()}
     parts = {name: whole(row[column]) for name, column in SSM.items()}
     if found["flops_ssm"] and decoding:
-        assert parts["convolution"] in (0, 2 * found["flops_ssm"]["convolution"])
+        assert parts["convolution"] in (0, 2 * found["flops_ssm"].get("convolution", 0))
         assert parts["scan"] in (0, found["flops_ssm"].get("scan", 0))
         counted["total"] -= parts["convolution"] + parts["scan"]
         counted["total"] += sum(found["flops_ssm"].get(name, 0) for name in ("convolution", "scan"))
@@ -135,7 +137,8 @@ def test_flops_by_class(row: dict[str, str]) -> None:
     if row["phase"] == "decode" and of.architecture.has("latent_attention"):
         sizes = of.sizes
         width = sizes["num_attention_heads"] * (sizes["qk_nope_head_dim"] + sizes["v_head_dim"])
-        again = 2 * (int(row["kv_len"]) - 1) * sizes["num_layers"] * sizes["kv_lora_rank"] * width
+        layers = sum(sizes[kind.count] for kind in of.architecture.kinds if kind.mixer == "latent_attention")
+        again = 2 * (int(row["kv_len"]) - 1) * layers * sizes["kv_lora_rank"] * width
         counted["projections"] -= again
         counted["total"] -= again
     if row["phase"] == "decode" and row["model"] == "default-recurrent_gemma":

@@ -44,6 +44,10 @@ OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
+    ("kimi-linear-48b-a3b", "h100-sxm", {"dp": 8, "ep": 8}),
+    ("xlstm-7b", "h100-sxm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", {}),
+    ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
@@ -92,6 +96,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
     (f"{GOLDEN_2026}/configs/default-recurrent_gemma.json", "h100-sxm", "vllm", {}),
     (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", "vllm", {}),
+    ("xlstm-7b", "h100-sxm", "vllm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", "none", {}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),

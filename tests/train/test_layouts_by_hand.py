@@ -255,6 +255,42 @@ def test_bytes_of_a_gated_delta_rule() -> None:
     assert made[f"{path}/backward"].bytes == 36 * sum(backward.values())
 
 
+def test_bytes_of_channelwise_decays() -> None:
+    """flash-linear-attention's kernels of KDA, tensor by tensor, of one layer of Kimi Linear at 4096 tokens."""
+    tokens, heads, width, chunk = 4096, 32, 128, 64
+    k = v = raw = 2 * tokens * heads * width
+    decays, rate = 4 * tokens * heads * width, 2 * tokens * heads
+    scores, blocks = 2 * tokens * heads * chunk, 4 * tokens * heads * chunk // 4
+    states = 2 * (tokens // chunk) * heads * width * width
+    solve = 2 * k + k + 2 * v + rate + scores + decays
+    passing = 2 * k + 2 * v + states
+    forward = {
+        "kda_gate_chunk_cumsum": raw + decays,
+        "chunk_kda_fwd_kernel_intra_sub_chunk": 2 * k + decays + rate + blocks,
+        "chunk_kda_fwd_kernel_inter_solve_fused": 2 * k + decays + rate + blocks + 3 * scores,
+        "recompute_w_u_fwd": solve,
+        "chunk_gated_delta_rule_fwd_h": passing,
+        "chunk_gla_fwd_o_gk": k + decays + scores + 2 * v + states,
+    }
+    backward = {
+        "kda_gate_chunk_cumsum": raw + decays,
+        "recompute_w_u_fwd": solve + 2 * k,
+        "chunk_gated_delta_rule_fwd_h": passing,
+        "chunk_kda_bwd_dAv": 3 * v + scores + 2 * scores,
+        "chunk_gated_delta_rule_bwd_dhu": 3 * k + 3 * v + states,
+        "chunk_kda_bwd_wy_dqkg_fused": 2 * k + decays + 5 * v + 2 * states + scores + rate + 3 * decays + 2 * rate
+        + 2 * scores,
+        "chunk_kda_bwd_intra": 2 * k + decays + rate + 4 * scores + 6 * decays + 4 * rate,
+        "chunk_local_cumsum": 2 * decays,
+        "kda_gate_bwd": raw + 2 * decays,
+        "to": 3 * (decays + k) + 3 * rate,
+    }  # fmt: skip
+    made = rows(run("kimi-linear-48b-a3b", "h100-sxm", 1, tokens, attention="flash"))
+    path = "layer/linear_attention_experts/linear_attention/scan"
+    assert made[f"{path}/forward"].bytes == 19 * sum(forward.values())
+    assert made[f"{path}/backward"].bytes == 19 * sum(backward.values())
+
+
 # --- the studies: bytes of activations, of experts' transfers, and a crossing
 
 

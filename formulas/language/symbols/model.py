@@ -46,6 +46,10 @@ index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that
 compress_ratio = add("model", "compress_ratio", "m_c", "Tokens for each of which layers keep one compressed entry.")
 output_groups = add("model", "output_groups", "g_o", "Groups of heads that an output projection compresses apart.")
 output_lora_rank = add("model", "output_lora_rank", "r_o", "Width to which each of these groups is compressed.")
+residual_block = add(
+    "model", "residual_block", "B_r", "Layers whose additions to the residual stream are one source of a mixture."
+)
+mixture_sources = add("formal", "mixture_sources", "n_m", "Sources that a mixture of residuals reads.", domain=POSITIVE)
 num_streams = add("model", "num_streams", "n_{hc}", "Residual streams that hyper-connections mix.")
 
 # Experts
@@ -84,6 +88,10 @@ linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width o
 num_shared_blocks = add("model", "num_shared_blocks", "N_B", "Blocks whose weights several layers share (Zamba2).")
 adapter_rank = add("model", "adapter_rank", "r_A", "Rank of the adapters of a shared block.")
 lru_width = add("model", "lru_width", "h_r", "Channels of a gated linear recurrent unit.")
+decay_rank = add("model", "decay_rank", "r_w", "Narrow width that decays pass through (RWKV-7).")
+rate_rank = add("model", "rate_rank", "r_a", "Narrow width that in-context learning rates pass through (RWKV-7).")
+value_rank = add("model", "value_rank", "r_v", "Narrow width of what values take from the first layer's (RWKV-7).")
+gate_rank = add("model", "gate_rank", "r_g", "Narrow width that output gates pass through (RWKV-7).")
 state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
 
 # Encoders
@@ -112,6 +120,8 @@ _MIXERS = {
     "gated_lru": ("lru", "a gated linear recurrent unit"),
     "lightning_attention": ("la", "lightning attention"),
     "attention_ssm": ("att+ssm", "softmax attention beside a Mamba-2 mixer"),
+    "matrix_memory": ("mem", "a matrix memory"),
+    "wkv": ("wkv", "a time mixing of RWKV-7"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

@@ -14,6 +14,7 @@ from .dense import DENSE
 from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
+from .matrix_states import MATRIX_STATES
 from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
 from .recent import RECENT
 from .recent_encoders import RECENT_ENCODERS
@@ -37,6 +38,7 @@ FAMILIES: dict[str, Family] = {
     **RECURRENT,
     **HYBRIDS,
     **RECENT_HYBRIDS,
+    **MATRIX_STATES,
     **ENCODERS,
     **SPARSE_FAMILIES,
     **RECENT_ENCODERS,

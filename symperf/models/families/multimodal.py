@@ -22,7 +22,8 @@ MULTIMODAL: dict[str, Family] = {
 """Families with a language model of their own under `text_config`, and the names of such parts."""
 
 LANGUAGE_MODELS = """
-    llava llava_next mistral3 paligemma qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 qwen3_5 qwen3_5_moe
+    llava llava_next mistral3 paligemma qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 kimi_k3
+    qwen3_5 qwen3_5_moe
 """
 WRAPPED = dict.fromkeys(LANGUAGE_MODELS.split(), "text_config")
 """Model types whose language model is of another family -> the key that holds it."""

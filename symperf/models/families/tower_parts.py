@@ -120,7 +120,7 @@ ENCODER_KEYS = """
     default_output_length use_clipped_linears standardize max_position_embeddings attention_bias global_head_dim
     pixel_shuffle_ratio projector_input_dim projector_output_dim vision_output_dim multi_modal_projector_bias
     projector_dropout vision_feature_select_strategy vision_feature_layer max_image_size _attn_implementation
-    axes_head_dim
+    axes_head_dim activation_func pos_emb_interpolation_mode
 """
 HARMLESS = tuple(ENCODER_KEYS.split())
 """Keys that stems, projectors and grids read, or that say nothing about the cost."""
@@ -166,11 +166,11 @@ def qwen_stem(found: Source, *, bias: bool, positions: int = 0) -> tuple[list[Pr
     return patches_stem(found, bias=bias, values=positions * found.width, frames=frames)
 
 
-def kimi_stem(found: Source) -> tuple[list[Product], int]:
+def kimi_stem(found: Source, *, bias: bool = True) -> tuple[list[Product], int]:
     """A learned grid of positions, resampled to the image's."""
     height = found.size("init_pos_emb_height", "pos_emb_height", absent=64)
     width = found.size("init_pos_emb_width", "pos_emb_width", absent=64)
-    return patches_stem(found, bias=True, values=height * width * found.width)
+    return patches_stem(found, bias=bias, values=height * width * found.width)
 
 
 def gemma4_stem(found: Source) -> tuple[list[Product], int]:
@@ -224,6 +224,20 @@ def kimi_projector(found: Source) -> tuple[list[Product], int]:
     """A norm of each patch, and two products over squares of patches."""
     merged = found.width * merge_of(found) ** 2
     return chain([merged, merged, found.text], bias=True), 2 * found.width
+
+
+def kimi_k3_projector(found: Source) -> tuple[list[Product], int]:
+    """Two products over squares of patches, and a norm of the language model's width."""
+    merged = found.width * merge_of(found) ** 2
+    return chain([merged, merged, found.text], bias=False), found.text
+
+
+def kimi_k3_width(config: Config, sizes: Sizes) -> int:
+    """The width of a head: its part of the width of all queries."""
+    wide, count = optional("qkv_hidden_size", absent=1536)(config, sizes), sizes["num_attention_heads"]
+    if wide % count:
+        config.fail("qkv_hidden_size", f"a multiple of the {count} heads")
+    return wide // count
 
 
 def merge_of(found: Source) -> int:

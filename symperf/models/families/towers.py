@@ -26,6 +26,8 @@ from .tower_parts import (
     gemma3_grid,
     gemma4_stem,
     half,
+    kimi_k3_projector,
+    kimi_k3_width,
     kimi_projector,
     kimi_stem,
     llama4_projector,
@@ -113,6 +115,28 @@ TOWERS: dict[str, TowerFamily] = {
         lambda found: free(found, merge_of(found)),
         kimi_stem,
         kimi_projector,
+    ),
+    "kimi_k3": TowerFamily(
+        family(
+            sizes_of(
+                optional("vt_num_hidden_layers", absent=27),
+                optional("vt_hidden_size", absent=1024),
+                optional("vt_num_attention_heads", absent=12),
+                optional("vt_intermediate_size", absent=4096),
+            )
+            | {"head_dim": kimi_k3_width},
+            RMS_LAYERS | BARE | {"gated_mlp": False, "activation": "gelu"},
+            only={
+                "attn_bias": False,
+                "linear_bias": False,
+                "patch_embed_proj_bias": False,
+                "norm_type": "rmsnorm",
+                "mlp_type": "mlp2",
+            },
+        ),
+        lambda found: free(found, merge_of(found)),
+        lambda found: kimi_stem(found, bias=False),
+        kimi_k3_projector,
     ),
     "minimax_m3_vl": TowerFamily(
         family(QWEN_SIZES | {"num_layers": require("num_hidden_layers")}, VIT_LAYERS | ROTARY | {"final_norm": False}),

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import elementwise as ew
-from ...formulas.language.symbols import activation_bytes, hidden_size, mask_bytes, overlap_tp, statistic_bytes
+from ...formulas.kernels import wkv
+from ...formulas.language.symbols import (
+    activation_bytes,
+    hidden_size,
+    mask_bytes,
+    num_layers,
+    overlap_tp,
+    residual_block,
+    statistic_bytes,
+)
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -81,6 +91,25 @@ class Blocks:
             return self.norm_gradient_of(f"{path}/backward", n)
         traffic = ew.wide_norm_backward_bytes(n, activation_bytes, statistic_bytes)
         return self.kernels.stream(f"{path}/backward", traffic, n, FLOPS_PER_ELEMENT["norm backward"])
+
+    def mixture(self, path: str, phase: str) -> Op | None:
+        """What attention residuals make of the sums of earlier layers, where the model has them; or its gradients."""
+        if not self.architecture.attention_residuals:
+            return None
+        tokens, sources = self.shapes.stream_tokens, residuals.residual_sources(num_layers, residual_block)
+        backward = phase == "backward"
+        of = residuals.attention_residual_backward_bytes if backward else residuals.attention_residual_bytes
+        work = FLOPS_PER_ELEMENT["mixture backward" if backward else "mixture"]
+        traffic = of(tokens, hidden_size, sources, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, tokens * hidden_size * sources, work)
+
+    def shift(self, path: str, phase: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before, or their gradients (RWKV)."""
+        backward = phase == "backward"
+        of = wkv.token_shift_backward_bytes if backward else wkv.token_shift_bytes
+        n = mixtures * self.shapes.tokens * hidden_size
+        traffic = of(self.shapes.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""

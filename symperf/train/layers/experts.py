@@ -59,6 +59,7 @@ class Experts:
             self.router(phase),
             self.projection("latent_in", phase, sym.moe_latent_size, hidden_size),
             *self.in_their_width(self.routed_forward(phase)),
+            self.latent_norm(phase),
             self.projection("latent_out", phase, hidden_size, sym.moe_latent_size),
             *self.shared_forward(phase),
         ]
@@ -83,6 +84,13 @@ class Experts:
             self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, in_features, out_features),
         )
 
+    def latent_norm(self, phase: str) -> Op | None:
+        """The norm of what the experts give in their own width, where there is one; or its gradients."""
+        if not self.architecture.latent_expert_norm:
+            return None
+        of = self.layer.norm_gradient_of if phase == "backward" else self.layer.norm_of
+        return of(self.path(f"latent_norm/{phase}"), self.tokens * sym.moe_latent_size)
+
     def routed_forward(self, phase: str) -> list[Op | Sequence | None]:
         """Tokens to their experts, through them, and back."""
         return [
@@ -105,6 +113,7 @@ class Experts:
         return [
             *self.shared_backward(),
             self.projection_backward("latent_out", hidden_size, sym.moe_latent_size),
+            self.latent_norm("backward"),
             *self.in_their_width(self.routed_backward()),
             self.projection_backward("latent_in", sym.moe_latent_size, hidden_size),
             self.router_backward(),

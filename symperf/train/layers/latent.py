@@ -50,12 +50,24 @@ class LatentAttention(AttentionCore):
         return v_head_dim
 
     def forward(self, phase: str) -> Operations:
-        """Projections and the core."""
-        return [*self.projections(phase), self.core_forward(phase)]
+        """Projections, the core and its gate."""
+        gate = self.layer.gated(self.path(f"gate/{phase}"), self.gated) if self.architecture.attention_gate else None
+        return [*self.projections(phase), self.core_forward(phase), gate]
 
     def backward(self) -> Operations:
         """Gradients of the projections into and out of the latent, and of the core between them."""
-        return [self.recomputed(), self.core_backward(), *self.projections_backward()]
+        gate = self.path("gate/backward")
+        return [
+            self.layer.gated_backward(gate, self.gated) if self.architecture.attention_gate else None,
+            self.recomputed(),
+            self.core_backward(),
+            *self.projections_backward(),
+        ]
+
+    @property
+    def gated(self) -> Any:
+        """Elements that the gate weighs."""
+        return self.shapes.tokens * self.output_width
 
     def projections(self, phase: str) -> Operations:
         """Queries; latents; keys and values of all heads; rotary positions."""
@@ -67,8 +79,10 @@ class LatentAttention(AttentionCore):
                 self.norm("query_norm", phase, q_lora_rank),
                 layer.linear(self.path("query_up"), phase, q_lora_rank, self.query_width),
             ]
+        gated = self.architecture.attention_gate
         return [
             *queries,
+            layer.linear(self.path("gate_in"), phase, hidden_size, self.output_width) if gated else None,
             layer.linear(self.path("latent_down"), phase, hidden_size, self.latent_width),
             self.norm("latent_norm", phase, kv_lora_rank),
             layer.linear(self.path("latent_up"), phase, kv_lora_rank, self.expanded_width),
@@ -85,11 +99,13 @@ class LatentAttention(AttentionCore):
                 self.norm_backward("query_norm", q_lora_rank),
                 layer.column_backward(self.path("query_down"), hidden_size, q_lora_rank, shared=True),
             ]
+        gated = self.architecture.attention_gate
         return [
             self.rotary("backward"),
             *queries,
             layer.column_backward(self.path("latent_up"), kv_lora_rank, self.expanded_width, shared=True),
             self.norm_backward("latent_norm", kv_lora_rank),
+            layer.column_backward(self.path("gate_in"), hidden_size, self.output_width, shared=True) if gated else None,
             layer.column_backward(self.path("latent_down"), hidden_size, self.latent_width),
         ]
 
@@ -101,8 +117,10 @@ class LatentAttention(AttentionCore):
         """Gradients of the norms of the latents."""
         return self.layer.norm_gradient_of(f"{self.path(name)}/backward", self.shapes.tokens * width)
 
-    def rotary(self, phase: str) -> Op:
+    def rotary(self, phase: str) -> Op | None:
         """Rotary positions of the rotary part of queries and of the shared key."""
+        if self.architecture.positions != "rotary":
+            return None
         n = self.shapes.tokens * qk_rope_head_dim * (self.shapes.heads + 1)
         traffic, work = ew.rotary_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["rotary"]
         return self.layer.kernels.stream(self.path(f"rotary/{phase}"), traffic, n, work)

@@ -15,32 +15,38 @@ from ...formulas.language.symbols import hidden_size
 from ...models.architecture import UNIFORM
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Sequence, sequence
-from .delta_rule import DeltaRule
+from .delta_rule import delta_rule
 from .experts import Experts
 from .gated_lru import GatedLru
 from .latent import LatentAttention
 from .lightning import LightningAttention
 from .linear import Linears
+from .matrix_memory import MatrixMemory
 from .recurrent import Mamba1, Mamba2, Recurrent
 from .short_convolution import ShortConvolution
 from .softmax_attention import CrossAttention, SoftmaxAttention
+from .wkv import TimeMixing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
     from .attention_core import Operations
 
 Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, type[SoftmaxAttention | LatentAttention | Recurrent]] = {
+MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recurrent]] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
-    "linear_attention": DeltaRule,
+    "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
     "gated_lru": GatedLru,
     "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds a mixer's operations."""
 
@@ -97,7 +103,7 @@ class Decoder(Linears):
     def mixer_forward(self, beside: tuple[Mixer, ...], phase: str) -> Operations:
         """Mixers between their norm and the residual stream."""
         first, *others = beside
-        found: Operations = [self.norm(first.path("norm"), phase)]
+        found: Operations = [self.mixture(first.path("mixture"), phase), self.norm(first.path("norm"), phase)]
         for mixer in beside:
             found += [
                 self.gather(mixer.path(f"gather/{phase}")),
@@ -126,7 +132,7 @@ class Decoder(Linears):
                 *mixer.backward(),
             ]
         found += [self.addition(mixer.path("sum/backward")) for mixer in others]
-        return [*found, self.norm_backward(first.path("norm"))]
+        return [*found, self.norm_backward(first.path("norm")), self.mixture(first.path("mixture"), "backward")]
 
     # --- the MLP and experts
 
@@ -140,6 +146,7 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
+            self.mixture(f"{self.root}/mlp/mixture", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
@@ -157,6 +164,7 @@ class Decoder(Linears):
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
+            self.mixture(f"{self.root}/mlp/mixture", "backward"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:
@@ -165,6 +173,7 @@ class Decoder(Linears):
             return []
         return [
             None if self.shares_input else self.gather(f"{self.root}/mlp/gather/{phase}"),
+            self.shift(f"{self.root}/mlp/shift", phase, 1) if self.kind.mixer == "wkv" else None,
             self.linear(f"{self.root}/mlp/up", phase, hidden_size, self.up_width),
             self.activation_of(f"{self.root}/mlp/activation/{phase}", self.shapes.inner),
             self.linear(f"{self.root}/mlp/down", phase, self.shapes.inner, hidden_size),
@@ -180,6 +189,7 @@ class Decoder(Linears):
             self.row_backward(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
             self.activation_gradient_of(f"{self.root}/mlp/activation/backward", self.shapes.inner),
             self.column_backward(f"{self.root}/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
+            self.shift(f"{self.root}/mlp/shift", "backward", 1) if self.kind.mixer == "wkv" else None,
         ]
 
     @property

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ...formulas.kernels import attention as att
+from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
-from ...models import counts
+from ...models import counts, sparse_counts
 from ...models import layer_counts as layers
 from ...models import shared_blocks as block
 from ...models.architecture import RECURRENT
@@ -50,6 +51,8 @@ B and C at least one (training refuses more devices than groups, inference copie
 def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+    if architecture.attention_residuals:
+        total += sparse_counts.parts(kind) * residuals.attention_residual_parameters(hidden_size)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
@@ -59,6 +62,7 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
     if kind.ffn in ("experts", "dense_experts"):
         total += layers.latent_weights(architecture)
+        total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
         total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
         total += hidden_size if architecture.shared_expert_gate else ZERO
     return total
@@ -170,6 +174,7 @@ def _cross(architecture: Architecture, kind: LayerKind) -> Any:
 def _latent(architecture: Architecture) -> Any:
     heads, nope, rope = num_attention_heads / tp, sym.qk_nope_head_dim, sym.qk_rope_head_dim
     total = mla.latent_attention_parameters(hidden_size, heads, sym.kv_lora_rank, nope, rope, sym.v_head_dim)
+    total += hidden_size * heads * sym.v_head_dim if architecture.attention_gate else ZERO
     total += par.norm_parameters(sym.kv_lora_rank)
     if architecture.query_compression:
         total += mla.compressed_query_parameters(hidden_size, heads, sym.q_lora_rank, nope, rope)

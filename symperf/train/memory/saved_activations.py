@@ -14,6 +14,7 @@ from ...formulas.language.symbols import encoder_sequence, hidden_size, micro_ba
 from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import layer_counts as layers
+from ...models import recurrent_counts
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
 from ...models.shared_blocks import shared
@@ -41,6 +42,9 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
+    if architecture.attention_residuals:
+        # A mixture keeps what has been added since the last block beside the mixed input that the norm keeps.
+        kept += _parts(kind) * stream_kept(structure, stream)
     if structure.dropout:
         kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
     if kind.mixer in ("attention", "local_attention", "latent_attention"):
@@ -164,11 +168,12 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
     projection in, the narrow one and the scan's result (selective_scan_interface.py), of which it makes the gated one
     again (in low precision its cast copy is kept); the delta rule also queries and keys of every value head, and the
-    inverse of each chunk (flash-linear-attention). A short convolution keeps the projection in, what it reads and
-    gives, and the gated result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the
-    convolution's result, two gates, decays, states and the gated result. Lightning attention keeps queries, keys and
-    values before and after their activation, the scan's result, the normalised one, the gate and the gated result; and
-    states of chunks.
+    inverse of each chunk (flash-linear-attention); with channelwise decays these, both score matrices and what is
+    narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
+    result (transformers, Lfm2ShortConv); a matrix memory the projection in, and the results before and after their norm
+    and gate (mlstm_kernels). A gated linear recurrent unit keeps both branches, the convolution's result, two gates,
+    decays, states and the gated result. Lightning attention keeps queries, keys and values before and after their
+    activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks.
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
@@ -183,7 +188,21 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
     if kind.mixer == "lightning_attention":
         return 9 * values / tp, values / tp
+    if kind.mixer == "wkv":
+        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
+        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
+        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
+        first = "first_values" in kind.traits
+        return 7 * hidden_size + (8 * keys + (5 if first else 6) * values) / tp + narrow, values / tp
+    if kind.mixer == "matrix_memory":
+        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
+        return (2 * heads * sym.linear_key_head_dim + 3 * values + 6 * heads) / tp, values / tp
     repeated = 2 * heads * sym.linear_key_head_dim
+    if "channel_decay" in kind.traits:
+        narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
+        decays = heads * sym.linear_key_head_dim
+        kept = (2 * keys + repeated + decays + 4 * values + heads * (1 + 2 * sym.ssm_chunk_size)) / tp
+        return kept + narrow, values / tp
     return (2 * keys + repeated + 4 * values + heads * (2 + sym.ssm_chunk_size)) / tp, values / tp
 
 
@@ -193,6 +212,7 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
+    kept += 2 * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
     return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
 
 
@@ -204,6 +224,7 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
     kept += read_kept(structure, arriving, hidden)
     kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
+    kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
     kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
     if architecture.shared_experts:
         kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)

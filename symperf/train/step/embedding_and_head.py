@@ -159,6 +159,7 @@ class ModelEnds(Blocks):
     def head_forward(self) -> Sequence:
         """Final norm, logits over the vocabulary's shard or the labels, and the loss."""
         return sequence(
+            self.mixture(f"{self.root}/mixture", "forward"),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.final_norm else None,
             *self.transform_forward(),
             *self.logits_forward(),
@@ -170,6 +171,7 @@ class ModelEnds(Blocks):
             *self.logits_backward(),
             *self.transform_backward(),
             self.norm_backward(f"{self.root}/norm") if self.architecture.final_norm else None,
+            self.mixture(f"{self.root}/mixture", "backward"),
         )
 
     # --- the dense layer and norm before the logits (BERT), which every device computes for its part of the stream
