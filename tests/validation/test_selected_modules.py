@@ -1,4 +1,4 @@
-"""Rows of whole attention modules whose keys an indexer selects: predicted as a run has them, or left out with reason."""
+"""Rows of whole attention modules whose keys an indexer selects: predicted as a run has them, or left out."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_host_bounds_short_prompts_of_rows_and_of_no_run(tmp_path: Path) -> 
     ("table", "row", "reason"),
     [
         ("dsa_context_module", MODULE | {"architecture": "OtherForCausalLM"}, "no model of the catalogue"),
-        ("dsa_context_module", MODULE | {"framework": "SGLang", "kernel_source": "sglang_dsa_dense_mha_fa3"}, "all keys"),
+        ("dsa_context_module", MODULE | {"framework": "SGLang", "kernel_source": "sglang_dsa_dense_mha_fa3"}, "all"),
         ("dsa_context_module", MODULE | {"framework": "VLLM"}, "older releases"),
         ("msa_context_module", BLOCKS | {"framework": "TRTLLM", "kernel_source": "msa_fmha_sm100"}, "plans each call"),
         ("msa_context_module", BLOCKS | {"framework": "TRTLLM", "kernel_source": "default"}, "no kernel"),
