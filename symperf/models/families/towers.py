@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..configs import Config, flag, hidden_by_heads, optional, require
 from ..description import describe
 from ..resizing import Nearest
-from ..tiles import Tiling
+from ..tiles import Canvas, LongestEdge
 from ..towers import Tower
 from .audio_towers import AUDIO
 from .projectors import (
@@ -186,7 +186,7 @@ TOWERS: dict[str, TowerFamily] = {
     "paligemma": TowerFamily(SIGLIP, scaled, siglip_stem, lambda found: single(found, bias=True)),
     "idefics3": TowerFamily(
         family(with_defaults(1152, 3072, 12, 16), VIT_LAYERS),
-        lambda found: scaled(found, found.beside("scale_factor", 2), tiles=Tiling()),
+        lambda found: scaled(found, found.beside("scale_factor", 2), tiles=LongestEdge()),
         siglip_stem,
         lambda found: single(found, bias=False, merge=found.beside("scale_factor", 2)),
     ),
@@ -206,7 +206,7 @@ TOWERS: dict[str, TowerFamily] = {
     ),
     "llama4": TowerFamily(
         family(with_defaults(768, 5632, 34, 16), VIT_LAYERS | ROTARY),
-        lambda found: scaled(found, halves(found.vision, "pixel_shuffle_ratio"), extra=1, tiles=Tiling()),
+        lambda found: scaled(found, halves(found.vision, "pixel_shuffle_ratio"), extra=1, tiles=Canvas()),
         lambda found: patches_stem(found, bias=False, values=(squares(found) + 2) * found.width + 2 * found.width),
         llama4_projector,
     ),
