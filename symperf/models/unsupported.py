@@ -14,7 +14,7 @@ NOT_YET: dict[str, str] = {
         albert electra deberta umt5
     """,
     "a multimodal model of another kind": """
-        mllama qwen2_vl pixtral gemma3n
+        mllama pixtral gemma3n
     """,
     "a decoder of another kind": """
         openai-gpt ctrl xlnet gpt_neo codegen biogpt phi3small phi-msft baichuan chatglm internlm2 qwen
