@@ -46,7 +46,7 @@ from ..formulas.language.symbols import (
 from ..formulas.memory import model_state
 from ..formulas.memory.stage_memory import fragmentation_memory
 from ..models import attention_widths as widths
-from ..models import counts, layer_counts
+from ..models import counts, layer_counts, near_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
@@ -111,6 +111,12 @@ def _states(structure: InferenceStructure) -> Any:
         for layer, n in layers
         for mixer in layer.mixers
         if isinstance(mixer, Recurrent)
+    ]
+    held = ceil_div(num_key_value_heads, tp)
+    kept += [
+        (n, of_kind(near_counts.state_bytes(layer.kind, held), layer.kind))
+        for layer, n in layers
+        if "convolved" in layer.kind.traits
     ]
     return _of_fullest(structure, kept)
 

@@ -56,6 +56,8 @@ TRAIT_WORDS: dict[str, str] = {
     "sinks": "a logit beside those of its keys",
     "reused_keys": "keys and values of an earlier layer",
     "differential": "the difference of two attentions",
+    "convolved": "short convolutions of keys, values and results",
+    "distance_bias": "biases by distance",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -65,7 +67,7 @@ blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a win
 `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with a `channel_decay` is Kimi Delta Attention,
 whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
 of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
-(`differential`, DiffLlama).
+(`differential`, DiffLlama); keys, values and results are `convolved`, and scores have a `distance_bias` (Inkling).
 """
 SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see a part of the keys, of which the part is not masked but never read."""
@@ -191,6 +193,7 @@ class Architecture:
         latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
         grouped_routing: The experts form groups, and a token chooses from some of them only.
         shared_experts: Some experts see every token.
+        scored_shared_experts: The router scores the shared experts too, and has a scale (Inkling).
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
@@ -250,6 +253,7 @@ class Architecture:
     latent_experts: bool = False
     grouped_routing: bool = False
     shared_experts: bool = False
+    scored_shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False
     ssm_convolution_bias: bool = False

@@ -10,6 +10,7 @@ from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
+    from ..models.architecture import Architecture
     from ..models.model import Model
     from ..systems.system import System
     from .plan import Plan
@@ -242,7 +243,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
         "two_stacks": architecture.stacks == 2,
-        "recurrent": plan.cp > 1 and architecture.has(*RECURRENT),
+        "recurrent": plan.cp > 1 and bool(_first_recurrent(architecture)),
         "splits_backward": schedule in SPLIT,
         "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
@@ -276,11 +277,17 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "recompute": plan.recompute,
         "precision": plan.precision,
         "optimizer": plan.optimizer,
-        "recurrent_mixer": next((name for name in sorted(RECURRENT) if model.architecture.has(name)), ""),
+        "recurrent_mixer": _first_recurrent(model.architecture),
         "unlisted": _first_unlisted(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
     }
+
+
+def _first_recurrent(architecture: Architecture) -> str:
+    """The first of a model's mixers whose tokens need those before them, one after another; empty where none does."""
+    convolved = any("convolved" in kind.traits for kind in architecture.kinds)
+    return next((name for name in sorted(RECURRENT) if architecture.has(name)), "convolutions" if convolved else "")
 
 
 def _first_unlisted(model: Model) -> str:
@@ -291,6 +298,8 @@ def _first_unlisted(model: Model) -> str:
         return other[0]
     if any(kind.cross for kind in architecture.kinds):
         return "attention to an encoder"
+    if any(trait in kind.traits for kind in architecture.kinds for trait in ("convolved", "distance_bias")):
+        return "attention with convolutions or biases by distance"
     if architecture.side_blocks:
         return "low-rank residuals, features or streams beside them"
     return "attention with a gate for each head" if architecture.head_gate else ""

@@ -21,6 +21,7 @@ from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
 from ...models import counts, sparse_counts
 from ...models import layer_counts as layers
+from ...models import near_counts as near
 from ...models import side_counts as side
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
@@ -120,6 +121,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     made = widths.made_heads(kind, kv_heads / 2 if shared else kv_heads)
     total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
     total += hidden_size * heads if architecture.head_gate else ZERO
+    total += near.weights(kind) / tp + near.vectors(kind, kv_heads)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
