@@ -49,7 +49,7 @@ index_top_keys = add(
 index_top_blocks = add("model", "index_top_blocks", "k_b", "Blocks of keys that an indexer selects for a query.")
 index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that an indexer selects as one.")
 distance_profiles = add("model", "distance_profiles", "n_{pr}", "Profiles of biases by distance that a head mixes.")
-distance_extent = add("model", "distance_extent", "w_d", "Distances up to which a profile has a bias for each.")
+distance_extent = add("model", "distance_extent", "w_{pr}", "Distances up to which a profile has a bias for each.")
 index_pool_size = add(
     "model", "index_pool_size", "b_{px}", "Keys that an indexer pools into one before it scores them."
 )
