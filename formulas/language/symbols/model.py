@@ -85,7 +85,7 @@ expert_imbalance = add(
     "Tokens of the fullest expert over the mean, 1 where balanced.",
     domain=POSITIVE,
 )
-num_scored_experts = add("model", "num_scored_experts", "E_s", "Shared experts that the router scores too.")
+num_scored_experts = add("model", "num_scored_experts", "E_{sh}", "Shared experts that the router scores too.")
 shared_expert_intermediate_size = add(
     "model", "shared_expert_intermediate_size", "f_s", "Inner width of all shared experts of a layer together."
 )
