@@ -27,6 +27,9 @@ from ..formulas.language.symbols import (
     attention_rate,
     cache_casts,
     cache_efficiency,
+    conv_kernel,
+    distance_extent,
+    distance_profiles,
     head_dim,
     hidden_size,
     kv_bytes,
@@ -170,10 +173,27 @@ class SoftmaxAttention(CachedAttention):
             columns += self.heads
         return [
             layer.linear(f"{layer.root}/{self.folder}/qkv", read_width(layer.kind), columns + self.beside),
+            self.convolution(),
             self.query_key_norm(),
             self.positions(),
+            self.distances(),
             None if layer.kind.encoder or self.reuses else self.append(),
         ]
+
+    def convolution(self) -> Op | None:
+        """The causal convolution of keys and values; a step reads and writes its window."""
+        if "convolved" not in self.layer.kind.traits:
+            return None
+        n = self.layer.tokens * 2 * self.units * head_dim
+        moved = ew.activation_function_bytes(n, activation_bytes) * (1 + self.layer.convolution_window)
+        return self.layer.kernels.stream(self.path("convolution"), moved, n, 2 * conv_kernel)
+
+    def distances(self) -> Op | None:
+        """The biases of every head of a token for each distance, from the bank of profiles."""
+        if "distance_bias" not in self.layer.kind.traits:
+            return None
+        rows = self.layer.tokens * self.heads
+        return self.layer.kernels.matmul(self.path("distances"), rows, distance_extent, distance_profiles)
 
     @property
     def reuses(self) -> bool:
@@ -229,6 +249,7 @@ class SoftmaxAttention(CachedAttention):
         """Queries in, results out; keys and values once; a bias for each key and head where positions are relative."""
         work = att.attention_flops(sequences, new_tokens, 1, self.heads, self.core_width)
         own = 2 * sequences * new_tokens * self.heads * self.core_width * activation_bytes
+        own += widths.distance_bytes(self.layer.kind, sequences * new_tokens * self.heads)
         each = dec.cache_read_bytes(sequences, 1, self.units, self.stored_width, kv_bytes)
         if self.biased:
             each += sequences * self.heads * activation_bytes
@@ -267,7 +288,7 @@ class SoftmaxAttention(CachedAttention):
         traffic = att.flash_bytes(
             micro_batch, length, self.heads, self.units, self.core_width, activation_bytes, statistic_bytes
         )
-        traffic += self.bias_bytes(length)
+        traffic += self.bias_bytes(length) + widths.distance_bytes(layer.kind, micro_batch * length * self.heads)
         encoder = layer.kind.encoder
         longest = length
         if self.windowed:

@@ -39,6 +39,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.parallel import expert_exchange as exchange
 from ..formulas.parallel import expert_parallel as dealt
+from ..models.layer_counts import router_rows
 from ..operations.expert_formats import ExpertFormats
 from ..operations.kernels import expert_group, tensor_group
 from ..operations.shapes import FLOPS_PER_ELEMENT
@@ -58,7 +59,7 @@ class Experts:
     def __init__(self, layer: Layer) -> None:
         self.layer, self.kernels, self.architecture = layer, layer.kernels.of_class("experts"), layer.architecture
         dealt_out = layer.structure.experts_dealt
-        self.dealt_out = dealt_out
+        self.dealt_out, self.scored = dealt_out, router_rows(self.architecture)
         self.tokens = layer.tokens / tp if dealt_out else layer.tokens
         parts = ep if dealt_out else 1
         self.imbalance = token_imbalance
@@ -160,7 +161,7 @@ class Experts:
         elements = self.tokens * num_experts
         return [
             self.kernels.matmul(
-                self.path("router"), self.tokens, num_experts, hidden_size, right=table_bytes, left=activation_bytes
+                self.path("router"), self.tokens, self.scored, hidden_size, right=table_bytes, left=activation_bytes
             ),
             self.kernels.stream(self.path("choice"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
         ]

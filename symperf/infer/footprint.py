@@ -50,7 +50,7 @@ from ..formulas.memory import model_state
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..models import attention_widths as widths
-from ..models import counts, layer_counts
+from ..models import counts, layer_counts, near_counts
 from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
@@ -123,6 +123,12 @@ def _states(structure: InferenceStructure) -> Any:
         for layer, n in layers
         for mixer in layer.mixers
         if isinstance(mixer, (Recurrent, CompressedAttention))
+    ]
+    held = ceil_div(num_key_value_heads, tp)
+    kept += [
+        (n, of_kind(near_counts.state_bytes(layer.kind, held), layer.kind))
+        for layer, n in layers
+        if "convolved" in layer.kind.traits
     ]
     return _of_fullest(structure, kept)
 

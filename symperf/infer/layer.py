@@ -16,11 +16,13 @@ from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import wkv
 from ..formulas.language.symbols import (
     activation_bytes,
+    conv_kernel,
     hidden_size,
     intermediate_size,
     num_layers,
     num_streams,
     residual_block,
+    state_bytes,
     tp,
 )
 from ..models.architecture import UNIFORM
@@ -176,8 +178,14 @@ class Layer(Block):
         before, beside, behind = (
             operations(self, self.root, steps(self.architecture)) for steps in (side.before, side.beside, side.behind)
         )
+        behind += operations(self, self.root, side.convolutions(self.kind, self.convolution_window))
         mixing = (*before, *self.mixing(core), *beside)
         return of_kind(sequence(*mixing, *cross, *self.feed_forward(), *behind), self.kind)
+
+    @property
+    def convolution_window(self) -> Any:
+        """Elements that a step reads and writes of a convolution's window, for each channel; a pass keeps its own."""
+        return conv_kernel * state_bytes / activation_bytes if self.phase == "decode" else 0
 
     @cached_property
     def cross(self) -> CrossAttention:

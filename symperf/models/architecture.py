@@ -68,6 +68,8 @@ TRAIT_WORDS: dict[str, str] = {
     "shared_block": "weights shared between layers",
     "adapted_attention": "adapters of attention",
     "normalised_input": "no norm before it",
+    "convolved": "short convolutions of keys, values and results",
+    "distance_bias": "biases by distance",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -77,10 +79,10 @@ blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a win
 `all_entries` or, `window_only`, none (DeepSeek-V4). A gated delta rule with a `channel_decay` is Kimi Delta Attention,
 whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
 of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
-(`differential`, DiffLlama). A layer may be a use of a `shared_block`, whose attention may have adapters (Zamba2). Time
-mixing (RWKV-7) takes a part of its values from the layer of `first_values`, which takes from none. A
-`normalised_input` comes from the norm of the embeddings, and the mixer needs none of its own (the first layer of
-ModernBERT).
+(`differential`, DiffLlama); keys, values and results are `convolved`, and scores have a `distance_bias` (Inkling). A
+layer may be a use of a `shared_block`, whose attention may have adapters (Zamba2). Time mixing (RWKV-7) takes a part of
+its values from the layer of `first_values`, which takes from none. A `normalised_input` comes from the norm of the
+embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
 """
 SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
@@ -206,6 +208,7 @@ class Architecture:
         latent_experts: Routed experts work in a narrower width, between two projections of the stream (Nemotron 3).
         grouped_routing: The experts form groups, and a token chooses from some of them only.
         shared_experts: Some experts see every token.
+        scored_shared_experts: The router scores the shared experts too, and has a scale (Inkling).
         shared_expert_gate: A sigmoid gate of one row weighs the shared expert (Qwen).
         ssm_projection_bias: The input and output projections of state-space layers have biases.
         ssm_convolution_bias: Their convolution has a bias.
@@ -267,6 +270,7 @@ class Architecture:
     latent_experts: bool = False
     grouped_routing: bool = False
     shared_experts: bool = False
+    scored_shared_experts: bool = False
     shared_expert_gate: bool = False
     ssm_projection_bias: bool = False
     ssm_convolution_bias: bool = False

@@ -49,9 +49,16 @@ def head_norms(kind: LayerKind) -> int:
     return 1 if "reused_keys" in kind.traits else 2
 
 
+def distance_bytes(kind: LayerKind, rows: Any) -> Any:
+    """Bytes of the biases by distance of so many heads of tokens, which the core reads; none where there are none."""
+    return rows * sym.distance_extent * sym.activation_bytes if "distance_bias" in kind.traits else 0
+
+
 def projected(kind: LayerKind, heads: Any, key_value_heads: Any) -> Any:
-    """Features of the joint projection of queries, keys and values, without a gate."""
+    """Features of the joint projection of queries, keys and values, and of the weights of profiles, without a gate."""
     made = made_heads(kind, key_value_heads)
+    if "distance_bias" in kind.traits:
+        return heads * (sym.head_dim + sym.distance_profiles) + 2 * made * sym.head_dim
     if value_width(kind) == sym.head_dim:
         return att.query_key_value_width(heads, made, sym.head_dim)
     return heads * sym.head_dim + made * (sym.head_dim + value_width(kind))

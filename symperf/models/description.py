@@ -85,6 +85,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
         "grouped_routing": sizes.get("num_expert_groups", 0) > 0,
         "shared_experts": sizes.get("shared_expert_intermediate_size", 0) > 0,
         "attention_residuals": sizes.get("residual_block", 0) > 0,
+        "scored_shared_experts": sizes.get("num_scored_experts", 0) > 0,
         "hyper_connections": sizes.get("num_streams", 0) > 0,
         "low_rank_residual": sizes.get("residual_rank", 0) > 0,
         "layer_inputs": sizes.get("layer_input_size", 0) > 0,

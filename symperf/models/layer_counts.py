@@ -16,6 +16,7 @@ from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import Min
 from ..formulas.memory import parameters as par
 from . import attention_widths as widths
+from . import near_counts as near
 from . import recurrent_counts as recurrent
 from . import shared_blocks as block
 from . import side_counts as side
@@ -47,7 +48,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         total = par.attention_parameters(h, a, widths.made_heads(kind, kv_heads), widths.stored_width(kind))
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
-        total += h * a if architecture.head_gate else ZERO
+        total += near.weights(kind) + (h * a if architecture.head_gate else ZERO)
         total += block.wider_weights(kind) + block.attention_adapter_weights(kind) + block.joining_weights(kind)
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
@@ -144,9 +145,14 @@ def inactive_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     return (sym.num_experts - sym.num_experts_per_token) * expert_parameters(architecture)
 
 
+def router_rows(architecture: Architecture) -> Any:
+    """Experts that the router scores: shared ones too where it weighs them."""
+    return sym.num_experts + (sym.num_scored_experts if architecture.scored_shared_experts else 0)
+
+
 def router_parameters(architecture: Architecture) -> Any:
     """Parameters of a layer's router."""
-    total = moe.router_parameters(h, sym.num_experts)
+    total = moe.router_parameters(h, router_rows(architecture)) + int(architecture.scored_shared_experts)
     total += sym.num_experts if architecture.router_bias else ZERO
     return total + (h + sym.num_experts if architecture.router_scale else ZERO)
 
@@ -195,6 +201,7 @@ def _attention_vectors(architecture: Architecture, kind: LayerKind) -> Any:
         total += par.norm_parameters(width * (a + widths.made_heads(kind, kv_heads)))
     if "differential" in kind.traits:
         total += 4 * par.norm_parameters(width)  # of which two products weigh the subtracted map
+    total += near.vectors(kind)
     return total + (a if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
 
 
@@ -247,6 +254,7 @@ def layer_flops(
         own |= recurrent.flops(each, queries, stepwise)
         found |= {name: found.get(name, ZERO) + flops for name, flops in own.items()}
     found |= sparse.flops(architecture, kind, queries, keys)
+    found |= near.flops(kind, queries, stepwise)
     found["side_blocks"] = side.flops(architecture, tokens)
     if architecture.attention_residuals:
         sources = residuals.residual_sources(sym.num_layers, sym.residual_block)
@@ -260,7 +268,7 @@ def layer_flops(
             batch, queries, sym.encoder_sequence, sym.num_attention_heads, sym.head_dim
         )
     if kind.ffn in ("experts", "dense_experts"):
-        found["router"] = moe.router_flops(tokens, h, sym.num_experts)
+        found["router"] = moe.router_flops(tokens, h, router_rows(architecture))
         count = moe.gated_expert_flops if architecture.gated_mlp else moe.plain_expert_flops
         hidden, inner = expert_hidden(architecture), sym.expert_intermediate_size
         found["experts"] = count(tokens, sym.num_experts_per_token, hidden, inner)
@@ -334,4 +342,4 @@ def entry_elements(kind: LayerKind, context: Any, *, whole: bool = True) -> Any:
 def state_bytes(kind: LayerKind) -> Any:
     """Bytes that a layer keeps of a sequence, however long it is: recurrent states, and what compressors keep."""
     kept = (recurrent.state_bytes(each) for each in kind.alone if each.mixer in RECURRENT)
-    return sum(kept, sparse.state_bytes(kind))
+    return sum(kept, sparse.state_bytes(kind) + near.state_bytes(kind))

@@ -119,6 +119,7 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
             *([] if reused else [("k_proj", kv_heads * size("head_dim"), read)]),
             *([] if reused or one else [("v_proj", kv_heads * values, read)]),
             *([("g_proj", heads, h)] if model.architecture.head_gate else []),
+            *([("r_proj", heads * size("distance_profiles"), h)] if "distance_bias" in kind.traits else []),
             ("o_proj", h, heads * values),
         ]
         return [("attention", *each, 2 if kind.cross else 1) for each in found]

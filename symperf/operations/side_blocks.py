@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..formulas.language.symbols import hidden_size, layer_input_size, num_update_streams, residual_rank
+from ..formulas.language.symbols import conv_kernel, hidden_size, layer_input_size, num_update_streams, residual_rank
 from ..models import side_counts
 from .shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
-    from ..models.architecture import Architecture
+    from ..models.architecture import Architecture, LayerKind
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,20 @@ def behind(architecture: Architecture) -> list[Step]:
             Stream("input_residual", hidden_size + streams, streams, FLOPS_PER_ELEMENT["residual"]),
         ]
     return found
+
+
+def convolutions(kind: LayerKind, kept: Any = 0) -> list[Step]:
+    """The causal convolutions of what the parts of a layer add.
+
+    Args:
+        kind: of the layer.
+        kept: features of a token's window that a step of generation reads and writes, for each channel.
+    """
+    if "convolved" not in kind.traits:
+        return []
+    names = ("mixer_convolution", *(("mlp_convolution",) if kind.ffn != "none" else ()))
+    moved = hidden_size * (1 + kept)
+    return [Stream(name, moved, moved, 2 * conv_kernel / (1 + kept)) for name in names]
 
 
 def embedding(architecture: Architecture) -> list[Step]:

@@ -11,6 +11,7 @@ from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
+    from ..models.architecture import Architecture
     from ..models.model import Model
     from ..systems.system import System
     from .plan import Plan
@@ -268,7 +269,7 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
         "two_stacks": architecture.stacks == 2,
-        "recurrent": plan.cp > 1 and architecture.has(*RECURRENT),
+        "recurrent": plan.cp > 1 and bool(_first_recurrent(architecture)),
         "splits_backward": schedule in SPLIT,
         "plain_schedule": schedule in ("1f1b", "gpipe"),
         "interleaved": schedule == "interleaved",
@@ -303,7 +304,7 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "recompute": plan.recompute,
         "precision": plan.precision,
         "optimizer": plan.optimizer,
-        "recurrent_mixer": next((name for name in sorted(RECURRENT) if model.architecture.has(name)), ""),
+        "recurrent_mixer": _first_recurrent(model.architecture),
         "unlisted": _first_unlisted(model),
         "forward_part": _forward_part(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
@@ -323,6 +324,12 @@ def _shares_blocks(model: Model) -> bool:
     return any(shared(kind) for kind in model.architecture.kinds)
 
 
+def _first_recurrent(architecture: Architecture) -> str:
+    """The first of a model's mixers whose tokens need those before them, one after another; empty where none does."""
+    convolved = any("convolved" in kind.traits for kind in architecture.kinds)
+    return next((name for name in sorted(RECURRENT) if architecture.has(name)), "convolutions" if convolved else "")
+
+
 def _first_unlisted(model: Model) -> str:
     """The first of a model's layers whose matrices are not listed one by one; empty where all are."""
     architecture = model.architecture
@@ -333,6 +340,8 @@ def _first_unlisted(model: Model) -> str:
         return "attention to an encoder"
     if _shares_blocks(model):
         return "blocks that layers share"
+    if any(trait in kind.traits for kind in architecture.kinds for trait in ("convolved", "distance_bias")):
+        return "attention with convolutions or biases by distance"
     if architecture.side_blocks:
         return "low-rank residuals, features or streams beside them"
     return "attention with a gate for each head" if architecture.head_gate else ""

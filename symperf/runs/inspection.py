@@ -36,6 +36,8 @@ OTHER_CLASSES = (
     "patch_embedding",
     "spectrum_embedding",
     "head_transform",
+    "distance_biases",
+    "convolutions",
     "side_blocks",
     "side_projections",
 )

@@ -13,8 +13,8 @@ import symperf as sf
 from symperf.models.model import make_model
 
 MIMO, STEP, DIFFERENCE = "mimo-v2-flash", "step-3.7-flash", "default-diffllama"
-GEMMA = "default-gemma3n_text"
-NAMES = (DIFFERENCE, GEMMA, MIMO, STEP)
+GEMMA, INKLING = "default-gemma3n_text", "default-inkling_text"
+NAMES = (DIFFERENCE, GEMMA, INKLING, MIMO, STEP)
 SYSTEM = sf.System.load("h200-sxm")
 
 
@@ -33,7 +33,9 @@ def made(name: str, **changes: Any) -> sf.Model:
 def counted(model: sf.Model, **work: int) -> dict[str, float]:
     """Forward FLOPs by class."""
     found = sf.inspect(model, **work)["flops_forward"]
-    return {name: float(flops) for name, flops in found.items() if flops and name not in ("total", "ssm")}
+    # Convolutions are element-wise kernels, whose padding torch counts.
+    other = ("total", "ssm", "convolutions")
+    return {name: float(flops) for name, flops in found.items() if flops and name not in other}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,6 +81,7 @@ def test_a_generation_reads_and_keeps_the_cache_that_is_counted(name: str) -> No
     window = model.sizes.get("sliding_window", 0)
     expected = 2048 * parts["growing_bytes_per_token"] + window * parts["window_bytes_per_token"]
     assert run.memory_terms()["kv_cache"] == pytest.approx(expected, rel=1e-12)
+    assert run.memory_terms().get("kv_cache/state", 0.0) == pytest.approx(parts["state_bytes_per_sequence"], rel=1e-12)
 
 
 def test_serving_runs() -> None:
@@ -139,3 +142,18 @@ def test_windowed_layers_may_have_more_heads() -> None:
 def test_faults_name_their_key(change: dict[str, Any], words: str) -> None:
     with pytest.raises(sf.InputError, match=words):
         step_3_5(**change)
+
+
+def test_convolutions_need_the_tokens_before() -> None:
+    with pytest.raises(sf.InputError, match="convolutions"):
+        train(made(INKLING), batch=8, cp=2)
+    with pytest.raises(sf.InputError, match="pp: "):
+        train(made(GEMMA), batch=8, pp=5)
+
+
+def test_widths_of_inkling_may_be_told_as_its_checkpoints_do() -> None:
+    """There `intermediate_size` is that of experts where dense layers have a key of their own."""
+    told = made(INKLING, intermediate_size=3072, dense_intermediate_size=24576, moe_intermediate_size=None)
+    assert (told.sizes, told.layers) == (made(INKLING).sizes, made(INKLING).layers)
+    listed = made(INKLING, layer_types=None, local_layer_ids=[i for i in range(66) if (i + 1) % 6])
+    assert listed.layers == made(INKLING, layer_types=None).layers == made(INKLING).layers

@@ -47,6 +47,7 @@ CLASSES = {
     "lm_head": ("head/logits",),
     "patch_embedding": ("embedding/patches",),
     "multi_token_projection": ("multi_token/projection",),
+    "distance_biases": ("/attention/distances",),
     "side_blocks": (
         *("/side/predict", "/side/predict_router", "/side/predict_coefficients"),
         *("/side/correct_router", "/side/correct_coefficients", "/side/low_rank_down", "/side/low_rank_up"),

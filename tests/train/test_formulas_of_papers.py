@@ -129,7 +129,7 @@ def test_experts_on_a_device_are_those_of_their_formulas() -> None:
 
 def core_of(way: Any) -> Any:
     """The attention core of a step whose sequences are in parts."""
-    (core,) = TrainingStep(parallel(context=way)).decoder.mixers
+    ((core,),) = TrainingStep(parallel(context=way)).decoder.mixers
     return core
 
 

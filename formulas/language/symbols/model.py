@@ -48,6 +48,8 @@ index_top_keys = add(
 )
 index_top_blocks = add("model", "index_top_blocks", "k_b", "Blocks of keys that an indexer selects for a query.")
 index_block_size = add("model", "index_block_size", "b_x", "Keys of a block that an indexer selects as one.")
+distance_profiles = add("model", "distance_profiles", "n_{pr}", "Profiles of biases by distance that a head mixes.")
+distance_extent = add("model", "distance_extent", "w_{pr}", "Distances up to which a profile has a bias for each.")
 index_pool_size = add(
     "model", "index_pool_size", "b_{px}", "Keys that an indexer pools into one before it scores them."
 )
@@ -83,6 +85,7 @@ expert_imbalance = add(
     "Tokens of the fullest expert over the mean, 1 where balanced.",
     domain=POSITIVE,
 )
+num_scored_experts = add("model", "num_scored_experts", "E_{sh}", "Shared experts that the router scores too.")
 shared_expert_intermediate_size = add(
     "model", "shared_expert_intermediate_size", "f_s", "Inner width of all shared experts of a layer together."
 )

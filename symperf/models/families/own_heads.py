@@ -205,8 +205,78 @@ STEP = Family(
     ),
 )  # fmt: skip
 
+# Inkling ----------------------------------------------------------------------------------------------------------
+
+
+def inkling_mixers(config: Config, sizes: Sizes) -> list[Mixer]:
+    """By `layer_types`, or the indices of windowed layers; else all but every sixth."""
+    words = config.words("layer_types", sizes["num_layers"])
+    if words is not None:
+        if set(words) - {"hybrid", "hybrid_sliding"}:
+            config.fail("layer_types", "only hybrid and hybrid_sliding")
+        return ["local_attention" if word == "hybrid_sliding" else "attention" for word in words]
+    listed = config.numbers("local_layer_ids", largest=max(sizes["num_layers"] - 1, 0))
+    near = None if listed is None else set(listed)
+    layers = layer_range(config, sizes)
+    return ["local_attention" if (i in near if near is not None else (i + 1) % 6) else "attention" for i in layers]
+
+
+def inkling_own(config: Config, sizes: Sizes, _: int, mixer: Mixer) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Windowed layers have heads of their own, and biases for every distance in their window."""
+    traits = ("convolved", "distance_bias")
+    if mixer != "local_attention":
+        return {}, traits
+    given = {
+        name: optional(f"swa_{name}", absent=absent)(config, sizes)
+        for name, absent in (("num_attention_heads", 64), ("num_key_value_heads", 16), ("head_dim", 128))
+    }
+    if given["num_attention_heads"] % given["num_key_value_heads"]:
+        config.fail("swa_num_key_value_heads", f"a divisor of the {given['num_attention_heads']} attention heads")
+    return given | {"distance_extent": window(512, key="sliding_window_size")(config) or 512}, traits
+
+
+INKLING = Family(
+    LLAMA_SIZES
+    | {
+        "num_key_value_heads": optional("num_key_value_heads", absent=8),
+        "head_dim": optional("head_dim", absent=128),
+        "intermediate_size": optional("dense_intermediate_size", absent=optional("intermediate_size", absent=24576)),
+        "distance_profiles": optional("d_rel", absent=16),
+        "distance_extent": optional("rel_extent", absent=1024),
+        "conv_kernel": optional("conv_kernel_size", "sconv_kernel_size", absent=4),
+    }
+    | routed_sizes("n_routed_experts", width="moe_intermediate_size")
+    | {
+        # Where a file tells the width of dense layers apart, the other one is that of experts.
+        "expert_intermediate_size": lambda c, s: optional(
+            "intermediate_size" if c.holds("dense_intermediate_size") else "moe_intermediate_size", absent=3072
+        )(c, s),
+        "num_scored_experts": optional("n_shared_experts", absent=2),
+        "shared_expert_intermediate_size": lambda _, s: s["num_scored_experts"] * s["expert_intermediate_size"],
+        "num_multi_token_layers": optional("num_mtp_layers", absent=0, null=0),
+    },
+    LLAMA_LAYERS
+    | {
+        "positions": "none",
+        "qkv_bias": False,
+        "attention_output_bias": False,
+        "query_key_norm": "per_head",
+        "embedding_norm": True,
+        "activation_parameters": 1,
+    },
+    window=window(512, key="sliding_window_size"),
+    kinds=layers_with_own(inkling_mixers, first_dense(0, key="dense_mlp_idx"), inkling_own),
+    only={"shared_expert_sink": True, "tie_word_embeddings": False, "number_of_conv_states": 4},
+    harmless=(
+        "log_scaling_alpha", "log_scaling_n_floor", "logits_mup_width_multiplier", "rms_norm_eps_moe_gate",
+        "route_scale", "unpadded_vocab_size", "chain_hidden_post_norm", "mtp_hidden_states_first",
+        "mtp_local_layer_ids", "model_max_length", "moe_intermediate_size",
+    ),
+)  # fmt: skip
+
 OWN_HEADS: dict[str, Family] = {
     "mimo_v2_flash": MIMO_V2,
     "step3p5": STEP,
+    "inkling_text": INKLING,
 }
 """Families whose windowed layers have heads of their own."""

@@ -90,7 +90,8 @@ class AttentionCore:
         # Keys in the place of queries: as many more heads of them.
         shared = key_value_heads if keys == queries else key_value_heads * keys / queries
         width = widths.core_width(self.kind)
-        return att.flash_bytes(micro_batch, queries, heads, shared, width, activation_bytes, statistic_bytes)
+        biases = widths.distance_bytes(self.kind, micro_batch * queries * heads)
+        return biases + att.flash_bytes(micro_batch, queries, heads, shared, width, activation_bytes, statistic_bytes)
 
     @property
     def demand(self) -> tuple[Any, Any]:

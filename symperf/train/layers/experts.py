@@ -26,6 +26,7 @@ from ...formulas.language.symbols import (
     tp,
 )
 from ...formulas.parallel import expert_parallel as dealt
+from ...models.layer_counts import router_rows
 from ...operations.expert_formats import ExpertFormats
 from ...operations.groups import Group, expert_group
 from ...operations.schedule import Op, Sequence, sequence
@@ -41,7 +42,7 @@ class Experts:
     def __init__(self, layer: Decoder) -> None:
         self.layer, self.kernels, self.architecture = layer, layer.kernels, layer.architecture
         self.tokens = layer.shapes.stream_tokens
-        self.held = dealt.device_experts(num_experts, ep)
+        self.held, self.scored = dealt.device_experts(num_experts, ep), router_rows(self.architecture)
         arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, token_imbalance) * expert_tp
         self.arriving = arriving
         self.rows = arriving / self.held
@@ -144,7 +145,7 @@ class Experts:
         traffic = moe.router_bytes(self.tokens, num_experts, num_experts_per_token, statistic_bytes)
         elements = self.tokens * num_experts
         return sequence(
-            self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, num_experts, hidden_size),
+            self.kernels.matmul(self.path(f"router/{phase}"), self.tokens, self.scored, hidden_size),
             self.kernels.stream(self.path(f"choice/{phase}"), traffic, elements, FLOPS_PER_ELEMENT["softmax"]),
         )
 
@@ -152,8 +153,8 @@ class Experts:
         """Gradients of the router."""
         path = self.path("router")
         return sequence(
-            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, num_experts),
-            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, num_experts),
+            self.kernels.matmul(f"{path}/backward_input", self.tokens, hidden_size, self.scored),
+            self.kernels.weight_gradient(f"{path}/backward_weight", self.tokens, hidden_size, self.scored),
         )
 
     def permute(self, name: str) -> Op:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import elementwise as ew
-from ...formulas.language.symbols import activation_bytes, encoder_sequence, hidden_size, micro_batch, tp
+from ...formulas.language.symbols import (
+    activation_bytes,
+    conv_kernel,
+    distance_extent,
+    distance_profiles,
+    encoder_sequence,
+    hidden_size,
+    micro_batch,
+    tp,
+)
 from ...models import attention_widths as widths
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
@@ -22,7 +31,9 @@ class SoftmaxAttention(AttentionCore):
         """Projections, positions, the core and its gate."""
         return [
             self.layer.linear(self.path("qkv"), phase, self.layer.read_width, self.projected),
+            self.convolution(phase),
             self.positions(phase),
+            self.distances(phase),
             self.core_forward(phase),
             self.difference(phase),
             self.gate(phase),
@@ -35,7 +46,9 @@ class SoftmaxAttention(AttentionCore):
             self.difference("backward"),
             self.recomputed(),
             self.core_backward(),
+            *self.distance_gradients(),
             self.positions("backward"),
+            self.convolution("backward"),
             self.layer.column_backward(
                 self.path("qkv"), self.layer.read_width, self.projected, message=self.layer.read_message
             ),
@@ -55,6 +68,34 @@ class SoftmaxAttention(AttentionCore):
     def results(self) -> Any:
         """Elements that the output projection reads, which a gate weighs."""
         return self.shapes.tokens * self.output_width
+
+    def convolution(self, phase: str) -> Op | None:
+        """The causal convolution of keys and values, or its gradients."""
+        if "convolved" not in self.kind.traits:
+            return None
+        n, backward = self.shapes.tokens * 2 * self.shapes.key_value_heads * self.shapes.head_dim, phase == "backward"
+        traffic = (ew.activation_function_backward_bytes if backward else ew.activation_function_bytes)(
+            n, activation_bytes
+        )
+        work = (2 if backward else 1) * 2 * conv_kernel
+        return self.kernels.stream(self.path(f"convolution/{phase}"), traffic, n, work)
+
+    def distances(self, phase: str) -> Op | None:
+        """The biases of every head of a token for each distance, from the bank of profiles."""
+        if "distance_bias" not in self.kind.traits:
+            return None
+        rows = self.shapes.tokens * self.shapes.heads
+        return self.kernels.matmul(self.path(f"distances/{phase}"), rows, distance_extent, distance_profiles)
+
+    def distance_gradients(self) -> Operations:
+        """Gradients of the profiles' weights and of the bank."""
+        if "distance_bias" not in self.kind.traits:
+            return []
+        rows, path = self.shapes.tokens * self.shapes.heads, self.path("distances")
+        return [
+            self.kernels.matmul(f"{path}/backward_input", rows, distance_profiles, distance_extent),
+            self.kernels.weight_gradient(f"{path}/backward_weight", rows, distance_profiles, distance_extent),
+        ]
 
     def gate(self, phase: str) -> Op | None:
         """The product of the results with their gates: one for each element, or for each head."""

@@ -19,6 +19,7 @@ from ...operations.schedule import Sequence, sequence
 from ...operations.side_blocks import before as before_layer
 from ...operations.side_blocks import behind as behind_layer
 from ...operations.side_blocks import beside as beside_mixer
+from ...operations.side_blocks import convolutions
 from . import streams
 from .compressed import CompressedAttention
 from .delta_rule import delta_rule
@@ -101,7 +102,8 @@ class Decoder(Linears):
     @cached_property
     def side(self) -> tuple[list[Step], ...]:
         """What the layer has before its mixer, beside it, and behind its MLP."""
-        return tuple(steps(self.architecture) for steps in (before_layer, beside_mixer, behind_layer))
+        before, beside, behind = (steps(self.architecture) for steps in (before_layer, beside_mixer, behind_layer))
+        return before, beside, [*behind, *convolutions(self.kind)]
 
     def layer_backward(self) -> Sequence:
         """One layer's backward pass, with what it computes again."""

@@ -22,6 +22,7 @@ from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
+from ...models import near_counts as near
 from ...models import shared_blocks as block
 from ...models import side_counts as side
 from ...models import sparse_counts as sparse
@@ -133,6 +134,7 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     total += hidden_size * heads if architecture.head_gate else ZERO
     total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
     total += _wider(kind) + _attention_adapters(kind) + block.joining_weights(kind)
+    total += near.weights(kind) / tp + near.vectors(kind, kv_heads)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":

@@ -178,6 +178,12 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
         kept += 2 * saved.input_kept_bytes(tokens, width)
     if architecture.head_gate:
         kept += saved.input_kept_bytes(tokens, width + shapes.heads)
+    if "distance_bias" in kind.traits:
+        kept += saved.input_kept_bytes(tokens, shapes.heads * sym.distance_extent)
+    if "convolved" in kind.traits:
+        # Inputs of the convolutions: of keys and values, and of what each part adds.
+        kept += saved.input_kept_bytes(tokens, 2 * shapes.key_value_heads * shapes.head_dim)
+        kept += saved.input_kept_bytes(shapes.stream_tokens, _parts(kind) * hidden_size)
     if "differential" in kind.traits:
         kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
     if architecture.attention_gate:
