@@ -64,6 +64,7 @@ def inference(
     kv_precision: str | None = None,
     images: Sequence[str] = (),
     frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> InferenceRun:
     """Cost of `batch` prompts of `prompt` tokens, and of `generate` tokens generated for each.
@@ -79,7 +80,8 @@ def inference(
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
             `.encoding` tells what their encoder takes.
-        frames: of each of the images, as of a video.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens join the prompt's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -89,7 +91,7 @@ def inference(
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown name.
     """
     from .infer.stack import DEFAULT
-    from .models.towers import parse_images
+    from .models.sounds import parse_media
     from .runs.inference_run import InferenceRun as _Run
 
     return _Run(
@@ -101,7 +103,7 @@ def inference(
         generate=generate,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
-        images=parse_images(images, frames),
+        images=parse_media(images, frames, sounds),
         values=values,
     )
 

@@ -13,7 +13,8 @@ from ..language.atoms import Min, ceil_div, less_one
 from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..mathematics.series import excess
-from ..sources import DEEPSEEK32
+from ..sources import DEEPSEEK32, KWON
+from .windows import exceeding
 
 
 @formula(
@@ -126,6 +127,26 @@ def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> 
 
 
 @formula(
+    glyph="n_{cho}",
+    dimension=ONE,
+    source=DEEPSEEK32,
+    increasing="sequence",
+    decreasing="compress_ratio index_top_keys",
+)
+def choosing_tokens(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
+    """Tokens of a sequence that see more entries than they select: max(s - (m_c (k_x + 1) - 1), 0).
+
+    Assumes: a token that sees k_x entries or fewer takes all of them, which software does without looking at scores.
+
+    Source: derivation: floor(t / m_c) > k_x from t = m_c (k_x + 1) on.
+
+    >>> choosing_tokens(3000, 4, 512), sum(token // 4 > 512 for token in range(1, 3001))
+    (949, 949)
+    """
+    return excess(sequence, exceeding(compress_ratio * (index_top_keys + 1), 1))
+
+
+@formula(
     glyph="M_{ovl}",
     dimension=BYTE,
     source=DEEPSEEK32,
@@ -147,3 +168,119 @@ def overlap_state_bytes(
     12288
     """
     return micro_batch * compress_ratio * head_dim * (element_bytes + state_bytes)
+
+
+@formula(
+    glyph="M_{cst}",
+    dimension=BYTE,
+    source=KWON,
+    increasing="compress_ratio micro_batch state_bytes width",
+    decreasing="head_dim",
+    curvature="affine",
+)
+def compressor_state_bytes(micro_batch: Any, compress_ratio: Any, head_dim: Any, width: Any, state_bytes: Any) -> Any:
+    """Bytes that serving software holds of a sequence for a compressor: values and gates of the tokens pooled next.
+
+    The equation: 2 b m_c (n / d) n w_st, with n the features of its series together: d, or 2 d with overlap, where an
+    entry is pooled from 2 m_c tokens.
+
+    Assumes: room for all tokens of an entry is held whether they are there yet or not; in FP32.
+
+    Source: vLLM, deepseek_v4/compressor.py, CompressorStateCache: a window of m_c tokens, twice as many with overlap.
+
+    >>> compressor_state_bytes(1, 128, 512, 512, 4), compressor_state_bytes(1, 4, 512, 1024, 4)
+    (524288, 65536)
+    """
+    return 2 * micro_batch * compress_ratio * width / head_dim * width * state_bytes
+
+
+@formula(
+    glyph="Q_{cst}",
+    dimension=BYTE,
+    source=DEEPSEEK32,
+    increasing="statistic_bytes tokens width",
+    curvature="affine",
+)
+def kept_state_bytes(tokens: Any, width: Any, statistic_bytes: Any) -> Any:
+    """Bytes of keeping values and gates of tokens until they are pooled: 4 T n w_s.
+
+    Assumes: a kernel of its own reads what the product gave and writes the state; both in FP32.
+
+    Source: vLLM, deepseek_v4/common/ops/save_partial_states.py.
+
+    >>> from sympy import symbols
+    >>> kept_state_bytes(*symbols("T n w"))
+    4*T*n*w
+    """
+    return 4 * tokens * width * statistic_bytes
+
+
+@formula(
+    glyph="Q_{pool}",
+    dimension=BYTE,
+    source=DEEPSEEK32,
+    increasing="activation_bytes head_dim statistic_bytes tokens width",
+    decreasing="compress_ratio",
+    curvature="convex",
+)
+def pooling_bytes(
+    tokens: Any, width: Any, head_dim: Any, compress_ratio: Any, activation_bytes: Any, statistic_bytes: Any
+) -> Any:
+    """Bytes of pooling tokens into entries: T (2 n w_s + d w / m_c).
+
+    Assumes: one kernel reads values and gates of every series once, n features each, and writes normalised entries with
+    their positions.
+
+    Source: derivation from the modules of DeepSeek-V4 in transformers: a softmax of the gates weighs the values.
+
+    >>> from sympy import symbols
+    >>> pooling_bytes(*symbols("T n d m w v"))
+    T*(d*w/m + 2*n*v)
+    """
+    return tokens * (2 * width * statistic_bytes + head_dim * activation_bytes / compress_ratio)
+
+
+@formula(
+    glyph="Q_{pool}^{b}",
+    dimension=BYTE,
+    source=DEEPSEEK32,
+    increasing="activation_bytes head_dim statistic_bytes tokens width",
+    decreasing="compress_ratio",
+    curvature="convex",
+)
+def pooling_backward_bytes(
+    tokens: Any, width: Any, head_dim: Any, compress_ratio: Any, activation_bytes: Any, statistic_bytes: Any
+) -> Any:
+    """Bytes of the gradients of values and gates: T (4 n w_s + d w / m_c).
+
+    Assumes: one kernel reads values, gates and the entries' gradients, pools once more, and writes two gradients.
+
+    Source: derivation, as `pooling_bytes`.
+
+    >>> from sympy import symbols
+    >>> pooling_backward_bytes(*symbols("T n d m w v"))
+    T*(d*w/m + 4*n*v)
+    """
+    return tokens * (4 * width * statistic_bytes + head_dim * activation_bytes / compress_ratio)
+
+
+@formula(
+    glyph="Q_{skr}",
+    dimension=BYTE,
+    source=DEEPSEEK32,
+    increasing="context head_dim kv_bytes micro_batch",
+    curvature="affine",
+)
+def shared_key_bytes(micro_batch: Any, context: Any, head_dim: Any, kv_bytes: Any) -> Any:
+    """Bytes of l keys that are the values too, for all heads: b l d_h w_kv.
+
+    Assumes: read, or held, once; a layout that keeps rotary features in 16 bits, with scales, has 584 bytes for 512
+    features of 8 bits.
+
+    Source: counted from the caches of DeepSeek-V4 in transformers.
+
+    >>> from sympy import symbols
+    >>> shared_key_bytes(*symbols("b l d w"))
+    b*d*l*w
+    """
+    return micro_batch * context * head_dim * kv_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.dimension import FLOP, ONE
+from ..language.dimension import BYTE, FLOP, ONE
 from ..language.formula import formula
 from ..language.symbols import flop
 from ..sources import HYPER_CONNECTIONS
@@ -81,3 +81,94 @@ def stream_head_flops(tokens: Any, hidden_size: Any, num_streams: Any) -> Any:
     131072*flop
     """
     return 2 * tokens * num_streams * num_streams * hidden_size * flop
+
+
+def _moved(times: Any, tokens: Any, hidden_size: Any, activation_bytes: Any) -> Any:
+    """Bytes of a kernel that reads or writes streams, mixtures and results so many times together."""
+    return times * tokens * hidden_size * activation_bytes
+
+
+@formula(
+    glyph="Q_{hcr}",
+    dimension=BYTE,
+    source=HYPER_CONNECTIONS,
+    increasing="activation_bytes hidden_size num_streams tokens",
+    curvature="convex",
+)
+def stream_read_bytes(tokens: Any, hidden_size: Any, num_streams: Any, activation_bytes: Any) -> Any:
+    """Bytes of the mixture that a part of a layer reads: (n + 1) T h w.
+
+    Assumes: one kernel reads all streams and writes their weighted sum; the weights, n (n + 2) a token, are small.
+
+    Source: Zhu et al. 2024 section 2.2.
+
+    >>> from sympy import symbols
+    >>> stream_read_bytes(*symbols("T h n w"))
+    T*h*w*(n + 1)
+    """
+    return _moved(num_streams + 1, tokens, hidden_size, activation_bytes)
+
+
+@formula(
+    glyph="Q_{hcw}",
+    dimension=BYTE,
+    source=HYPER_CONNECTIONS,
+    increasing="activation_bytes hidden_size num_streams tokens",
+    curvature="convex",
+)
+def stream_write_bytes(tokens: Any, hidden_size: Any, num_streams: Any, activation_bytes: Any) -> Any:
+    """Bytes of mixing the streams anew with what a part of a layer gave: (2 n + 1) T h w.
+
+    Assumes: one kernel reads the streams and the result, and writes the streams.
+
+    Source: Zhu et al. 2024 section 2.2.
+
+    >>> from sympy import symbols
+    >>> stream_write_bytes(*symbols("T h n w"))
+    T*h*w*(2*n + 1)
+    """
+    return _moved(2 * num_streams + 1, tokens, hidden_size, activation_bytes)
+
+
+@formula(
+    glyph="Q_{hcr}^{b}",
+    dimension=BYTE,
+    source=HYPER_CONNECTIONS,
+    increasing="activation_bytes hidden_size num_streams tokens",
+    curvature="convex",
+)
+def stream_read_backward_bytes(tokens: Any, hidden_size: Any, num_streams: Any, activation_bytes: Any) -> Any:
+    """Bytes of the gradients of the mixture that was read: (3 n + 1) T h w.
+
+    Assumes: one kernel reads the mixture's gradient, the streams and their gradient so far, which it adds to.
+
+    Source: derivation: the weights' gradients are products of streams and the mixture's gradient.
+
+    >>> from sympy import symbols
+    >>> stream_read_backward_bytes(*symbols("T h n w"))
+    T*h*w*(3*n + 1)
+    """
+    return _moved(3 * num_streams + 1, tokens, hidden_size, activation_bytes)
+
+
+@formula(
+    glyph="Q_{hcw}^{b}",
+    dimension=BYTE,
+    source=HYPER_CONNECTIONS,
+    increasing="activation_bytes hidden_size num_streams tokens",
+    curvature="convex",
+)
+def stream_write_backward_bytes(tokens: Any, hidden_size: Any, num_streams: Any, activation_bytes: Any) -> Any:
+    """Bytes of the gradients of mixing streams with a result: (3 n + 2) T h w.
+
+    Assumes: one kernel reads the streams, the result and the gradients of the new streams, and writes those of the old
+    ones and of the result.
+
+    Source: derivation: gradients of the weights are products of the new streams' gradients with the old streams and the
+    result.
+
+    >>> from sympy import symbols
+    >>> stream_write_backward_bytes(*symbols("T h n w"))
+    T*h*w*(3*n + 2)
+    """
+    return _moved(3 * num_streams + 2, tokens, hidden_size, activation_bytes)

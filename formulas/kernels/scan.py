@@ -16,6 +16,8 @@ from ..language.symbols import (
     attention_efficiency,
     attention_rate,
     chunk_latency,
+    convolution_latency,
+    convolution_passes,
     flop,
     launch_latency,
     matrix_rate,
@@ -23,6 +25,11 @@ from ..language.symbols import (
     memory_efficiency,
     scan_latency,
     scan_passes,
+    sequence_latency,
+    update_latency,
+    update_passes,
+    window_latency,
+    window_passes,
 )
 from ..sources import DELTANET, MAMBA, MAMBA2
 from .linear_attention import delta_rule_flops, delta_solve_flops
@@ -80,6 +87,77 @@ def measured_scan_time(work_flops: Any, traffic_bytes: Any, sequence: Any, ssm_c
     work = work_flops / (attention_rate * attention_efficiency)
     moved = scan_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
     return scan_latency + Max(work, moved, ceil_div(sequence, ssm_chunk_size) * chunk_latency)
+
+
+@formula(
+    glyph="T_{ud}",
+    dimension=SECOND,
+    source=DELTANET,
+    increasing="traffic_bytes update_latency update_passes",
+    decreasing="memory_bandwidth memory_efficiency",
+    curvature="convex",
+)
+def measured_update_time(traffic_bytes: Any) -> Any:
+    """Time of a software's kernel that moves states on by a few tokens: lambda + rho Q / (B_m eta_m).
+
+    Assumes: one kernel; it takes the time of rho times the bytes of its closed form.
+
+    Source: derivation: states are read and written whole, and each has few operations for its bytes (Yang et al. 2024
+    equation (10)); start and passes are measured.
+
+    >>> from sympy import Symbol
+    >>> measured_update_time(Symbol("Q"))
+    Q*update_passes/(memory_bandwidth*memory_efficiency) + update_latency
+    """
+    return update_latency + update_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+
+
+@formula(
+    glyph="T_{cw}",
+    dimension=SECOND,
+    source=MAMBA,
+    increasing="traffic_bytes window_latency window_passes",
+    decreasing="memory_bandwidth memory_efficiency",
+    curvature="convex",
+)
+def measured_window_time(traffic_bytes: Any) -> Any:
+    """Time of a software's convolution of a few tokens whose window is kept: lambda + rho Q / (B_m eta_m).
+
+    Assumes: as `measured_update_time`.
+
+    Source: derivation: as `measured_update_time`, of the kernel causal_conv1d_update (Gu and Dao 2023).
+
+    >>> from sympy import Symbol
+    >>> measured_window_time(Symbol("Q"))
+    Q*window_passes/(memory_bandwidth*memory_efficiency) + window_latency
+    """
+    return window_latency + window_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+
+
+@formula(
+    glyph="T_{cv}",
+    dimension=SECOND,
+    source=MAMBA,
+    increasing="convolution_latency convolution_passes micro_batch sequence_latency traffic_bytes width",
+    decreasing="memory_bandwidth memory_efficiency",
+    curvature="convex",
+)
+def measured_convolution_time(traffic_bytes: Any, micro_batch: Any, width: Any) -> Any:
+    """Time of a software's convolution over whole sequences: lambda + max(rho Q / (B_m eta_m), b h' lambda_sq).
+
+    Assumes: kernels that take a block for each sequence and channel start these one after the other, however short the
+    sequences are; lambda_sq is 0 of others.
+
+    Source: derivation, as `measured_scan_time`; the kernel causal_conv1d_fn has a block for each sequence and channel
+    (Gu and Dao 2023).
+
+    >>> from sympy import symbols
+    >>> measured_convolution_time(*symbols("Q b w"))  # doctest: +NORMALIZE_WHITESPACE
+    convolution_latency + Max(b*sequence_latency*w,
+    Q*convolution_passes/(memory_bandwidth*memory_efficiency))
+    """
+    moved = convolution_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+    return convolution_latency + Max(moved, micro_batch * width * sequence_latency)
 
 
 @formula(

@@ -313,6 +313,27 @@ KIMI_LINEAR = _arxiv(
     "{Kimi Team}",
     2025,
 )
+XLSTM = _arxiv(
+    "beck2024",
+    "2405.04517",
+    "xLSTM: Extended Long Short-Term Memory",
+    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Spanring, Markus and others',
+    2024,
+)
+TFLA = _arxiv(
+    "beck2025",
+    "2503.14376",
+    "Tiled Flash Linear Attention: More Efficient Linear RNN and xLSTM Kernels",
+    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Lippe, Phillip and Hochreiter, Sepp',
+    2025,
+)
+RWKV7 = _arxiv(
+    "peng2025",
+    "2503.14456",
+    "RWKV-7 ``Goose'' with Expressive Dynamic State Evolution",
+    "Peng, Bo and Zhang, Ruichong and Goldstein, Daniel and others",
+    2025,
+)
 KIMI_K3 = _arxiv(
     "kimi2026",
     "2607.24653",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
     Raises:
         InputError: PyTorch or transformers is missing, does not know this kind of model, or refuses the file.
     """
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched, whatever a class would like to
     torch = import_extra("torch", EXTRA, WHAT)
     transformers = import_extra("transformers", EXTRA, WHAT)
     listed = import_extra("transformers.models.auto.modeling_auto", EXTRA, WHAT)
@@ -63,8 +65,7 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
         )
     with _quiet(transformers):
         try:
-            found = {key: _decoded(value) for key, value in data.items() if key not in NOT_READ}
-            config = transformers.CONFIG_MAPPING[kind].from_dict(found)
+            config = _configuration(data, transformers.CONFIG_MAPPING[kind])
             name, more = _class(model, kind, listed, transformers)
             with torch.device("meta"):
                 built = getattr(transformers, name).from_config(config, **more)
@@ -75,6 +76,14 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
             ) from None
         versions = {"transformers": str(transformers.__version__), "torch": str(torch.__version__)}
         return _read(built, config, versions, torch)
+
+
+def _configuration(data: Mapping[str, Any], known: Any) -> Any:
+    """The configuration of a file; a language model told at the top goes where the class looks for it."""
+    found, nested = {key: _decoded(value) for key, value in data.items() if key not in NOT_READ}, "text_config"
+    if nested in known.sub_configs and nested not in found and "hidden_size" in found:
+        found[nested] = {key: value for key, value in found.items() if key not in known.sub_configs}
+    return known.from_dict(found)
 
 
 def _class(model: Model, kind: str, listed: Any, transformers: Any) -> tuple[str, dict[str, Any]]:
@@ -104,11 +113,24 @@ def _read(built: Any, config: Any, versions: Mapping[str, str], torch: Any) -> M
         versions,
         {name: tuple(parameter.shape) for name, parameter in built.named_parameters()},
         {name: len(each) for name, each in built.named_modules() if isinstance(each, torch.nn.ModuleList)},
-        names.get(id(table)),
+        _tables(built, table, torch),
         names.get(id(head)),
         (experts, passed) if type(experts) is int and type(passed) is int else None,
         settings_of(config),
     )
+
+
+def _tables(built: Any, table: Any, torch: Any) -> tuple[str, ...]:
+    """Tables of tokens: that of the model, and others of its shape in modules of the kind."""
+    if table is None:
+        return ()
+    found = {
+        f"{name}.weight"
+        for name, module in built.named_modules()
+        if isinstance(module, torch.nn.Embedding) and module.weight.shape == table.shape
+    }
+    own = {name for name, parameter in built.named_parameters() if parameter is table}
+    return tuple(name for name, _ in built.named_parameters() if name in found | own)
 
 
 def settings_of(config: Any, place: str = "") -> dict[str, Any]:
@@ -134,11 +156,11 @@ def _weight(built: Any, end: str) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """A value, with infinities as transformers writes them."""
+    """A value, with infinities as transformers writes them, and without the code that objects in it name."""
     if isinstance(value, dict):
         if set(value) == {"__float__"}:
             return float(value["__float__"])
-        return {key: _decoded(each) for key, each in value.items()}
+        return {key: _decoded(each) for key, each in value.items() if key != "auto_map"}
     return [_decoded(each) for each in value] if isinstance(value, list) else value
 
 

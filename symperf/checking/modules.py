@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 OTHERS = "others"
 AUDIO = re.compile(r"(^|[._])(audio|speech|sound)")
 VISION = re.compile(r"(^|[._])(vision|visual|image)")
-PROJECTOR = re.compile(r"(^|\.)(mm_projector|multi_modal_projector|connector)(\.|$)")
+PROJECTOR = re.compile(
+    r"(^|\.)(mm_projector|multi_modal_projector|connector)(\.|$)|^text_projection\.|^logit_(scale|bias)$"
+)
 SHARED = re.compile(r"\.shared_(experts?|mlp)\.")
 ROUTED = re.compile(r"\.experts\.")
 ROUTER = re.compile(r"\.(router|gate)\.([a-z]+\.)?weight$")
@@ -25,7 +27,7 @@ LATENT = re.compile(r"\.fc[12]_latent_proj\.")
 ATTENTION = re.compile(r"\.(\w*attn|\w*attention|\w+Attention|attn_block)\.|\.mixer\.[qkvo]_proj\.")
 UNLISTED = re.compile(
     r"compressor\.(?!indexer\.q_b)|indexer\.(weights_proj|[qk]_proj)|relative_attention_bias|position_bias|"
-    r"shared_expert_gate"
+    r"shared_expert_gate|index_kpool|_adapter_"
 )
 """Matrices of a layer that `inspect` has among the others, as no file quantizes them."""
 MLP = re.compile(
@@ -42,8 +44,8 @@ class Modules:
         versions: of the software that built it, by package.
         shapes: of its parameters by name, a shared one once.
         stacks: names of its lists of modules, and how many each has.
-        embedding: the parameter that looks tokens up, if there is one.
-        head: the parameter that gives logits, if there is one; the embedding's where they are tied.
+        embeddings: the parameters that look tokens up: two, where a decoder has a table of its own.
+        head: the parameter that gives logits, if there is one; that of an embedding where they are tied.
         experts: of a layer with experts, and how many of them a token passes; None where there are none.
         settings: values that its configuration has after class defaults, by key.
 
@@ -53,7 +55,7 @@ class Modules:
     versions: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
     stacks: Mapping[str, int] = field(default_factory=dict)
-    embedding: str | None = None
+    embeddings: tuple[str, ...] = ()
     head: str | None = None
     experts: tuple[int, int] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -64,8 +66,8 @@ class Modules:
 
     @property
     def tied(self) -> bool:
-        """Whether the head is the table of tokens."""
-        return self.head is not None and self.head == self.embedding
+        """Whether the head is a table of tokens."""
+        return self.head in self.embeddings
 
 
 def parts_of(modules: Modules) -> dict[str, int]:
@@ -139,21 +141,31 @@ def active_of(modules: Modules) -> int | None:
     return sum(map(modules.elements, language)) - routed * (count - passed) // count
 
 
+def mixer_of(name: str) -> str:
+    """The first module of a layer that a parameter is in, with a final dot; nothing outside of layers.
+
+    >>> mixer_of("model.layers.3.self_attn.forget_gate.A_log")
+    'model.layers.3.self_attn.'
+    """
+    match = re.match(r".*?\.\d+\.\w+\.", name)
+    return match[0] if match else ""
+
+
 def classes_of(modules: Modules) -> dict[str, int]:
     """Parameters of the language model by class of modules, as `inspect` names these."""
     found: Counter[str] = Counter()
-    recurrent = {name.removesuffix("A_log") for name in modules.shapes if name.endswith(".A_log")}
-    scans = {prefix for prefix in recurrent if f"{prefix}D" in modules.shapes}
+    recurrent = {mixer_of(name) for name in modules.shapes if name.endswith(".A_log")}
     for name in modules.shapes:
         if part_of(name, modules) == "language":
-            prefix = next((prefix for prefix in recurrent if name.startswith(prefix)), None)
-            kind = None if prefix is None else "state_space" if prefix in scans else "linear_attention"
+            mixer = mixer_of(name)
+            scan = "state_space" if f"{mixer}D" in modules.shapes else "linear_attention"
+            kind = scan if mixer and mixer in recurrent else None
             found[_class_of(name, modules, kind)] += modules.elements(name)
     return dict(found)
 
 
 def _class_of(name: str, modules: Modules, recurrent: str | None) -> str:
-    if name == modules.embedding:
+    if name in modules.embeddings:
         return "embedding"
     if name == modules.head:
         return "lm_head"

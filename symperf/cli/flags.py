@@ -57,7 +57,7 @@ def software(parser: Parser) -> None:
 
 
 def images(parser: Parser) -> None:
-    """Images of each sequence."""
+    """Images and recordings of each sequence."""
     parser.add_argument(
         "--images",
         action="append",
@@ -65,7 +65,20 @@ def images(parser: Parser) -> None:
         metavar="COUNTxHxW",
         help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
     )
-    parser.add_argument("--frames", type=whole, default=1, metavar="N", help="frames of each of them, as of a video")
+    parser.add_argument(
+        "--frames",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="frames of each of them, as of a video; without images, spectra of 10 ms of one recording",
+    )
+    parser.add_argument(
+        "--sounds",
+        action="append",
+        default=[],
+        metavar="COUNTxFRAMES",
+        help="recordings of each sequence by spectra of 10 ms, whose tokens join the prompt; may be repeated",
+    )
 
 
 def plan(parser: Parser) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
-from ..models.towers import parse_images
+from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
 from .settings import parse_values, plan_of, print_run
@@ -40,6 +40,8 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
         **work,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
-        images=parse_images(getattr(options, "images", ()), getattr(options, "frames", 1)),
+        images=parse_media(
+            getattr(options, "images", ()), getattr(options, "frames", 1), getattr(options, "sounds", ())
+        ),
         values=values,
     )

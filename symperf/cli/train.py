@@ -31,11 +31,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_images(model: Model) -> int:
-    """Tokens of an image: its patches, and one for its class.
+    """Tokens of an image: its patches, and one for its class where there is one.
 
     Raises:
         InputError: the model reads texts, whose length has to be given.
     """
     if not model.architecture.patches:
         raise InputError("train: the following arguments are required: --sequence")
-    return model.sizes["num_patches"] + 1
+    return model.sizes["position_rows"]

@@ -43,6 +43,7 @@ from ..formulas.language.symbols import (
     tp,
 )
 from ..models import attention_widths as widths
+from ..models.shared_blocks import read_width
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 class CachedAttention:
     """What attention over keys and values has in common with attention over latents."""
 
-    folder = "attention"
+    folder, kernel = "attention", "flash"
     families = ("prompts", "decoding")
     """What the constants of its kernels are called, over new tokens and over a cache."""
     heads: Any
@@ -109,16 +110,21 @@ class CachedAttention:
     def growing(self, contexts: tuple[Any, Any], sequences: Any = micro_batch, new_tokens: Any = 1) -> Op:
         """Attention of the new tokens of every sequence over a cache that grows by one token a step."""
         return self.layer.kernels.generation(
-            self.path("flash"),
+            self.path(self.kernel),
             contexts,
             self.read(sequences, new_tokens),
-            window=sliding_window if self.windowed else None,
+            window=self.window,
             chunked=self.layer.architecture.chunked_attention,
         )
 
     def over(self, context: Any, passes: Any = None) -> Op:
         """Attention of one new token of every sequence over a cache of a given length."""
-        return self.layer.kernels.cached(self.path("flash"), context, self.read(micro_batch, passes=passes))
+        return self.layer.kernels.cached(self.path(self.kernel), context, self.read(micro_batch, passes=passes))
+
+    @property
+    def window(self) -> Any:
+        """Keys that a token attends to at most, the last ones or selected ones; None where it sees all."""
+        return sliding_window if self.windowed else None
 
     @property
     def windowed(self) -> bool:
@@ -145,6 +151,16 @@ class SoftmaxAttention(CachedAttention):
         self.width = self.heads * widths.value_width(kind)
         self.rotated = head_dim * (self.heads + widths.made_heads(kind, self.units))
 
+    @property
+    def beside(self) -> Any:
+        """Features of the joint projection that are no query's, key's or value's of attention."""
+        return 0
+
+    @property
+    def turned(self) -> Any:
+        """Features of a token that norms of queries and keys and rotary positions see."""
+        return self.rotated + self.beside
+
     def projections(self) -> list[Op | None]:
         """What makes queries, keys and values of the new tokens; a gate is as wide as the queries."""
         layer, architecture = self.layer, self.layer.architecture
@@ -156,7 +172,7 @@ class SoftmaxAttention(CachedAttention):
         if architecture.head_gate:
             columns += self.heads
         return [
-            layer.linear(f"{layer.root}/{self.folder}/qkv", hidden_size, columns),
+            layer.linear(f"{layer.root}/{self.folder}/qkv", read_width(layer.kind), columns + self.beside),
             self.convolution(),
             self.query_key_norm(),
             self.positions(),
@@ -205,7 +221,7 @@ class SoftmaxAttention(CachedAttention):
         """The norm of queries and keys."""
         if self.layer.architecture.query_key_norm == "none":
             return None
-        n = self.layer.tokens * self.rotated
+        n = self.layer.tokens * self.turned
         return self.layer.kernels.stream(
             self.path("qk_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
         )
@@ -214,7 +230,7 @@ class SoftmaxAttention(CachedAttention):
         """Rotary positions of queries and keys."""
         if self.layer.architecture.positions != "rotary" or self.layer.fusion.rotary_cache:
             return None
-        n = self.layer.tokens * self.rotated
+        n = self.layer.tokens * self.turned
         return self.layer.kernels.stream(
             self.path("rotary"), ew.rotary_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["rotary"]
         )

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
+INDEX_IN_8_BITS: Final = (
+    "one byte and a scale of 4 for each 128 features, whatever the cache: released code of DeepSeek-V3.2; vLLM, "
+    "DeepseekV32IndexerCache; SGLang, index_k_with_scale"
+)
+INDEX_IN_16_BITS: Final = "as activations: vLLM, MiniMaxM3IndexerCache, default of indexer_kv_dtype"
 _KEPT: Final = (
     "statistic_bytes",
     "index_bytes",
@@ -50,7 +55,15 @@ OWN: Final[Mapping[str, tuple[float, str]]] = {
     "split_inner": (2048.0, CUBLAS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
 }
-FORMAT_SYMBOLS: Final = ("activation_bytes", "weight_bytes", "operand_bytes", "kv_bytes", "table_bytes", *SENT)
+FORMAT_SYMBOLS: Final = (
+    "activation_bytes",
+    "weight_bytes",
+    "operand_bytes",
+    "kv_bytes",
+    "table_bytes",
+    "index_key_bytes",
+    *SENT,
+)
 INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     **{name: LIMITS[name] for name in _KEPT},
     "tile_thin": Limits(COUNT, 1, 1e6),
@@ -59,6 +72,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,
+    "index_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "half_inner_latency": INNER_LATENCY,
     **STACK_LIMITS,
@@ -130,6 +144,7 @@ def bind(
     scored = stored.rate_of("attention", rate) == cache == "fp8"
     bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
+    bound.update(_indexer(model, system, bound["attention_rate"]))
     for name, value in own.items():
         bound[name] = (value, "set by the user")
     sent = dict.fromkeys(SENT, (bound["activation_bytes"][0], "as activations: the software states no other format"))
@@ -137,6 +152,15 @@ def bind(
     sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(sent_as).items()}
     bound.update({name: entry for name, entry in sent.items() if name not in own})
     return bound
+
+
+def _indexer(model: Model, system: System, sixteen: tuple[float, str]) -> Bound:
+    """Format and rate of an indexer's keys: beside latents 8 bits where the device multiplies them, else 16."""
+    rate = product_format(system, "fp8")
+    if any("block_index" in kind.traits for kind in model.architecture.kinds) or rate != "fp8":
+        return {"index_key_bytes": (2.0, INDEX_IN_16_BITS), "index_rate": sixteen}
+    found = system.matrix_rate(rate)
+    return {"index_key_bytes": (1 + 4 / 128, INDEX_IN_8_BITS), "index_rate": (found.value, f"{rate}: {found.source}")}
 
 
 def products(system: System, plan: Plan, weight: float | None) -> Bound:

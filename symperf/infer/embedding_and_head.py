@@ -11,8 +11,10 @@ from ..formulas.kernels.thin_matmul import kernel_start_time
 from ..formulas.language.atoms import ceil_div, less_one
 from ..formulas.language.symbols import (
     activation_bytes,
+    head_dim,
     hidden_size,
     index_bytes,
+    intermediate_size,
     micro_batch,
     num_attention_heads,
     num_labels,
@@ -30,6 +32,7 @@ from ..models.counts import SPECTRA
 from ..operations import side_blocks as side
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import streams
 from .layer import Block
 from .side_blocks import operations
 
@@ -44,6 +47,7 @@ class ModelEnds(Block):
             self.added("positions") if self.architecture.positions == "learned" else None,
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
+            streams.fork(self, "embedding/streams") if self.architecture.hyper_connections else None,
             *operations(self, "embedding", side.embedding(self.architecture)),
         )
 
@@ -100,10 +104,16 @@ class ModelEnds(Block):
         Args:
             rows: tokens of which logits are wanted, where each sequence yields its next token.
         """
-        make = {"vocabulary": self.next_tokens, "transformed": self.all_tokens, "labels": self.labels}
+        make = {
+            "vocabulary": self.next_tokens,
+            "transformed": self.all_tokens,
+            "labels": self.labels,
+            "pooled": self.pooled,
+        }
         outputs = make.get(self.architecture.head)
         return sequence(
             self.mixture("head/mixture"),
+            *(streams.join(self, "head/streams") if self.architecture.hyper_connections else ()),
             *operations(self, "head", side.head(self.architecture)),
             self.norm("head/norm", after_residual=True) if self.architecture.final_norm else None,
             *(outputs(rows) if outputs else ()),
@@ -129,6 +139,25 @@ class ModelEnds(Block):
     def labels(self, _: Any) -> list[Op | None]:
         """The classes of each sequence, from its first token; every device of a group has the product whole."""
         return [self.product("labels", micro_batch, num_labels, statistic_bytes)]
+
+    def pooled(self, _: Any) -> list[Op | None]:
+        """Attention of one query to all patches of an image, and an MLP; every device of a group has them whole."""
+        n, groups = micro_batch * intermediate_size, micro_batch * num_attention_heads
+        kinds = {"left": activation_bytes, "right": activation_bytes}
+        path, traffic = self.path("head/pool"), ew.activation_function_bytes(n, activation_bytes)
+        down = self.kernels.matmul(
+            f"{path}/down", micro_batch, hidden_size, intermediate_size, right=table_bytes, left=activation_bytes
+        )
+        return [
+            self.product("pool/key_value", self.tokens, 2 * hidden_size),
+            self.product("pool/query", micro_batch, hidden_size),
+            self.kernels.matmul(f"{path}/scores", 1, prompt, head_dim, groups, **kinds),
+            self.kernels.matmul(f"{path}/context", 1, head_dim, prompt, groups, **kinds),
+            self.product("pool/output", micro_batch, hidden_size),
+            self.product("pool/up", micro_batch, intermediate_size),
+            self.kernels.stream(f"{path}/activation", traffic, n, FLOPS_PER_ELEMENT["activation"]),
+            down,
+        ]
 
     def logits(self, rows: Any) -> list[Op | None]:
         """The product with the table of tokens, and its columns from all devices of the group."""

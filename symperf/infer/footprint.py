@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, ceil_div
+from ..formulas.language.atoms import Max, Min, above_one, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
@@ -20,6 +20,7 @@ from ..formulas.language.symbols import (
     expert_tp,
     generate,
     hidden_size,
+    index_key_bytes,
     intermediate_size,
     kv_block,
     kv_bytes,
@@ -29,12 +30,14 @@ from ..formulas.language.symbols import (
     num_experts_per_token,
     num_key_value_heads,
     num_labels,
+    num_streams,
     pp,
     prompt,
     qk_rope_head_dim,
     relative_rows,
     sliding_window,
     ssm_chunk_size,
+    stage_number,
     state_bytes,
     statistic_bytes,
     table_bytes,
@@ -44,19 +47,25 @@ from ..formulas.language.symbols import (
     workspace_bytes,
 )
 from ..formulas.memory import model_state
-from ..formulas.memory.stage_memory import fragmentation_memory
+from ..formulas.memory.parameters import linear_parameters
+from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
+from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from ..train.memory.footprint import of_largest
+from .compressed import CompressedAttention, compressed_cache_bytes
 from .kernels import numbered_symbols
-from .passes import layers_of, number_of
+from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
-    from ..models.architecture import LayerKind
+    from ..models.architecture import Architecture, LayerKind
+    from ..operations.dealing import Dealing
     from .structure import InferenceStructure
 
 
@@ -89,11 +98,14 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
 
 @in_own_sizes
 def _layer_cache(kind: LayerKind, slots: Any) -> Any:
+    index = slots * sparse.index_elements(kind) * index_key_bytes
     if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes
+        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
+    if kind.mixer == "compressed_attention":
+        return compressed_cache_bytes(kind, slots)
     held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
     heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
-    return model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
+    return index + model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
@@ -110,7 +122,7 @@ def _states(structure: InferenceStructure) -> Any:
         (n, of_kind(mixer.sequence_bytes(), layer.kind))
         for layer, n in layers
         for mixer in layer.mixers
-        if isinstance(mixer, Recurrent)
+        if isinstance(mixer, (Recurrent, CompressedAttention))
     ]
     held = ceil_div(num_key_value_heads, tp)
     kept += [
@@ -123,8 +135,8 @@ def _states(structure: InferenceStructure) -> Any:
 
 def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> Any:
     """Bytes on the stage that has most, given how many layers of each kind the model has and the bytes of one."""
-    dealing = Dealing(structure.segments)
-    if dealing.unequal and kept:
+    dealing = dealing_of(structure)
+    if dealing.differs and kept:
         return Max(*dealing.on_deciding(sum(dealing.layers_of(n) * size for n, size in kept)))
     return sum(n / pp * size for n, size in kept)
 
@@ -134,6 +146,8 @@ def activations(structure: InferenceStructure) -> Any:
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
+    # Behind the first of mixers side by side waits its result; a shared block reads a wide copy, and the embedding.
+    waiting = Max(*((3 if shared(kind) else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)
@@ -148,7 +162,9 @@ def activations(structure: InferenceStructure) -> Any:
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
         scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
-    alive = tokens * activation_bytes * (2 * hidden_size + Max(*blocks))
+    # A residual stream, or several of which one is mixed at a time, and what a block reads.
+    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
+    alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 
@@ -160,7 +176,7 @@ def arrived_share(structure: InferenceStructure) -> Any:
 
 def _mixer_features(mixer: Any) -> Any:
     """Features of a token that are alive at once inside of a mixer, on one device."""
-    if isinstance(mixer, Recurrent):
+    if isinstance(mixer, (Recurrent, CompressedAttention)):
         return mixer.scratch
     return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
@@ -182,23 +198,32 @@ def _chunk_states(structure: InferenceStructure) -> Any:
 def _outputs(structure: InferenceStructure) -> Any:
     """Bytes of what the head yields: logits of the last tokens, of all tokens, or of the classes."""
     head = structure.architecture.head
-    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels, "none": 0}[head]
-    return micro_batch * rows * statistic_bytes
+    rows = {"vocabulary": vocab_size, "transformed": prompt * vocab_size, "labels": num_labels}
+    return micro_batch * rows.get(head, hidden_size if head == "pooled" else 0) * statistic_bytes
 
 
 def _weights(structure: InferenceStructure) -> dict[str, Any]:
-    """Bytes of weights of layers and of ends, of each the most that a stage has."""
-    architecture, dealing = structure.architecture, Dealing(structure.segments)
+    """Bytes of weights of layers and of ends: of each the most that a stage has, or those of the fullest stage."""
+    architecture, dealing = structure.architecture, dealing_of(structure)
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
     layers += _apart(structure, dealing, structure.kept)
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    if dealing.differs:
+        ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
+        return of_largest({"weights/layers": layers, "weights/ends": ends}, dealing)
     ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
-    return {
-        "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
-        "weights/ends": ends,
-    }
+    return {"weights/layers": layers, "weights/ends": ends}
+
+
+def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
+    """Parameters of the ends on stage i; a tied table is copied to the last stage of several."""
+    last = counts.final_norm_parameters(architecture) + head_weight * counts.head_parameters(architecture, tp)
+    if architecture.tied_embeddings:
+        last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    tables = counts.embedding_parameters(architecture, tp)
+    return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
 
 
 def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:

@@ -59,7 +59,7 @@ class GatedLru(Recurrent):
         traffic = lru.gated_lru_bytes(tokens, self.inner, activation_bytes) + self.kept(sequences)
         work = FLOPS_PER_ELEMENT["gated unit"]
         return [
-            self.convolve(tokens),
+            self.convolve(sequences, length),
             self.gates(tokens, ""),
             self.kernels.stream(self.path("scan"), traffic, tokens * self.inner, work),
         ]

@@ -21,9 +21,12 @@ from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
 from ..formulas.kernels.scan import measured_scan_time
 from ..formulas.language.symbols import (
+    SYMBOLS,
     activation_bytes,
+    attention_efficiency,
     attention_rate,
     cast_passes,
+    channel_scan_efficiency,
     format_latency,
     half_efficiency,
     half_inner_latency,
@@ -36,7 +39,7 @@ from ..formulas.language.symbols import (
     table_bytes,
     weight_bytes,
 )
-from ..formulas.language.symbols.entry import SYMBOLS
+from ..formulas.language.symbols.scans import CHANNEL
 from ..operations.kernels import Kernels, aligned_time
 from ..operations.schedule import Demand, Op
 from ..systems.kernel_constants import BY_FORMAT
@@ -58,6 +61,12 @@ IN_SIXTEEN_BITS = {
 def numbered_symbols(number: int) -> dict[Any, Any]:
     """What differs between formats -> what stands for it in the products of the `number`-th one."""
     return {SYMBOLS[name].symbol: SYMBOLS[f"{name}_{number}"].symbol for name in sorted(BY_FORMAT)}
+
+
+CHANNELWISE = {SYMBOLS[name].symbol: SYMBOLS[f"channel_{name}"].symbol for name in CHANNEL} | {
+    attention_efficiency: channel_scan_efficiency
+}
+"""What stands for the constants of recurrent kernels in those of Kimi Delta Attention."""
 
 
 @dataclass(frozen=True)
@@ -236,12 +245,25 @@ class InferenceKernels(Kernels):
         time = dec.prefill_attention_time(work, traffic) + (kernels - 1) * thin.kernel_start_time()
         return Op(path, time, Demand(work, traffic))
 
-    def scan(self, path: str, work: Any, traffic: Any, kernels: int, length: Any) -> Op:
+    def scan(self, path: str, work: Any, traffic: Any, kernels: int, length: Any, *, channelwise: bool = False) -> Op:
         """A chunked scan of sequences of some tokens in several kernels."""
-        if "scans" not in self.structure.families:
-            return self.fused_products(path, work, traffic, kernels)
-        time = measured_scan_time(work, traffic, length, ssm_chunk_size) + kernels * self.gap
-        return Op(path, time, Demand(work, traffic))
+        time = measured_scan_time(work, traffic, length, ssm_chunk_size)
+        found = self.fused_products(path, work, traffic, kernels)
+        return self.measured("scans", found, time, kernels, channelwise=channelwise)
+
+    def measured(self, family: str, op: Op, time: Any, kernels: int = 1, *, channelwise: bool = False) -> Op:
+        """An operation with the time of a software's measured kernels, where their constants are known.
+
+        Args:
+            family: of the constants.
+            op: as it is where they are not known.
+            time: of the kernels without the software's gaps.
+            kernels: before each of which there is a gap.
+            channelwise: they are those of Kimi Delta Attention.
+        """
+        if (f"channel_{family}" if channelwise else family) not in self.structure.families:
+            return op
+        return replace(op, time=(time.xreplace(CHANNELWISE) if channelwise else time) + kernels * self.gap)
 
     def cached(self, path: str, context: Any, read: CacheRead | BlockRead) -> Op:
         """Attention over a cache of a given number of keys."""

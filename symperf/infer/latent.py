@@ -162,12 +162,12 @@ class LatentAttention(CachedAttention):
         """The steps of a generation: their number, and the keys that the first one reads."""
         return self.absorbed(self.layer.tokens, self.growing(contexts))
 
-    def absorbed(self, rows: Any, core: Op) -> list[Op | None]:
+    def absorbed(self, rows: Any, core: Op, prefix: str = "") -> list[Op | None]:
         """Queries carried into the latent's width, attention over the cache, results carried out of it."""
         return [
-            self.absorb("absorb_key", rows, kv_lora_rank, qk_nope_head_dim),
+            self.absorb(f"{prefix}absorb_key", rows, kv_lora_rank, qk_nope_head_dim),
             core,
-            self.absorb("absorb_value", rows, v_head_dim, kv_lora_rank),
+            self.absorb(f"{prefix}absorb_value", rows, v_head_dim, kv_lora_rank),
         ]
 
     def absorb(self, name: str, rows: Any, columns: Any, inner: Any) -> Op:

@@ -13,30 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import elementwise as ew
+from ..formulas.kernels import wkv
 from ..formulas.language.symbols import (
     activation_bytes,
     conv_kernel,
     hidden_size,
     intermediate_size,
     num_layers,
+    num_streams,
     residual_block,
     state_bytes,
     tp,
 )
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
+from ..models.shared_blocks import shared
 from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import shared_block, streams
 from .attention import CrossAttention, SoftmaxAttention
+from .compressed import CompressedAttention
 from .experts import Experts
 from .gated_lru import GatedLru
 from .kernels import InferenceKernels
 from .latent import LatentAttention
 from .lightning import LightningAttention
-from .matrix_states import delta_rule
+from .matrix_states import MatrixMemory, TimeMixing, delta_rule
 from .recurrent import Mamba1, Mamba2, Recurrent, ShortConvolution
+from .selected import SelectedBlocks, SelectedLatents
 from .side_blocks import operations
 
 if TYPE_CHECKING:
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
 
-Mixer = SoftmaxAttention | LatentAttention | Recurrent
+Mixer = SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent
 
 
 class Block:
@@ -63,6 +69,7 @@ class Block:
         self.kernels = InferenceKernels(structure)
         self.group = tensor_group()
         self.stream_message = tokens * hidden_size * activation_bytes
+        self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
@@ -76,13 +83,15 @@ class Block:
         """A norm over the residual stream, with the addition before it where the two are fused."""
         n = self.tokens * hidden_size
         traffic, work = ew.norm_bytes(n, activation_bytes), FLOPS_PER_ELEMENT["norm"]
-        if after_residual and self.fusion.residual_norm:
+        if after_residual and self.fusion.residual_norm and not self.architecture.hyper_connections:
             traffic = ew.residual_norm_bytes(n, activation_bytes)
             work += FLOPS_PER_ELEMENT["residual"]
         return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
-        """A residual addition; part of the norm after it where the two are fused."""
+        """A residual addition; part of the norm after it where the two are fused, or of mixing several streams."""
+        if self.architecture.hyper_connections:
+            return streams.leave(self, name)
         return None if self.fusion.residual_norm else self.added(name)
 
     def added(self, name: str) -> Op:
@@ -98,6 +107,12 @@ class Block:
             n, activation_bytes
         )
         return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["activation"])
+
+    def shift(self, name: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before (RWKV)."""
+        n = mixtures * self.tokens * hidden_size
+        traffic = wkv.token_shift_bytes(self.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(self.path(name), traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def mixture(self, name: str) -> Op | None:
         """What attention residuals make of the sums of earlier layers, where the model has them."""
@@ -142,9 +157,16 @@ class Layer(Block):
         if self.kind.mixer == "none":
             return ()
         recurrent = MIXERS.get(self.kind.mixer)
-        attention = LatentAttention if self.kind.mixer == "latent_attention" else SoftmaxAttention
-        own = attention(self) if recurrent is None else recurrent(self, self.kind.mixer)
+        own = self.attention() if recurrent is None else recurrent(self, self.kind.mixer)
         return (own, *(MIXERS[name](self, name) for name in self.kind.beside))
+
+    def attention(self) -> SoftmaxAttention | LatentAttention | CompressedAttention:
+        """The attention of a layer that has no recurrent mixer, by its kind and what it selects."""
+        if self.kind.mixer == "latent_attention":
+            return (SelectedLatents if {"indexer", "reused_index"} & set(self.kind.traits) else LatentAttention)(self)
+        if self.kind.mixer == "compressed_attention":
+            return CompressedAttention(self)
+        return (SelectedBlocks if "block_index" in self.kind.traits else SoftmaxAttention)(self)
 
     @property
     def mixer(self) -> Mixer:
@@ -176,13 +198,21 @@ class Layer(Block):
         """The mixers' block around their cores."""
         if not self.mixers:
             return []
+        if shared(self.kind):
+            return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
-        found = [self.mixture(f"{block}/mixture"), self.norm(f"{block}/norm", after_residual=True)]
+        normalised = "normalised_input" in self.kind.traits
+        norm = None if normalised else self.norm(f"{block}/norm", after_residual=True)
+        found = [*self.enter(block), norm]
         for mixer in self.mixers:
             found += [*mixer.projections(), *core(mixer), *mixer.output()]
             found.append(None if both else self.reduce(f"{self.root}/{mixer.folder}/reduce"))
         found += [self.added(f"{self.root}/{mixer.folder}/sum") for mixer in self.mixers[1:]]
         return [*found, self.post_norm(block), None if both else self.residual(f"{block}/residual")]
+
+    def enter(self, block: str) -> list[Op | None]:
+        """What a part reads of several streams, or of sums of earlier layers, where there are any."""
+        return streams.enter(self, block) if self.architecture.hyper_connections else [self.mixture(f"{block}/mixture")]
 
     def post_norm(self, block: str) -> Op | None:
         """The norm after a block, where there are four in a layer."""
@@ -194,10 +224,12 @@ class Layer(Block):
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
+        if shared(self.kind):
+            return shared_block.feed_forward(self)
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [
-            self.mixture(f"{block}/mixture"),
+            *self.enter(block),
             self.norm(f"{block}/norm", after_residual=not both) if self.architecture.block_norms > 1 or alone else None,
             *self.mlp(),
             *(Experts(self).operations() if self.kind.ffn in ("experts", "dense_experts") else ()),
@@ -210,6 +242,7 @@ class Layer(Block):
         if self.kind.ffn == "experts":
             return []
         return [
+            self.shift(f"{self.root}/mlp/shift", 1) if self.kind.mixer == "wkv" else None,
             *self.up(),
             self.activation_of(f"{self.root}/mlp/activation", self.inner),
             self.linear(f"{self.root}/mlp/down", self.inner, hidden_size),
@@ -235,5 +268,7 @@ MIXERS: dict[str, Callable[[Layer, str], Recurrent]] = {
     "short_convolution": ShortConvolution,
     "gated_lru": GatedLru,
     "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds the operations of a recurrent mixer."""

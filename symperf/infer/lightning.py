@@ -53,8 +53,10 @@ class LightningAttention(Recurrent):
         tokens, n = self.layer.tokens, self.layer.tokens * self.inner
         gate = ew.gated_activation_bytes(n, activation_bytes)
         return [
-            self.kernels.all_reduce(self.path("norm/reduce"), tokens * sym.statistic_bytes, self.layer.group),
-            self.kernels.stream(self.path("norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]),
+            self.kernels.all_reduce(self.path("inner_norm/reduce"), tokens * sym.statistic_bytes, self.layer.group),
+            self.kernels.stream(
+                self.path("inner_norm"), ew.norm_bytes(n, activation_bytes), n, FLOPS_PER_ELEMENT["norm"]
+            ),
             self.kernels.stream(self.path("gate"), gate, n, FLOPS_PER_ELEMENT["activation"]),
             self.layer.linear(self.name("out"), self.inner, hidden_size),
         ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import ssm
+from ..formulas.kernels import scan, ssm
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import activation_bytes, hidden_size, micro_batch, state_bytes, table_bytes, tp
@@ -38,6 +38,7 @@ class Recurrent:
         state: elements of the state of one sequence.
         scratch: features of a token that are alive at once inside of it.
         chunked: its scan runs in chunks, whose states are alive between its kernels.
+        channelwise: its kernels are those of Kimi Delta Attention.
     """
 
     chunked = False
@@ -46,6 +47,7 @@ class Recurrent:
     inner: Any
     state: Any
     scratch: Any
+    channelwise = False
 
     def __init__(self, layer: Layer, name: str | None = None) -> None:
         self.layer, self.kernels = layer, layer.kernels
@@ -96,16 +98,20 @@ class Recurrent:
             self.layer.linear(self.name("out"), self.inner, hidden_size),
         ]
 
-    def convolve(self, tokens: Any) -> Op:
+    def convolve(self, sequences: Any, length: Any) -> Op:
         """The causal convolution over whole sequences, with its activation."""
+        tokens = sequences * length
         traffic = conv.convolution_bytes(tokens, self.channels, sym.conv_kernel, activation_bytes, table_bytes)
-        return self._convolution("convolution", traffic, tokens)
+        op = self._convolution("convolution", traffic, tokens)
+        time = scan.measured_convolution_time(traffic, sequences, self.channels)
+        return self.kernels.measured("convolutions", op, time, channelwise=self.channelwise)
 
     def convolve_step(self, sequences: Any, new_tokens: Any) -> Op:
         """The causal convolution of a few new tokens, whose window is kept."""
         shape = self.channels, sym.conv_kernel
         traffic = step.convolution_step_bytes(sequences, new_tokens, *shape, activation_bytes, table_bytes)
-        return self._convolution("convolution_update", traffic, sequences * new_tokens)
+        op = self._convolution("convolution_update", traffic, sequences * new_tokens)
+        return self.kernels.measured("windows", op, scan.measured_window_time(traffic), channelwise=self.channelwise)
 
     def _convolution(self, name: str, traffic: Any, tokens: Any) -> Op:
         each = 2 * sym.conv_kernel + FLOPS_PER_ELEMENT["activation"]
@@ -154,7 +160,7 @@ class Mamba2(Recurrent):
         )
         work = self.scan_flops(sequences, length)
         return [
-            self.convolve(sequences * length),
+            self.convolve(sequences, length),
             self.kernels.scan(self.path("scan"), work, traffic + self.kept(sequences), SSD_KERNELS, length),
         ]
 
@@ -215,7 +221,7 @@ class Mamba1(Recurrent):
         traffic = ssm.selective_scan_bytes(tokens, self.inner, sym.ssm_state_size, activation_bytes)
         work = self.scan_flops(sequences, length) / sym.flop
         return [
-            self.convolve(tokens),
+            self.convolve(sequences, length),
             *self.parameters(tokens, ""),
             self.kernels.stream(self.path("scan"), traffic + self.kept(sequences), work, 1),
         ]
@@ -257,7 +263,7 @@ class ShortConvolution(Recurrent):
 
     def scan(self, sequences: Any, length: Any) -> list[Op | None]:
         """The gated convolution over whole sequences."""
-        return self.gated(sequences * length, self.convolve(sequences * length), "")
+        return self.gated(sequences * length, self.convolve(sequences, length), "")
 
     def step(self, sequences: Any, new_tokens: Any) -> list[Op | None]:
         """The same of a few new tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..models.shared_blocks import shared
 from ..plans.combinations import COMBINATION_RULES
 from ..plans.plan import FIELDS
 from ..plans.rule import BrokenRuleError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _APPLY = (
     "tp_does_not_divide_heads",
     "tp_does_not_divide_intermediate_size",
-    "stages_do_not_divide_layers",
+    "more_stages_than_layers",
     "batch_is_not_divisible",
     "ep_needs_experts",
     "ep_does_not_divide_experts",
@@ -34,6 +35,8 @@ _APPLY = (
 )
 RULES = (*MODEL_RULES, *(rule for rule in RUN_RULES if rule.name in _APPLY))
 """The rules of a training run that an inference shares."""
+ALWAYS = {"vpp": 1, "uneven": 1}
+"""What every plan of an inference is: stages need not divide the layers."""
 
 
 def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
@@ -45,14 +48,14 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     for name, field in FIELDS.items():
         if field.inference == "refused" and getattr(plan, name) != field.default:
             raise InputError(f"{name}: is modelled in training only")
-    if model.architecture.sparse:
-        raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
-    if model.architecture.attention_residuals and plan.pp > 1:
-        raise BrokenRuleError.of(COMBINATION_RULES[1], {"model": model.name})
+    pooled = any("pooled_index" in kind.traits for kind in model.architecture.kinds)
+    if pooled or (model.architecture.attention_residuals and plan.pp > 1):
+        name = "pooled_indexes_are_counted_only" if pooled else "attention_residuals_in_a_pipeline"
+        raise BrokenRuleError.of(next(rule for rule in COMBINATION_RULES if rule.name == name), {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-    refuse(rules, values | {"vpp": 1})
+    refuse(rules, values | ALWAYS)
     if plan.node_limit is not None and not model.architecture.routed:
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
@@ -84,10 +87,10 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"generate: found {work.generate}, expected 1: {model.name} is an encoder, which has one pass and "
             "generates no tokens"
         )
-    if architecture.patches and work.prompt != sizes["num_patches"] + 1:
+    if architecture.patches and work.prompt != sizes["position_rows"]:
         raise InputError(
-            f"prompt: found {work.prompt}, expected {sizes['num_patches'] + 1}: {model.name} reads "
-            f"{sizes['num_patches']} patches of an image and a token for its class"
+            f"prompt: found {work.prompt}, expected {sizes['position_rows']}: {model.name} reads "
+            f"{sizes['num_patches']} patches of an image" + (" and a token for its class" * architecture.class_token)
         )
     if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:
         rows = sizes["encoder_position_rows"]
@@ -120,8 +123,9 @@ _DEALT = {
     "lru_width": "channels of the gated linear recurrent units",
     "linear_num_key_heads": "key heads of the linear attention",
     "linear_num_value_heads": "value heads of the linear attention",
+    "output_groups": "groups of heads that the output is projected in",
 }
-"""Sizes of recurrent layers of which every device of a tensor-parallel group has its share."""
+"""Sizes of layers of which every device of a tensor-parallel group has its share."""
 
 
 def _check_shards(plan: Plan, model: Model) -> None:
@@ -129,6 +133,10 @@ def _check_shards(plan: Plan, model: Model) -> None:
         size = model.sizes.get(name, 0)
         if size % plan.tp:
             raise InputError(f"tp: {plan.tp} does not divide the {size} {words} of {model.name}")
+    if plan.pp > 1 and any(shared(kind) for kind in model.architecture.kinds):
+        raise InputError(
+            f"pp: found {plan.pp}, expected 1: blocks of {model.name} are shared between layers of all stages"
+        )
     if model.architecture.stacks == 2 and plan.pp > 1:
         raise InputError(f"pp: found {plan.pp}, expected 1: a pipeline of an encoder and a decoder is not modelled")
 

@@ -17,18 +17,24 @@ Mixer = Literal[
     "short_convolution",
     "gated_lru",
     "lightning_attention",
+    "matrix_memory",
+    "wkv",
     "none",
 ]
 """What moves information between tokens: softmax attention over all keys, over a window, through latent keys and
 values (MLA), or over a window and compressed entries; Mamba-2; Mamba-1; a gated delta rule; a gated convolution over
-a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); or nothing."""
+a few tokens (LFM2); a gated linear recurrent unit (Griffin); linear attention with decays (MiniMax); a matrix with
+gates (xLSTM); RWKV-7's time mixing; or nothing."""
 FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 """What follows: an MLP, routed experts, both side by side, or nothing."""
 
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
-RECURRENT = ("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention")
+RECURRENT = (
+    *("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention", "matrix_memory"),
+    "wkv",
+)
 """Mixers with a state of constant size in place of a cache that grows."""
 _MIXER_WORDS = {
     "attention": "attention",
@@ -41,6 +47,8 @@ _MIXER_WORDS = {
     "short_convolution": "short convolution",
     "gated_lru": "gated linear recurrent unit",
     "lightning_attention": "lightning attention",
+    "matrix_memory": "matrix memory",
+    "wkv": "time mixing",
 }
 TRAIT_WORDS: dict[str, str] = {
     "indexer": "an indexer selects keys",
@@ -58,6 +66,10 @@ TRAIT_WORDS: dict[str, str] = {
     "differential": "the difference of two attentions",
     "convolved": "short convolutions of keys, values and results",
     "distance_bias": "biases by distance",
+    "first_values": "values that later layers take from",
+    "shared_block": "weights shared between layers",
+    "adapted_attention": "adapters of attention",
+    "normalised_input": "no norm before it",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -68,9 +80,12 @@ blocks that a `block_index` selects (MiniMax-M3). Compressed attention has a win
 whose gate may be narrow. Softmax attention has `own_values` whose width is not that of keys, and `sinks` in this kind
 of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two maps of attention from one another
 (`differential`, DiffLlama); keys, values and results are `convolved`, and scores have a `distance_bias` (Inkling).
+A layer may be a use of a `shared_block`, whose attention may have adapters (Zamba2). Time mixing (RWKV-7) takes a part
+of its values from the layer of `first_values`, which takes from none. A `normalised_input` comes from the norm of the
+embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
 """
-SPARSE = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
-"""Variations that see a part of the keys, of which the part is not masked but never read."""
+SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
+"""Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
 _FEED_FORWARD_WORDS = {"dense": "MLP", "experts": "experts", "dense_experts": "MLP beside experts"}
 
 
@@ -214,11 +229,13 @@ class Architecture:
         patches: The input are patches of an image, not tokens (ViT).
         encoder_table: The encoder has a table of tokens of its own (T5Gemma).
         spectra: The encoder's input are spectra of sound, which two convolutions make its tokens (Whisper).
+        class_token: A vector joins the patches, whose last state stands for the image.
+        patch_bias: The product of patches has a bias.
         layer_scale: What each part adds to the stream is scaled by a vector (DINOv2).
         mask_token: A vector stands for hidden patches in pre-training.
         head_transform_bias: The dense layer of a transformed head has a bias.
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
-            `labels` (a classifier of one token) or `none`.
+            `labels` (a classifier of one token), `pooled` (a learned query and an MLP, SigLIP) or `none`.
 
     """
 
@@ -276,10 +293,12 @@ class Architecture:
     encoder_table: bool = False
     spectra: bool = False
     key_bias: bool = True
+    class_token: bool = True
+    patch_bias: bool = True
     layer_scale: bool = False
     mask_token: bool = False
     head_transform_bias: bool = True
-    head: Literal["vocabulary", "transformed", "labels", "none"] = "vocabulary"
+    head: Literal["vocabulary", "transformed", "labels", "pooled", "none"] = "vocabulary"
 
     @property
     def uniform_dense(self) -> bool:
@@ -305,15 +324,23 @@ class Architecture:
         """2 for an encoder and a decoder, which have tables of positions and end norms of their own; else 1."""
         return len({kind.encoder for kind in self.kinds})
 
+    @property
+    def module_kind(self) -> LayerKind:
+        """The kind of the layers of modules for multi-token prediction: the last of the model's.
+
+        Those of compressed attention have a window only: `compress_ratios` of DeepSeek-V4 ends with 0.
+        """
+        last = self.kinds[-1]
+        return replace(last, traits=("window_only",), own=()) if last.mixer == "compressed_attention" else last
+
     def has(self, *mixers: str) -> bool:
         """Whether some layer has one of the mixers."""
         return any(each.mixer in mixers for kind in self.kinds for each in kind.alone)
 
     @property
-    def sparse(self) -> bool:
-        """Whether some layer reads only a part of the keys, selected or compressed, or has streams that mix."""
-        selected = any(trait in SPARSE for kind in self.kinds for trait in kind.traits)
-        return selected or self.hyper_connections
+    def selects(self) -> bool:
+        """Whether some layer attends to selected keys, or to compressed ones."""
+        return any(trait in SELECTING for kind in self.kinds for trait in kind.traits)
 
     @property
     def side_blocks(self) -> bool:

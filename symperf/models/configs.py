@@ -13,6 +13,8 @@ from ..common.errors import InputError, nearest, quote
 from .architecture import Architecture, LayerKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .quantization import Quantization
     from .towers import Tower
 
@@ -77,6 +79,11 @@ class Config:
             self.taken[key] = value
         return value
 
+    def forget(self, *keys: str) -> None:
+        """Take back what has been remembered of keys that the file leaves out."""
+        for key in keys:
+            self.taken.pop(key, None)
+
     def integer_or(self, key: str, absent: int, *, smallest: int = 1) -> int:
         """The value of a key that has to hold an integer, or the default of its class where it is absent or null."""
         return self.integer(key, smallest=smallest) if self.holds(key) else self.take(key, absent)
@@ -140,6 +147,13 @@ class Config:
         if key not in self.sections:
             self.sections[key] = Config(self.data.get(key) or {}, f"{self.where}: {key}")
         return self.sections[key]
+
+    def elsewhere(self, keys: Iterable[str]) -> str:
+        """The end of an error line about a missing key that stands in an object of this one; or nothing."""
+        for key, value in self.data.items():
+            if isinstance(value, dict) and (found := next((name for name in keys if name in value), None)):
+                return f"; {key} has {found}: is model_type that of the whole file?"
+        return ""
 
     def defaults(self) -> dict[str, object]:
         """What classes have for keys that the file leaves out, those of objects in it after their key and a dot."""
@@ -212,7 +226,9 @@ def optional(*keys: str, absent: int | Rule | None, null: int | Rule | None = No
             fallback = null if nulls else absent
             if fallback is None:
                 also = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
-                raise InputError(f"{config.where}: {keys[0]}{also} is missing, expected a positive integer")
+                raise InputError(
+                    f"{config.where}: {keys[0]}{also} is missing, expected a positive integer{config.elsewhere(keys)}"
+                )
             value = fallback(config, sizes) if callable(fallback) else fallback
             known = not nulls and (not callable(fallback) or fallback in DERIVED)
             return config.take(keys[0], value) if known else value
@@ -245,7 +261,7 @@ ACTIVATIONS = {
     **dict.fromkeys(("quick_gelu", "gelu_10", "gelu_python_tanh"), "gelu"),
     # SiTU bounds both factors of a gated SiLU: its gradient reads the same tensors.
     **dict.fromkeys(("silu", "swish", "swiglu", "swigluoai", "situ"), "silu"),
-    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+    **dict.fromkeys(("relu2", "relu_squared", "sqrelu"), "relu2"),
     "relu": "relu",
     "xielu": "xielu",
 }
@@ -288,7 +304,7 @@ def window(absent: int | None, *, key: str = "sliding_window", switch: str | Non
         if on and absent is not None and key not in config.data:
             size = config.take(key, absent)
         if size is None and switch:
-            config.taken.pop(switch, None)  # there is nothing to switch on
+            config.forget(switch)  # there is nothing to switch on
         return size if on else None
 
     return rule

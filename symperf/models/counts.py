@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ..formulas.kernels import attention as att
 from ..formulas.kernels import attention_residuals as residuals
 from ..formulas.kernels import hyper_connections as hyper
 from ..formulas.kernels import latent_attention as mla
@@ -28,6 +29,7 @@ from ..formulas.language.symbols import (
 )
 from ..formulas.memory import parameters as par
 from . import layer_counts as layers
+from . import shared_blocks as block
 from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import UNIFORM
@@ -73,8 +75,8 @@ def embedding_parameters(architecture: Architecture, shards: Any = 1) -> Any:
     """Parameters of the first stage's end: token and position tables, and the norm after them if there is one."""
     stacks = architecture.stacks
     if architecture.patches:
-        patches = par.linear_parameters(sym.patch_features, hidden_size) + hidden_size
-        total = patches + (position_rows + 1 + int(architecture.mask_token)) * hidden_size
+        vectors = int(architecture.patch_bias) + int(architecture.class_token) + int(architecture.mask_token)
+        total = par.linear_parameters(sym.patch_features, hidden_size) + (position_rows + vectors) * hidden_size
     else:
         total = par.embedding_parameters(ceil_div(vocab_size, shards), _position_rows(architecture), hidden_size)
     if architecture.encoder_table:
@@ -97,6 +99,10 @@ def head_parameters(architecture: Architecture, shards: Any = 1) -> Any:
         return par.linear_parameters(hidden_size, sym.num_labels) + sym.num_labels
     if architecture.head == "none":
         return ZERO
+    if architecture.head == "pooled":
+        attention = 4 * (par.linear_parameters(hidden_size, hidden_size) + hidden_size)
+        mlp = par.mlp_parameters(hidden_size, sym.intermediate_size) + sym.intermediate_size + hidden_size
+        return hidden_size + attention + mlp + _norm(architecture, hidden_size)
     columns = ceil_div(vocab_size, shards)
     weights = ZERO if architecture.tied_embeddings else par.linear_parameters(hidden_size, columns)
     if architecture.head == "transformed":
@@ -125,7 +131,10 @@ def total_parameters(architecture: Architecture) -> Any:
 
 
 def _all_layers(architecture: Architecture) -> Any:
-    return sum(count * layers.layer_parameters(architecture, kind) for count, kind in kinds_with_counts(architecture))
+    each = (
+        (count, layers.layer_parameters(architecture, kind), kind) for count, kind in kinds_with_counts(architecture)
+    )
+    return sum(block.of_all_layers(n, one, block.own_weights(architecture, kind), kind) for n, one, kind in each)
 
 
 def active_parameters(architecture: Architecture) -> Any:
@@ -152,12 +161,14 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     """Parameters of the layers for multi-token prediction, which no other count contains.
 
     Each has the model's last kind of layer, two norms, and a projection of two hidden states to one; tables are
-    shared (DeepSeek-AI 2024, V3, section 2.2).
+    shared (DeepSeek-AI 2024, V3, section 2.2). It joins several streams by weights of its own.
     """
     if not architecture.multi_token_head:
         return ZERO
-    layer = layers.layer_parameters(architecture, architecture.kinds[-1])
+    layer = layers.layer_parameters(architecture, architecture.module_kind)
     ends = 3 * _norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size)
+    if architecture.hyper_connections:
+        ends += hyper.stream_head_parameters(hidden_size, sym.num_streams)
     return sym.num_multi_token_layers * (layer + ends)
 
 
@@ -229,6 +240,14 @@ def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
         return found | {"lm_head": matmul.matmul_flops(batch, sym.num_labels, hidden_size, 1)}
     if architecture.head == "none":
         return found
+    if architecture.head == "pooled":
+        # One query sees all positions of an image.
+        keys, positions = par.linear_parameters(hidden_size, 2 * hidden_size), tokens / batch
+        once = 2 * par.linear_parameters(hidden_size, hidden_size)
+        once += par.mlp_parameters(hidden_size, sym.intermediate_size)
+        pool = matmul.matmul_flops(tokens, 1, keys, 1) + matmul.matmul_flops(batch, 1, once, 1)
+        pool += att.attention_flops(batch, 1, positions, num_attention_heads, head_dim)
+        return found | {"head_transform": pool, "lm_head": ZERO}
     if architecture.head == "transformed":
         found["head_transform"] = matmul.matmul_flops(tokens, hidden_size, hidden_size, 1)
     return found | {"lm_head": matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)}

@@ -6,13 +6,15 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..common.errors import InputError
+from ..common.errors import InputError, quote
 from .architecture import Architecture, LayerKind, count_name
 from .configs import Config, Family, Parsed, Sizes, optional
-from .keys import BESIDE_THE_LANGUAGE_MODEL, refuse_unknown
+from .keys import BESIDE_THE_LANGUAGE_MODEL, refuse_unknown, without_cost
 from .layouts import all_or_windowed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .configs import Runs
 
 EXPERTS = "mixture-of-experts layers"
@@ -46,9 +48,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     inner = config
     notes = []
     if family.section:
-        if not config.holds(family.section):
-            raise InputError(f"{config.where}: {family.section} is missing, expected an object")
-        inner = config.section(family.section)
+        inner = language_model_of(config, family.section)
         inner.data = with_outer_tie(config, inner)
         notes.append(f"only the language model in {family.section} is counted, no image or audio encoder")
     _refuse_other_architectures(inner, family, model_type)
@@ -67,6 +67,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
             f"{inner.where}: a token passes {sizes['num_experts_per_token']} of {sizes['num_experts']} experts"
         )
     sizes |= expert_groups(inner, family, sizes)
+    inner.forget("n_group", "num_expert_group", "topk_group", "topk_method")  # they decide no count
     choices: dict[str, Any] = {name: rule(inner) if callable(rule) else rule for name, rule in family.layers.items()}
 
     lengths = [inner.integer(key) for key in CONTEXT if inner.holds(key)]
@@ -100,7 +101,7 @@ def describe(config: Config, family: Family, model_type: str) -> Parsed:
     architecture = Architecture(**choices)
     inner.used |= set(family.harmless)
     if inner is not config:
-        refuse_unknown_beside(config)
+        refuse_unknown_beside(config, inner.data)
     notes += _warnings(inner, family, caps)
     return Parsed(model_type, architecture, sizes, order, context, window, tuple(notes))
 
@@ -163,6 +164,21 @@ def count_kinds(runs: Runs, sizes: Sizes) -> tuple[tuple[LayerKind, ...], tuple[
     return tuple(kinds), order
 
 
+def language_model_of(config: Config, key: str) -> Config:
+    """The language model's object.
+
+    Raises:
+        InputError: there is none, or it holds another one.
+    """
+    if not config.holds(key):
+        flat = "; its keys stand at the top of the file" if "hidden_size" in config.data else ""
+        raise InputError(f"{config.where}: {key} is missing, expected an object{flat}")
+    inner = config.section(key)
+    if isinstance(inner.data.get(key), dict):
+        raise InputError(f"{inner.where}: holds another {key}, expected the language model's own keys")
+    return inner
+
+
 def with_outer_tie(outer: Config, inner: Config) -> dict[str, Any]:
     """The keys of a nested language model, with what the file around it says of tied embeddings.
 
@@ -178,8 +194,8 @@ def with_outer_tie(outer: Config, inner: Config) -> dict[str, Any]:
     return dict(inner.data) | {key: outer.data[key]}
 
 
-def refuse_unknown_beside(outer: Config) -> None:
-    """Refuse unknown keys beside a nested language model, as within it.
+def refuse_unknown_beside(outer: Config, inner: Mapping[str, Any]) -> None:
+    """Refuse unknown keys beside a nested language model, as within it; those that it has too have to agree.
 
     Raises:
         InputError: there is one.
@@ -187,6 +203,11 @@ def refuse_unknown_beside(outer: Config) -> None:
     outer.used |= QUANTIZATION
     if outer.data.get("is_encoder_decoder") is False:
         outer.used.add("is_encoder_decoder")
+    for key, value in inner.items():
+        if key not in outer.used and key not in BESIDE_THE_LANGUAGE_MODEL and not without_cost(key):
+            outer.used.add(key)
+            if outer.data.get(key, value) not in (value, None):
+                outer.fail(key, f"{quote(value)} as the language model's own object says")
     refuse_unknown(outer, BESIDE_THE_LANGUAGE_MODEL)
 
 

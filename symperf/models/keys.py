@@ -67,7 +67,10 @@ BESIDE_TEXT = """
     mm_tokens_per_image multimodal_projector_bias projector_hidden_act patch_size spatial_merge_size use_image_id
     use_unified_vision_chunk video_placeholder vision_feature_layer vision_feature_select_strategy
     vision_soft_tokens_per_image slice_mode img_token_compression_config image_grid_pinpoints num_reward_heads
-    process_image_mode projector_hidden_size
+    process_image_mode projector_hidden_size downsample_ratio vision_aspect_ratio max_dynamic_patch min_dynamic_patch
+    dynamic_image_size force_image_size pad2square ps_version select_layer template use_backbone_lora use_llm_lora
+    use_thumbnail video_fps audio_sample_rate
+    position_id_per_seconds seconds_per_chunk
 """
 """Keys beside a nested language model: they speak of the encoders of images and sound, or of where these meet text."""
 

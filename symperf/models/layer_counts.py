@@ -18,6 +18,7 @@ from ..formulas.memory import parameters as par
 from . import attention_widths as widths
 from . import near_counts as near
 from . import recurrent_counts as recurrent
+from . import shared_blocks as block
 from . import side_counts as side
 from . import sparse_counts as sparse
 from .architecture import RECURRENT
@@ -48,6 +49,7 @@ def projection_weights(architecture: Architecture, kind: LayerKind) -> Any:
         if architecture.shared_key_value and kind.mixer == "attention":
             total -= h * kv_heads * width
         total += near.weights(kind) + (h * a if architecture.head_gate else ZERO)
+        total += block.wider_weights(kind) + block.attention_adapter_weights(kind) + block.joining_weights(kind)
         return total + (h * a * width if architecture.attention_gate else ZERO)
     if kind.mixer == "latent_attention":
         nope, rope = sym.qk_nope_head_dim, sym.qk_rope_head_dim
@@ -75,7 +77,7 @@ def cross_weights(kind: LayerKind) -> tuple[Any, Any]:
 def mlp_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the dense MLP's matrices."""
     count = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
-    return count(h, f) if kind.ffn in ("dense", "dense_experts") else ZERO
+    return count(h, f) + block.adapter_weights(architecture, kind) if kind.ffn in ("dense", "dense_experts") else ZERO
 
 
 def expert_hidden(architecture: Architecture) -> Any:
@@ -160,8 +162,10 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer's norms of hidden width: half for one part, one more for attention to an encoder."""
     whole = kind.mixer != "none" and kind.ffn != "none"
     count = architecture.block_norms if whole else sympy.Rational(architecture.block_norms, 2)
+    count -= "normalised_input" in kind.traits
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
-    return (count + (max(architecture.block_norms // 2, 1) if kind.cross else 0)) * norm(architecture, h) + scales
+    cross = max(architecture.block_norms // 2, 1) if kind.cross else 0
+    return (count + cross + block.shared(kind)) * norm(architecture, h) + scales
 
 
 @in_own_sizes

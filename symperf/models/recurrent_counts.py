@@ -11,7 +11,8 @@ from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import gated_lru as lru
 from ..formulas.kernels import lightning_attention as lightning
 from ..formulas.kernels import linear_attention as lin
-from ..formulas.kernels import ssm
+from ..formulas.kernels import matrix_memory as memory
+from ..formulas.kernels import ssm, wkv
 from ..formulas.language import symbols as sym
 from ..formulas.memory import parameters as par
 
@@ -54,8 +55,20 @@ def weights(kind: LayerKind) -> Any:
             return lru.gated_lru_parameters(h, sym.lru_width, sym.num_attention_heads)
         case "lightning_attention":
             return lightning.lightning_parameters(h, *LIGHTNING)
+        case "wkv":
+            narrow = (wkv.narrow_parameters(h, rank, width) for rank, width in narrow_widths(kind))
+            return wkv.wkv_parameters(h, LINEAR_HEADS, *LINEAR_WIDTHS) + sum(narrow)
+        case "matrix_memory":
+            # Queries, keys, values, gate and two gates a head in; and out: those of a gated delta rule.
+            return lin.delta_rule_parameters(h, LINEAR_HEADS, LINEAR_HEADS, *LINEAR_WIDTHS)
     # Two gates and a value in; and out (Amini et al. 2025, LFM2, arXiv:2511.23404).
     return par.linear_parameters(h, 3 * h) + par.linear_parameters(h, h)
+
+
+def narrow_widths(kind: LayerKind) -> list[tuple[Any, Any]]:
+    """Narrow widths of a time mixing, each with the features that it becomes."""
+    found = [(sym.decay_rank, LINEAR_KEYS), (sym.rate_rank, LINEAR_KEYS), (sym.gate_rank, LINEAR_VALUES)]
+    return found if "first_values" in kind.traits else [*found, (sym.value_rank, LINEAR_VALUES)]
 
 
 def _linear_attention_weights(kind: LayerKind) -> Any:
@@ -70,6 +83,14 @@ def _linear_attention_weights(kind: LayerKind) -> Any:
 
 def vectors(architecture: Architecture, kind: LayerKind) -> Any:
     """Convolution, biases, inner norms and other vectors of a mixer."""
+    if kind.mixer == "wkv":
+        # Mixtures of a token and the one before: six here and one before the MLP; three vectors of keys' width for keys
+        # and a bonus, biases of decays, rates and what is taken of values; a norm of each head.
+        biases = (2 if "first_values" in kind.traits else 3) * LINEAR_VALUES
+        return 7 * h + 3 * LINEAR_KEYS + biases + 2 * par.norm_parameters(LINEAR_VALUES)
+    if kind.mixer == "matrix_memory":
+        # A bias for both gates of a head, and a norm of each head with a scale for every channel.
+        return 2 * LINEAR_HEADS + par.norm_parameters(LINEAR_VALUES)
     channels = CHANNELS[kind.mixer]
     total = conv.convolution_parameters(channels, sym.conv_kernel)
     total += channels if architecture.ssm_convolution_bias else ZERO
@@ -107,6 +128,8 @@ def flops(kind: LayerKind, queries: Any, stepwise: bool) -> dict[str, Any]:
 
 def _convolution_flops(kind: LayerKind, queries: Any, stepwise: bool) -> Any:
     """As torch's convolution counts: padded by k - 1 on both sides, so s + k - 1 results, of which s are used."""
+    if kind.mixer in ("matrix_memory", "wkv"):
+        return ZERO
     results = sym.batch * (queries if stepwise else queries + sym.conv_kernel - 1)
     return conv.convolution_flops(results, CHANNELS[kind.mixer], sym.conv_kernel)
 
@@ -121,6 +144,12 @@ def _step_flops(kind: LayerKind, queries: Any) -> Any:
             return 3 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
         case "lightning_attention":
             return 2 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_value_head_dim)
+        case "wkv":
+            return 4 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim)
+        case "matrix_memory":
+            # The outer product of key and value, and the query's with the state and with the sum of keys.
+            normalizer = ssm.state_output_flops(tokens, LINEAR_HEADS, sym.linear_key_head_dim)
+            return 2 * ssm.state_output_flops(tokens, LINEAR_VALUES, sym.linear_key_head_dim) + normalizer
     width = SSM_WIDTH if kind.mixer == "ssm" else sym.ssm_inner_size
     return ssm.state_output_flops(tokens, width, sym.ssm_state_size)
 
@@ -139,7 +168,8 @@ def _scan_flops(kind: LayerKind, queries: Any) -> Any:
             return inside + ssm.state_passing_flops(batch, queries, chunk, *shape)
         case "lightning_attention":
             return lightning.lightning_flops(batch, queries, chunk, *LIGHTNING)
-    return lin.delta_rule_flops(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
+    products = {"matrix_memory": memory.matrix_memory_flops, "wkv": wkv.wkv_flops}
+    return products.get(kind.mixer, lin.delta_rule_flops)(batch, queries, chunk, LINEAR_HEADS, *LINEAR_WIDTHS)
 
 
 STATES = {
@@ -155,5 +185,13 @@ STATES = {
 
 def state_bytes(kind: LayerKind) -> Any:
     """Bytes that a mixer keeps of a sequence, however long it is: its state, and the window of its convolution."""
+    if kind.mixer == "matrix_memory":
+        # Kept in the format of activations (transformers, xLSTMCache), with the sum of keys and the largest exponent.
+        beside = LINEAR_HEADS * (sym.linear_key_head_dim + 1) * sym.element_bytes
+        return beside + ssm.recurrent_state_bytes(1, LINEAR_VALUES, sym.linear_key_head_dim, sym.element_bytes)
+    if kind.mixer == "wkv":
+        # The last token that each part of the layer has read.
+        shifted = 2 * h * sym.element_bytes
+        return shifted + ssm.recurrent_state_bytes(1, LINEAR_VALUES, sym.linear_key_head_dim, sym.state_bytes)
     window = conv.convolution_state_bytes(1, CHANNELS[kind.mixer], sym.conv_kernel, sym.element_bytes)
     return window + ssm.recurrent_state_bytes(1, *STATES[kind.mixer], sym.state_bytes)

@@ -35,11 +35,14 @@ def indexer_weights(kind: LayerKind) -> Any:
     return ZERO
 
 
+def compressor_series(kind: LayerKind) -> int:
+    """Series of values and gates of a layer's compressor; one with overlap has two."""
+    return next((n for trait, n in (("selected_entries", 2), ("all_entries", 1)) if trait in kind.traits), 0)
+
+
 def compressor_weights(kind: LayerKind) -> Any:
-    """Weights of a layer's compressor; one with overlap has two series."""
-    if "selected_entries" in kind.traits:
-        return 2 * comp.compressor_parameters(h, sym.head_dim)
-    return comp.compressor_parameters(h, sym.head_dim) if "all_entries" in kind.traits else ZERO
+    """Weights of a layer's compressor."""
+    return compressor_series(kind) * comp.compressor_parameters(h, sym.head_dim)
 
 
 def vectors(kind: LayerKind) -> Any:
@@ -114,6 +117,14 @@ def prefill_pairs(kind: LayerKind, sequence: Any) -> Any | None:
     return window + (comp.entry_pairs(sequence, sym.compress_ratio) if "all_entries" in kind.traits else 0)
 
 
+def visible_keys(kind: LayerKind, context: Any) -> Any:
+    """Keys and entries that one query of compressed attention at the end of a context sees."""
+    window = Min(context, sym.sliding_window)
+    if "selected_entries" in kind.traits:
+        return window + comp.selected_entries(context, sym.compress_ratio, sym.index_top_keys)
+    return window + (comp.compressed_entries(context, sym.compress_ratio) if "all_entries" in kind.traits else 0)
+
+
 def selected_keys(kind: LayerKind, context: Any) -> Any:
     """Keys that one query of latent attention at the end of a context sees."""
     return Min(context, sym.index_top_keys) if {"indexer", "reused_index"} & set(kind.traits) else context
@@ -124,6 +135,16 @@ def entry_elements(kind: LayerKind) -> Any:
     if "selected_entries" in kind.traits:
         return sym.head_dim + width
     return sym.head_dim if "all_entries" in kind.traits else ZERO
+
+
+def handed_selection(architecture: Architecture) -> Any:
+    """Selected keys of a token that one stage of a pipeline hands to the next, as an upper bound.
+
+    A stage that starts with layers which reuse a selection has none of its own; one that starts with an indexer needs
+    none. They are counted at every boundary of a model that has such layers.
+    """
+    reused = any("reused_index" in kind.traits for kind in architecture.kinds)
+    return sym.index_top_keys if reused else ZERO
 
 
 def index_elements(kind: LayerKind) -> Any:

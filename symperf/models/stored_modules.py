@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from .quantization import HEAD, SIXTEEN
+from .shared_blocks import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,10 +77,13 @@ class Matrix:
 
 def matrices(model: Model) -> Iterator[Matrix]:
     """The matrices of a model, layer by layer, and its head; not its tables and vectors."""
-    layer = 0
+    layer, uses = 0, 0
     for place, count in model.layers:
+        kind = model.architecture.kinds[place]
         for _ in range(count):
-            yield from _of_layer(model, model.architecture.kinds[place], f"layers.{layer}")
+            uses += shared(kind)
+            if uses <= model.sizes.get("num_shared_blocks", 0) or not shared(kind):
+                yield from _of_layer(model, kind, f"layers.{layer}")
             layer += 1
     if not model.architecture.tied_embeddings and model.architecture.head in ("vocabulary", "transformed"):
         yield Matrix("lm_head", HEAD, model.sizes["vocab_size"], model.sizes["hidden_size"])
@@ -108,12 +112,12 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
     if kind.mixer in ("attention", "local_attention"):
         width, kv_heads = heads * size("head_dim"), size("num_key_value_heads")
         values = size("v_head_dim" if "own_values" in kind.traits else "head_dim")
-        shared = model.architecture.shared_key_value and kind.mixer == "attention"
-        reused = "reused_keys" in kind.traits
+        one = model.architecture.shared_key_value and kind.mixer == "attention"
+        reused, read = "reused_keys" in kind.traits, 2 * h if shared(kind) else h
         found = [
-            ("q_proj", width * (2 if model.architecture.attention_gate else 1), h),
-            *([] if reused else [("k_proj", kv_heads * size("head_dim"), h)]),
-            *([] if reused or shared else [("v_proj", kv_heads * values, h)]),
+            ("q_proj", width * (2 if model.architecture.attention_gate else 1), read),
+            *([] if reused else [("k_proj", kv_heads * size("head_dim"), read)]),
+            *([] if reused or one else [("v_proj", kv_heads * values, read)]),
             *([("g_proj", heads, h)] if model.architecture.head_gate else []),
             *([("r_proj", heads * size("distance_profiles"), h)] if "distance_bias" in kind.traits else []),
             ("o_proj", h, heads * values),

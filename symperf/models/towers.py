@@ -7,7 +7,7 @@ after them a projector to the language model's width; both are products, and vec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from ..common.errors import InputError, quote
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .configs import Parsed
+    from .resizing import Nearest, Within
+    from .sounds import SoundGrid
+    from .tiles import Tiling
 
 MOST_IMAGES = 100_000
 """Images of a sequence, and frames of a video; no context comes near it."""
@@ -30,8 +33,10 @@ class Product:
         inputs: features that it reads.
         outputs: features that it gives.
         bias: it has one.
-        rows: how often it runs for an image: once a patch, once a token that the language model sees, or once; or it
-            runs once for a text beside images.
+        rows: of what it reads one row each: patches, tokens that the language model sees, sequences of the encoder,
+            windows of sound, or texts beside images.
+        times: rows of each of these.
+        copies: as many that differ in their weights alone, one after the other: parts of every layer of an encoder.
 
     """
 
@@ -39,12 +44,14 @@ class Product:
     inputs: int
     outputs: int
     bias: bool
-    rows: Literal["patches", "tokens", "images", "texts"]
+    rows: Literal["patches", "tokens", "images", "windows", "texts"]
+    times: int = 1
+    copies: int = 1
 
     @property
     def parameters(self) -> int:
-        """Weights and bias."""
-        return self.inputs * self.outputs + (self.outputs if self.bias else 0)
+        """Weights and biases of all copies."""
+        return self.copies * (self.inputs * self.outputs + (self.outputs if self.bias else 0))
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Encoded:
         positions: in each sequence: patches, and a token of the class where there is one.
         patches: of all sequences.
         tokens: of all sequences that the language model reads.
+        windows: of sound, which convolutions read.
 
     """
 
@@ -81,6 +89,7 @@ class Encoded:
     positions: int
     patches: int
     tokens: int
+    windows: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,8 @@ class Grid:
         extra: positions of a sequence that are no patches (a token of the class).
         frames: of a video that one patch holds; 0 where there are no videos.
         row_end: tokens that end each row of tokens (Pixtral).
-        tiles: an image larger than `side` is cut into tiles of that size, and an overview joins them.
+        tiles: how an image is cut into tiles of `side`; None where it is scaled to one.
+        fit: how an image that keeps its shape is fitted to whole tokens; None where it has to have them.
         largest: tokens of an image at most; 0 for no limit of the encoder's.
         apart: images are compared with texts and join none: no token of theirs is in a prompt (CLIP).
 
@@ -106,7 +116,8 @@ class Grid:
     extra: int = 0
     frames: int = 0
     row_end: int = 0
-    tiles: bool = False
+    tiles: Tiling | None = None
+    fit: Nearest | Within | None = None
     largest: int = 0
     apart: bool = False
 
@@ -120,11 +131,16 @@ class Grid:
             raise InputError(f"frames: found {image.frames}, expected 1: the encoder reads single images")
         if self.side is not None:
             rows = columns = self.side // self.patch
-            tiles = -(-image.height // self.side) * -(-image.width // self.side) if self.tiles else 1
-            sequences = tiles + (1 if tiles > 1 else 0)
-            per = 0 if self.apart else -(-rows // self.merge) * -(-columns // self.merge)
-            return Encoded(sequences, rows * columns + self.extra, sequences * rows * columns, sequences * per)
+            cells = -(-rows // self.merge)
+            sequences, tokens = 1, cells**2
+            if self.tiles:
+                sequences, tokens = self.tiles.cut((image.height, image.width), self.side, cells)
+            patches = sequences * rows * columns
+            return Encoded(sequences, rows * columns + self.extra, patches, 0 if self.apart else tokens)
         unit = self.patch * self.merge
+        if self.fit and image.frames == 1:
+            height, width = self.fit.fit((image.height, image.width), unit)
+            image = replace(image, height=height, width=width)
         for name, pixels in (("height", image.height), ("width", image.width)):
             if pixels % unit:
                 near = max(unit, round(pixels / unit) * unit)
@@ -153,7 +169,7 @@ class Tower:
         stem_values: other parameters before them: tables of positions, vectors.
         projector: products after them.
         projector_values: other parameters after them: norms.
-        grid: how images become patches and tokens.
+        grid: how images become patches and tokens, or sound does.
 
     """
 
@@ -163,7 +179,7 @@ class Tower:
     stem_values: int
     projector: tuple[Product, ...]
     projector_values: int
-    grid: Grid
+    grid: Grid | SoundGrid
 
     @property
     def stem_parameters(self) -> int:

@@ -8,13 +8,13 @@ NOT_YET: dict[str, str] = {
         longcat_flash nllb-moe switch_transformers
     """,
     "a state-space or recurrent model of another kind": """
-        falcon_mamba zamba zamba2 rwkv xlstm plamo2 minicpm_sala
+        falcon_mamba zamba rwkv plamo2 minicpm_sala
     """,
     "an encoder or an encoder-decoder of another kind": """
         albert electra deberta umt5
     """,
     "a multimodal model of another kind": """
-        mllama qwen2_vl pixtral phi4_multimodal
+        mllama qwen2_vl pixtral
     """,
     "a decoder of another kind": """
         xlnet phi3small fuyu

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import attention_rate, matrix_rate, score_rate, vector_rate
+from ..formulas.language.symbols import attention_rate, index_rate, matrix_rate, score_rate, vector_rate
 from ..formulas.memory.parameters import flops_utilization
 
 if TYPE_CHECKING:
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from .schedule import Op
 
-PEAKS = (matrix_rate, attention_rate, score_rate)
-"""Of the matrix units: in the format of linear layers, in 16 bits, and in that of attention whose kernels are known."""
+PEAKS = (matrix_rate, attention_rate, score_rate, index_rate)
+"""Of the matrix units: in the format of linear layers, in 16 bits, in that of attention and of indexers whose kernels
+are known."""
 
 
 def rate_of(op: Op) -> Any:

@@ -39,6 +39,7 @@ FLOPS_PER_ELEMENT = {
     "loss backward": 2,
     "gated norm": 16,  # a norm, and the product with an activated gate
     "gated norm backward": 26,
+    "shift": 3,  # of each mixture: the difference to the token before, its product and a sum
     "mixture": 7,  # of each source: square and sum 2, product with scale and query 3, weighted sum 2
     "mixture backward": 16,  # of scores and weights again 5; gradients of weights 2, sources 6, scale and query 3
     "scan": 7,  # per state: decay's product and exponential 2, input 1, state 2, result 2

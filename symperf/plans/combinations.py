@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from ..models.shared_blocks import shared
 from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 NAMES = (
-    "sparse",
+    "pooled",
+    "selects",
+    "all_gather",
     "mixed_stages",
-    "disentangled",
+    "forward_only",
     "two_towers",
+    "shared_blocks",
+    "one_stage",
     "flash",
     "relative_positions",
     "parts",
@@ -56,10 +61,22 @@ def _rule(name: str, condition: str, message: str) -> Rule:
 
 COMBINATION_RULES = (
     _rule(
-        "selected_and_compressed_keys_are_counted_only",
-        "sparse == 0",
-        "{model} has layers that select or compress keys, or streams that mix: symperf inspect counts them, and their "
-        "time and memory in runs are not modelled yet; expected a model without",
+        "pooled_indexes_are_counted_only",
+        "pooled == 0",
+        "{model} has layers whose indexer scores pools of keys: symperf inspect counts them, and their time and memory "
+        "in runs are not modelled yet; expected a model without",
+    ),
+    _rule(
+        "selected_keys_need_flash_attention",
+        "selects == 0 or flash == 1",
+        "attention: {model} has layers that attend to selected or compressed keys, for which kernels gather them; "
+        "expected flash, found eager",
+    ),
+    _rule(
+        "cp_with_selected_keys_needs_all_gather",
+        "parts == 0 or selects == 0 or all_gather == 1",
+        "cp_kind: {model} has layers that select or compress keys of the whole sequence, of which every device needs "
+        "all; expected all-gather, found {cp_kind}",
     ),
     _rule(
         "attention_residuals_in_a_pipeline",
@@ -68,16 +85,21 @@ COMBINATION_RULES = (
         "is not modelled yet, expected pp = 1",
     ),
     _rule(
-        "disentangled_attention_is_not_trained",
-        "disentangled == 0",
-        "{model} scores contents and relative positions with each other, whose gradients are not modelled yet: symperf "
-        "inspect and infer have it; expected a model without",
+        "what_runs_forward_only_is_not_trained",
+        "forward_only == 0",
+        "{model} has {forward_part}, whose gradients are not modelled yet: symperf inspect and infer have them; "
+        "expected a model without",
     ),
     _rule(
         "two_towers_are_not_trained",
         "two_towers == 0",
         "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
         "and infer have them; expected a model without",
+    ),
+    _rule(
+        "shared_blocks_need_one_stage",
+        "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
+        "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -235,10 +257,14 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     architecture, schedule = model.architecture, plan.effective_schedule
     low, by_matrices = plan.precision in ("fp8", "fp4"), plan.optimizer in ("adafactor", "muon")
     return {
-        "sparse": architecture.sparse,
+        "pooled": any("pooled_index" in kind.traits for kind in architecture.kinds),
+        "selects": architecture.selects,
+        "all_gather": plan.cp_kind == "all-gather",
         "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "two_towers": any(tower.grid.apart for tower in model.towers),
-        "disentangled": architecture.positions == "disentangled",
+        "forward_only": bool(_forward_part(model)),
+        "shared_blocks": _shares_blocks(model),
+        "one_stage": plan.pp == 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,
@@ -273,12 +299,14 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
     return {
         "model": model.name,
         "schedule": plan.effective_schedule,
+        "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,
         "optimizer": plan.optimizer,
         "recurrent_mixer": _first_recurrent(model.architecture),
         "unlisted": _first_unlisted(model),
+        "forward_part": _forward_part(model),
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
     }
@@ -288,6 +316,18 @@ def _first_recurrent(architecture: Architecture) -> str:
     """The first of a model's mixers whose tokens need those before them, one after another; empty where none does."""
     convolved = any("convolved" in kind.traits for kind in architecture.kinds)
     return next((name for name in sorted(RECURRENT) if architecture.has(name)), "convolutions" if convolved else "")
+
+
+def _forward_part(model: Model) -> str:
+    """What a model has that no training step has; empty where there is nothing."""
+    if model.architecture.positions == "disentangled":
+        return "scores of contents with relative positions"
+    return "a head that pools patches by attention" if model.architecture.head == "pooled" else ""
+
+
+def _shares_blocks(model: Model) -> bool:
+    """Whether several layers share their weights."""
+    return any(shared(kind) for kind in model.architecture.kinds)
 
 
 def _first_unlisted(model: Model) -> str:
@@ -300,6 +340,8 @@ def _first_unlisted(model: Model) -> str:
         return "attention to an encoder"
     if any(trait in kind.traits for kind in architecture.kinds for trait in ("convolved", "distance_bias")):
         return "attention with convolutions or biases by distance"
+    if _shares_blocks(model):
+        return "blocks that layers share"
     if architecture.side_blocks:
         return "low-rank residuals, features or streams beside them"
     return "attention with a gate for each head" if architecture.head_gate else ""

@@ -136,6 +136,11 @@ KIND_RULES = (
         "linear-attention layers of {model}",
     ),
     Rule(
+        "tp_does_not_divide_output_groups",
+        "output_groups % tp == 0",
+        "tp: {tp} does not divide the {output_groups} groups of heads that the output of {model} is projected in",
+    ),
+    Rule(
         "side_blocks_in_a_pipeline",
         "pp == 1 or layer_input_size + num_update_streams == 0",
         "pp: {model} has several streams or features for each layer, which would have to go from stage to stage; "
@@ -165,8 +170,9 @@ KIND_RULES = (
     ),
     Rule(
         "image_has_a_sequence_of_its_own",
-        "num_patches == 0 or sequence == num_patches + 1",
-        "sequence: found {sequence}, but {model} makes {num_patches} patches and one class token of every image",
+        "num_patches == 0 or sequence == position_rows",
+        "sequence: found {sequence}, expected {position_rows}: {model} makes {num_patches} patches of an image, and a "
+        "class token if any",
     ),
 )
 """What layers of other kinds than attention and MLP, encoders and images need."""

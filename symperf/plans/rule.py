@@ -53,6 +53,7 @@ SIZES = (
     "lru_width",
     "linear_num_key_heads",
     "linear_num_value_heads",
+    "output_groups",
     "layer_input_size",
     "num_update_streams",
 )
@@ -61,7 +62,7 @@ NAMES = (*FLAGS, *(each.name for each in NUMBERS.values() if each.whole), *WORK,
 ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
-    **dict.fromkeys(("encoder_position_rows", "num_patches"), 0),
+    **dict.fromkeys(("encoder_position_rows", "num_patches", "output_groups"), 0),
     **dict.fromkeys(("ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "layer_input_size", "num_update_streams"), 0),
 }

@@ -24,7 +24,8 @@ Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
-MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", *RECURRENT, "none")
+LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
+MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "compressed_attention", "none", *LISTED)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
 OFFLOADS = ("activations", "optimizer", "weights")
 """What the host may keep, in the order in which it is written."""

@@ -118,14 +118,15 @@ def image_rows(encoding: Encoding) -> list[tuple[str, str]]:
     """What the images of the prompts are, and what they cost before the prefill."""
     found, weights = encoding.to_dict(), quantity(encoding.weight_bytes, "B")
     each = ", ".join(
-        f"{size.image.count} x {size.image.height} x {size.image.width}"
+        " x ".join(str(value) for name, value in dataclasses.asdict(size.image).items() if name != "frames")
         + (f" x {size.image.frames} frames" if size.image.frames > 1 else "")
         for size in encoding.sizes
     )
+    what = " and ".join(dict.fromkeys("sound" if tower.part == "audio" else "images" for tower in encoding.towers))
     fits = "fits" if encoding.fits else "does not fit"
     return [
-        ("images", f"{each}: {encoding.tokens} tokens of each prompt, encoded in {seconds(encoding.time_s)}"),
-        ("first token", f"{seconds(found['time_to_first_token_s'])} with the images"),
+        (what, f"{each}: {encoding.tokens} tokens of each prompt, encoded in {seconds(encoding.time_s)}"),
+        ("first token", f"{seconds(found['time_to_first_token_s'])} with the {what}"),
         ("encoder", f"{weights} of weights; {quantity(encoding.memory_bytes, 'B')} in all, {fits}"),
     ]
 

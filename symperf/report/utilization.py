@@ -37,7 +37,7 @@ def reasons(run: BaseRun) -> list[str]:
     training = hasattr(structure, "recompute")
     fused = structure.attention == "flash" if training else structure.fusion.fused_prefill
     found = []
-    if fused and any(kind.mixer == "local_attention" and not kind.encoder for kind in kinds):
+    if fused and any(kind.mixer in ("local_attention", "compressed_attention") and not kind.encoder for kind in kinds):
         found.append("by the convention attention counts in full, kernels skip what windows and masks hide")
     elif fused and any(kind.mixer in ("attention", "latent_attention") and not kind.encoder for kind in kinds):
         found.append("by the convention attention counts in full, a causal kernel executes half of it")

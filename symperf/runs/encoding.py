@@ -1,4 +1,4 @@
-"""What images cost before a language model reads them: the encoder's pass, its projector, memory and tokens.
+"""What images and sound cost before a language model reads them: the encoder's pass, projector, memory and tokens.
 
 The encoder runs on the devices of a replica's first stage, its layers split over the tensor-parallel group, in 16 bits;
 stem and projector are whole on each device. Norms and activation functions of the projector are left out.
@@ -16,6 +16,7 @@ from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
 from ..infer.formats import sixteen_bits
 from ..models.model import encoder_of
+from ..models.sounds import Sound
 from ..plans.plan import STATE_BYTES, Plan
 
 if TYPE_CHECKING:
@@ -27,33 +28,42 @@ if TYPE_CHECKING:
 ROWS, COLUMNS, INNER = "tower_rows", "tower_columns", "tower_inner"
 
 
-def vision_of(model: Model) -> Tower:
-    """The encoder of images of a model.
+def tower_of(model: Model, item: Image | Sound) -> Tower:
+    """The encoder of a model that reads images, or sound.
 
     Raises:
         InputError: it has none.
     """
+    part, what = ("audio", "sound") if isinstance(item, Sound) else ("vision", "images")
     for tower in model.towers:
-        if tower.part == "vision":
+        if tower.part == part:
             return tower
-    raise InputError(f"images: {model.name} has no encoder of images that is modelled, expected a model with one")
+    field = "sounds" if part == "audio" else "images"
+    raise InputError(f"{field}: {model.name} has no encoder of {what} that is modelled, expected a model with one")
 
 
-def image_tokens(model: Model, images: tuple[Image, ...]) -> int:
-    """Tokens that the images of a sequence add to its prompt.
+def encode(model: Model, item: Image | Sound) -> Encoded:
+    """What an encoder makes of one image, video or recording.
 
     Raises:
-        InputError: the model has no encoder of images, or an image is not one that it reads.
+        InputError: the model has no encoder of it, or it is not one that it reads.
     """
-    if not images:
-        return 0
-    grid = vision_of(model).grid
-    return sum(image.count * grid.encode(image).tokens for image in images)
+    grid = tower_of(model, item).grid
+    return grid.encode(item)  # type: ignore[arg-type]
+
+
+def image_tokens(model: Model, items: tuple[Image | Sound, ...]) -> int:
+    """Tokens that the images and recordings of a sequence add to its prompt.
+
+    Raises:
+        InputError: the model has no encoder of them, or one is not what it reads.
+    """
+    return sum(item.count * encode(model, item).tokens for item in items)
 
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSize:
-    """The images of one size, of all sequences.
+    """The images of one size, or recordings of one length, of all sequences.
 
     Attributes:
         image: their size, and how many a sequence has.
@@ -63,7 +73,7 @@ class EncodedSize:
 
     """
 
-    image: Image
+    image: Image | Sound
     encoded: Encoded
     layers_s: float
     products_s: dict[str, float]
@@ -75,25 +85,26 @@ class EncodedSize:
 
 
 class Encoding:
-    """The pass of the images of all sequences through the encoder of an inference's model.
+    """The pass of the images and recordings of all sequences through the encoders of an inference's model.
 
     Args:
         run: the inference.
-        images: of each sequence.
+        images: of each sequence, and recordings.
 
     Raises:
-        InputError: the model has no encoder of images, an image is not one that it reads, or the plan does not fit it.
+        InputError: the model has no encoder of them, one is not what it reads, or the plan does not fit it.
     """
 
-    def __init__(self, run: FullRun, images: tuple[Image, ...]) -> None:
-        self.run, self.images, self.tower = run, images, vision_of(run.model)
+    def __init__(self, run: FullRun, images: tuple[Image | Sound, ...]) -> None:
+        self.run, self.images = run, images
+        self.towers = [tower_of(run.model, image) for image in images]
         self.tokens = image_tokens(run.model, images)
         self.batch = int(run.question["batch"])
         self.replica_batch = -(-self.batch // run.plan.dp)
-        self.encoders = [self._encoder(image) for image in images]
+        self.encoders = [self._encoder(*each) for each in zip(images, self.towers, strict=True)]
 
-    def _encoder(self, image: Image) -> FullRun:
-        run, encoded = self.run, self.tower.grid.encode(image)
+    def _encoder(self, image: Image | Sound, tower: Tower) -> FullRun:
+        run, encoded = self.run, encode(self.run.model, image)
         asked = run.plan.precision
         precision = asked if asked in ("bf16", "fp16") else sixteen_bits(run.system)
         plan = Plan(tp=run.plan.tp, dp=run.plan.dp, precision=precision)
@@ -104,21 +115,21 @@ class Encoding:
             "kv_precision": None,
         }
         question.pop("images", None)
-        return type(run)(encoder_of(run.model, self.tower), run.bare_system, plan, **question)
+        return type(run)(encoder_of(run.model, tower), run.bare_system, plan, **question)
 
     @cached_property
     def sizes(self) -> list[EncodedSize]:
         """The times of the images of each size."""
-        return [self._size(*each) for each in zip(self.images, self.encoders, strict=True)]
+        return [self._size(*each) for each in zip(self.images, self.towers, self.encoders, strict=True)]
 
-    def _size(self, image: Image, encoder: FullRun) -> EncodedSize:
-        encoded, number = self.tower.grid.encode(image), self.replica_batch * image.count
+    def _size(self, image: Image | Sound, tower: Tower, encoder: FullRun) -> EncodedSize:
+        encoded, number = encode(self.run.model, image), self.replica_batch * image.count
         program = _product_program(encoder.structure)
         times = {}
-        for product in (*self.tower.stem, *self.tower.projector):
-            each = {"patches": encoded.patches, "tokens": encoded.tokens, "images": encoded.sequences}
-            rows = self.replica_batch if product.rows == "texts" else number * each[product.rows]
-            times[product.name] = _seconds(program, encoder, product, rows)
+        each = dataclasses.asdict(encoded) | {"images": encoded.sequences}
+        for product in (*tower.stem, *tower.projector):
+            rows = self.replica_batch if product.rows == "texts" else number * each[product.rows] * product.times
+            times[product.name] = product.copies * _seconds(program, encoder, product, rows)
         return EncodedSize(image, encoded, encoder.value("prefill"), times)
 
     @property
@@ -128,10 +139,13 @@ class Encoding:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of the encoder, stem and projector on each device of the first stage."""
-        ends = (self.tower.stem_parameters + self.tower.projector_parameters) * STATE_BYTES["activation_bytes"]
-        terms = self.encoders[0].memory_terms()
-        return float(ends + sum(size for name, size in terms.items() if name.startswith("weights")))
+        """Bytes of the encoders that are used, their stems and projectors on each device of the first stage."""
+        total = 0.0
+        for part in dict.fromkeys(tower.part for tower in self.towers):
+            tower, encoder = next(each for each in zip(self.towers, self.encoders, strict=True) if each[0].part == part)
+            total += (tower.stem_parameters + tower.projector_parameters) * STATE_BYTES["activation_bytes"]
+            total += sum(size for name, size in encoder.memory_terms().items() if name.startswith("weights"))
+        return total
 
     @property
     def activation_bytes(self) -> float:
@@ -155,7 +169,7 @@ class Encoding:
         """Times in seconds, bytes on the fullest device, and tokens of the images of one sequence."""
         prefill, whole = self.run.value("prefill"), self.run.value("time")
         return {
-            "part": self.tower.part,
+            "part": " and ".join(dict.fromkeys(tower.part for tower in self.towers)),
             "tokens": self.tokens,
             "encode_s": self.time_s,
             "time_to_first_token_s": self.time_s + prefill,

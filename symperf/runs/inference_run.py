@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..evaluation.base_run import Row
     from ..models.model import Model
+    from ..models.sounds import Sound
     from ..models.towers import Image
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
@@ -75,7 +76,7 @@ class InferenceRun(FullRun):
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
-        images: of each sequence, whose tokens join those of the prompt; see `encoding`.
+        images: of each sequence, and recordings, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
         free: names of symbols that stay symbols.
 
@@ -96,7 +97,7 @@ class InferenceRun(FullRun):
         generate: int,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
-        images: tuple[Image, ...] = (),
+        images: tuple[Image | Sound, ...] = (),
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:

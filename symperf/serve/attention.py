@@ -30,9 +30,11 @@ from ..formulas.language.symbols import (
     step_tokens,
     v_head_dim,
 )
+from ..infer.compressed import CompressedAttention
 from ..infer.latent import LatentAttention
 from ..infer.layer import Layer
 from ..infer.recurrent import Recurrent
+from ..infer.selected import SelectedKeys
 from ..operations.schedule import Demand, Op
 from ..operations.shapes import FLOPS_PER_ELEMENT
 
@@ -73,6 +75,11 @@ class IterationLayer(Layer):
         match of:
             case Recurrent() as mixer:
                 return mixer.step(decoding, step_tokens)
+            case CompressedAttention() as mixer:
+                return mean_steps(mixer)
+            case SelectedKeys() as mixer:
+                chosen = mean_step(mixer.indexer) if mixer.indexer else None
+                return [chosen, *mixer.around(NEW_TOKENS["decode"], mean_step(mixer))]
             case LatentAttention() as mixer:
                 return mixer.absorbed(NEW_TOKENS["decode"], mean_step(mixer))
             case mixer:
@@ -83,6 +90,11 @@ class IterationLayer(Layer):
         match of:
             case Recurrent() as mixer:
                 return resume_scan(mixer)
+            case CompressedAttention() as mixer:
+                return mixer.chunks(COUNT, PIECE, prompt, CONTEXT)
+            case SelectedKeys() as mixer:
+                every, left = mixer.pairs(prompt)
+                return mixer.attended(COUNT, PIECE, (every / chunks, left / chunks), CONTEXT, "chunk_")
             case LatentAttention() as mixer:
                 return latent_chunk(mixer)
             case mixer if self.fusion.fused_prefill:
@@ -99,6 +111,13 @@ def mean_step(mixer: CachedAttention) -> Op:
     steps = Max(1, less_one(generate))
     op = mixer.growing((steps, prompt + 1), decoding, step_tokens)
     return dataclasses.replace(op, time=op.time / steps, summed=False)
+
+
+def mean_steps(mixer: CompressedAttention) -> list[Op | None]:
+    """The same of attention to compressed entries, whose indexer has operations of its own."""
+    steps = Max(1, less_one(generate))
+    ops = mixer.steps((steps, prompt + 1), decoding, step_tokens)
+    return [dataclasses.replace(op, time=op.time / steps, summed=False) for op in ops if op is not None]
 
 
 def resume_scan(mixer: Recurrent) -> list[Op | None]:

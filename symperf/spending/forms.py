@@ -28,6 +28,7 @@ from ..formulas.language.symbols import (
     electricity_price,
     facility_overhead,
     grid_intensity,
+    index_rate,
     l2_bandwidth,
     l2_capacity,
     l2_energy,
@@ -66,8 +67,14 @@ from ..train.build import step_tree
 FAST = sympy.Integer(10) ** 40
 """A rate so high that its time vanishes, where it cannot be set to none."""
 LINKS = {"l2": l2_bandwidth, "scale_up": scale_up_bandwidth, "scale_out": scale_out_bandwidth}
-PRODUCTS = {matrix_rate: "matrix", attention_rate: "attention", score_rate: "attention", vector_rate: "vector"}
-"""What a FLOP at each rate counts as; attention in 8 bits is charged as in 16."""
+PRODUCTS = {
+    matrix_rate: "matrix",
+    attention_rate: "attention",
+    score_rate: "attention",
+    index_rate: "attention",
+    vector_rate: "vector",
+}
+"""What a FLOP at each rate counts as; attention and indexers in 8 bits are charged as in 16."""
 ENERGIES = {
     "matrix": matrix_energy,
     "attention": attention_energy,

@@ -37,6 +37,17 @@ _PROMPTS: Final = {
 }
 _PART: Final = Limits(FRACTION, 1e-4, 1.0)
 _UP_PART: Final = Limits(FRACTION, 1e-4, 1.0, _UP)
+_SELECTION: Final[Mapping[str, Limits]] = {
+    "index_latency": LATENCY,
+    "index_efficiency": _PART,
+    "select_passes": PASSES,
+}
+_SELECTED: Final[Mapping[str, Limits]] = {
+    "selected_latency": LATENCY,
+    "selected_efficiency": _ATTAINED,
+    "gather_efficiency": Limits(FACTOR, 1e-3, 1e2),
+    "slot_share": _PART,
+}
 _EXPERTS: Final[Mapping[str, Limits]] = {
     "expert_latency": LATENCY,
     "grouped_efficiency": _PART,
@@ -44,6 +55,17 @@ _EXPERTS: Final[Mapping[str, Limits]] = {
     "expert_passes": Limits(FACTOR, 1e-6, 1e3, zero=True),
     "choice_latency": Limits(TIME, 1e-15, 1e-3, zero=True),
 }
+_RECURRENT: Final[Mapping[str, Mapping[str, Limits]]] = {
+    "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
+    "updates": {"update_latency": LATENCY, "update_passes": PASSES},
+    "convolutions": {
+        "convolution_latency": LATENCY,
+        "convolution_passes": PASSES,
+        "sequence_latency": Limits(TIME, 1e-16, 1e-4, zero=True),
+    },
+    "windows": {"window_latency": LATENCY, "window_passes": PASSES},
+}
+"""Of recurrent layers; the kernels of Kimi Delta Attention have their own."""
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "loops": {"inner_latency": INNER_LATENCY, "inner_ends": ENDS},
     "late_starts": {"format_latency": LATENCY},
@@ -55,12 +77,31 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
         "domain_efficiency": Limits(FRACTION, 1e-4, 1.0, _UP),
     },
     "crowding": {"pair_crowding": Limits(FRACTION, 1e-6, 1.0, "domain_efficiency", zero=True)},
-    "scans": {"scan_latency": LATENCY, "chunk_latency": LATENCY, "scan_passes": PASSES},
+    **_RECURRENT,
+    **{
+        f"channel_{family}": {f"channel_{name}": limits for name, limits in members.items()}
+        | ({"channel_scan_efficiency": _ATTAINED} if family == "scans" else {})
+        for family, members in _RECURRENT.items()
+    },
     "prompts": _PROMPTS,
     "decoding": {"decode_latency": LATENCY, "decode_block_latency": BLOCK_LATENCY, "cache_efficiency": _ATTAINED},
     "cache_casts": {"cache_cast_latency": LATENCY},
     "latent": {**_PROMPTS, "latent_latency": LATENCY, "latent_efficiency": _ATTAINED},
     "absorbed": {"absorb_latency": LATENCY},
+    "selection": _SELECTION,
+    "selected": _SELECTED,
+    "block_selection": {f"block_{name}": limits for name, limits in _SELECTION.items()},
+    "selected_blocks": {
+        **{f"block_{name}": limits for name, limits in _SELECTED.items()},
+        "group_rows": Limits(FACTOR, 1.0, 128.0),
+    },
+    "entry_selection": {
+        **{f"entry_{name}": limits for name, limits in _SELECTION.items()},
+        "entry_choice_latency": LATENCY,
+    },
+    "entries": {f"entry_{name}": limits for name, limits in _SELECTED.items()},
+    "modules": {"module_latency": LATENCY, "index_module_latency": LATENCY},
+    "block_modules": {"block_module_latency": LATENCY},
     "experts": _EXPERTS,
     "direct_exchanges": {
         "exchange_latency": LINK_LATENCY,
@@ -85,6 +126,7 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "format_latency": LATENCY,
     **CAST,
     "absorb_latency": LATENCY,
+    "module_latency": LATENCY,
     **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""

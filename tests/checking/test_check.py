@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from support.model_configs import LLAMA, MIXTRAL
@@ -42,7 +42,7 @@ def modules(config: dict[str, Any], changes: dict[str, tuple[int, ...]] | None =
     shapes |= {"model.norm.weight": (h,), "lm_head.weight": (vocab, h)}
     found = {
         "stacks": {"model.layers": config["num_hidden_layers"]},
-        "embedding": "model.embed_tokens.weight",
+        "embeddings": ("model.embed_tokens.weight",),
         "head": "lm_head.weight",
         "experts": (count, config["num_experts_per_tok"]) if count else None,
         "settings": {"attention_bias": False, "mlp_bias": False},
@@ -146,9 +146,11 @@ def test_without_the_packages_one_line_says_what_to_install(
 class Refusing:
     """A class of configurations that refuses every file."""
 
+    sub_configs: ClassVar[dict[str, Any]] = {}
+
     @staticmethod
     def from_dict(data: dict[str, Any]) -> None:
-        raise RuntimeError(f"first line\nsecond line {sorted(data)}")
+        raise RuntimeError(f"first line\nsecond line {data}")
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -179,9 +181,11 @@ def test_kinds_without_a_class_are_refused_and_no_code_is_run(monkeypatch: pytes
 def test_what_a_class_raises_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of code and of formats are not handed on; notes of transformers are silenced for the time."""
     calls = stand_in(monkeypatch)
-    data = {"model_type": "llama", "auto_map": {}, "quantization_config": {}, "hidden_size": 8}
+    nested = {"auto_map": {"AutoModel": "code.Model"}, "time_step_limit": [0.0, {"__float__": "Infinity"}]}
+    data = {"model_type": "llama", "auto_map": {}, "quantization_config": {}, "text_config": nested}
     with pytest.raises(InputError) as caught:
         building.build(data, "tiny.json", make_model("tiny", "test", LLAMA, "tiny.json"))
-    expected = "tiny.json: --check: transformers 9.9 cannot build it: first line second line ['hidden_size']"
+    expected = "tiny.json: --check: transformers 9.9 cannot build it: first line second line "
+    expected += "{'text_config': {'time_step_limit': [0.0, inf]}}"
     assert str(caught.value) == expected
     assert calls == ["errors", "back to 30"]

@@ -33,7 +33,7 @@ MODULES = Modules(
     {"transformers": "5.24.0"},
     MIXTURE,
     STACKS,
-    embedding="model.embed_tokens.weight",
+    embeddings=("model.embed_tokens.weight",),
     head="lm_head.weight",
     experts=(4, 2),
 )
@@ -85,4 +85,4 @@ def test_a_token_meets_the_experts_that_it_passes() -> None:
 
 @pytest.mark.parametrize(("head", "tied"), [("a", True), ("b", False), (None, False)])
 def test_a_head_is_tied_where_it_is_the_table(head: str | None, tied: bool) -> None:
-    assert Modules("M", {}, {}, embedding="a", head=head).tied is tied
+    assert Modules("M", {}, {}, embeddings=("a",), head=head).tied is tied

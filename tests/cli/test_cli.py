@@ -84,6 +84,9 @@ def test_inspect_json_has_every_key_of_the_contract(call: Any) -> None:
     assert data["parameters"]["vision"] is data["parameters"]["audio"] is None
     assert data["parameters"]["total"] == 6738415616
     assert data["parameters"]["embedding"] + data["parameters"]["non_embedding"] == data["parameters"]["total"]
+    assert data["class_defaults"] == [
+        {"key": key, "value": False, "source": "transformers 5.24"} for key in ("attention_bias", "mlp_bias")
+    ]
     assert data["kv_bytes_per_token"] == 2 * 32 * 4096 * 2
     flops = data["flops_forward"]
     assert set(flops) == {"total", "attention_scores", "projections", "mlp", "lm_head"}

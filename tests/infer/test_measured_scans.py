@@ -11,7 +11,12 @@ from support.kernel_tables import write_table
 from support.oracle import evaluate
 
 import symperf as sf
-from symperf.formulas.kernels.scan import measured_scan_time
+from symperf.formulas.kernels.scan import (
+    measured_convolution_time,
+    measured_scan_time,
+    measured_update_time,
+    measured_window_time,
+)
 from symperf.formulas.language.symbols import SYMBOLS
 from symperf.validation.kernels.score import score
 
@@ -25,29 +30,6 @@ DEVICE = {
     "memory_bandwidth": 3.35e12,
     "memory_efficiency": 0.8,
 }
-
-
-@given(work=st.floats(0, 1e16), traffic=st.floats(0, 1e13), sequence=st.integers(1, 10**6), chunk=st.integers(16, 256))
-def test_a_measured_scan_is_as_written(work: float, traffic: float, sequence: int, chunk: int) -> None:
-    points = {SYMBOLS[name].symbol: number for name, number in {**SCANS, **DEVICE}.items()}
-    found = float(evaluate(measured_scan_time(work, traffic, sequence, chunk), points))
-    parts = work / (9.9e14 * 0.5), 2.0 * traffic / (3.35e12 * 0.8), -(-sequence // chunk) * 1e-5
-    assert found == pytest.approx(2e-5 + max(parts), rel=1e-9)
-
-
-def test_one_long_sequence_waits_for_its_chunks_and_many_short_ones_do_not() -> None:
-    """A run that states all three constants has them in place of the starts of six kernels; training has not."""
-    plan = sf.Plan()
-    for batch, prompt in ((1, 65536), (512, 128)):
-        run = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=batch, prompt=prompt, generate=2, **SCANS)
-        (scan,) = [op for op in run.operations() if op.name.endswith("linear_attention/scan")]
-        waited = 2e-5 + prompt / 64 * 1e-5
-        assert (scan.time_s / scan.count == pytest.approx(waited, rel=0.05)) == (batch == 1)
-        assert scan.time_s / scan.count >= waited
-    partly = {name: SCANS[name] for name in ("scan_latency", "scan_passes")}
-    run = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=1, prompt=128, generate=2, **partly)
-    bare = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=1, prompt=128, generate=2)
-    assert run.value("time") == bare.value("time")
 
 
 KDA = {
@@ -66,8 +48,76 @@ KDA = {
 }
 
 
+@given(work=st.floats(0, 1e16), traffic=st.floats(0, 1e13), sequence=st.integers(1, 10**6), chunk=st.integers(16, 256))
+def test_a_measured_scan_is_as_written(work: float, traffic: float, sequence: int, chunk: int) -> None:
+    points = {SYMBOLS[name].symbol: number for name, number in {**SCANS, **DEVICE}.items()}
+    found = float(evaluate(measured_scan_time(work, traffic, sequence, chunk), points))
+    parts = work / (9.9e14 * 0.5), 2.0 * traffic / (3.35e12 * 0.8), -(-sequence // chunk) * 1e-5
+    assert found == pytest.approx(2e-5 + max(parts), rel=1e-9)
+
+
+@given(traffic=st.floats(0, 1e13), batch=st.integers(1, 4096), width=st.integers(1, 10**5))
+def test_measured_steps_and_convolutions_are_as_written(traffic: float, batch: int, width: int) -> None:
+    own = {"update_latency": 4e-6, "update_passes": 0.9, "window_latency": 2e-6, "window_passes": 1.2}
+    own |= {"convolution_latency": 5e-6, "convolution_passes": 1.5, "sequence_latency": 8e-10}
+    points = {SYMBOLS[name].symbol: number for name, number in {**own, **DEVICE}.items()}
+    moved = traffic / (3.35e12 * 0.8)
+    found = [
+        float(evaluate(form, points))
+        for form in (
+            measured_update_time(traffic),
+            measured_window_time(traffic),
+            measured_convolution_time(traffic, batch, width),
+        )
+    ]
+    wanted = [4e-6 + 0.9 * moved, 2e-6 + 1.2 * moved, 5e-6 + max(1.5 * moved, batch * width * 8e-10)]
+    assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_kernels_of_channelwise_decays_have_constants_of_their_own() -> None:
+    """A run of Kimi Linear reads those, one of Qwen3-Next those of any delta rule; training reads neither."""
+    plan, work = sf.Plan(), {"batch": 8, "prompt": 4096, "generate": 2}
+    for model, before in (("kimi-linear-48b-a3b", "channel_"), ("qwen3-next-80b-a3b", "")):
+        told = {f"{before}update_latency": 1e-3, f"{before}window_latency": 2e-3, f"{before}convolution_latency": 3e-3}
+        told |= {f"{before}scan_latency": 4e-3}
+        run = sf.inference(model, "h200-sxm", plan, stack="vllm-0.24", **work, **told)
+        ends = {"state_update": 1e-3, "convolution_update": 2e-3, "convolution": 3e-3, "scan": 4e-3}
+        rows = [op for op in run.operations() if "/linear_attention" in op.name]
+        for end, least in ends.items():
+            times = [op.time_s / op.count for op in rows if op.name.endswith(f"/{end}")]
+            assert times
+            assert all(least < time < 2 * least for time in times), end
+
+
+def test_what_stays_in_a_cache_is_read_from_it(tmp_path: Path) -> None:
+    """A state that fits the L2 cache of an H100 takes less time in a loop than one twice as large would let expect."""
+    rows = [
+        KDA | {"kernel_source": "fused_kda_decode", "phase": "generation", "seq_len": 1, "batch_size": batch}
+        for batch in (32, 1024)
+    ]
+    write_table(tmp_path, "kda", rows)
+    (small, large) = sorted(next(iter(score(tmp_path).values())).predicted)
+    start = 5e-6
+    assert 1.5 < (large - start) / (small - start) / 32 < 2
+
+
+def test_one_long_sequence_waits_for_its_chunks_and_many_short_ones_do_not() -> None:
+    """A run that states all three constants has them in place of the starts of six kernels; training has not."""
+    plan = sf.Plan()
+    for batch, prompt in ((1, 65536), (512, 128)):
+        run = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=batch, prompt=prompt, generate=2, **SCANS)
+        (scan,) = [op for op in run.operations() if op.name.endswith("linear_attention/scan")]
+        waited = 2e-5 + prompt / 64 * 1e-5
+        assert (scan.time_s / scan.count == pytest.approx(waited, rel=0.05)) == (batch == 1)
+        assert scan.time_s / scan.count >= waited
+    partly = {name: SCANS[name] for name in ("scan_latency", "scan_passes")}
+    run = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=1, prompt=128, generate=2, **partly)
+    bare = sf.inference("qwen3-next-80b-a3b", "h200-sxm", plan, batch=1, prompt=128, generate=2)
+    assert run.value("time") == bare.value("time")
+
+
 def test_kernels_of_channelwise_decays_are_those_of_a_delta_rule(tmp_path: Path) -> None:
-    """Kimi Linear's kernels are scored as those of a gated delta rule; drafts under test are steps of their tokens."""
+    """Kimi Linear's kernels have forms of their own; drafts under test are steps of their tokens."""
     rows = [
         KDA | {"kernel_source": kernel, "phase": phase, "seq_len": tokens}
         for kernel, phase, tokens in (

@@ -71,7 +71,7 @@ FROM_FILES = {
     "mistral4",
     "mt5",
     *("olmo", "olmo_hybrid", "recurrent_gemma"),
-    "solar_open",
+    *("solar_open", "zamba2"),
 }
 """Families that are read from files alone."""
 

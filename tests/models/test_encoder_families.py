@@ -10,6 +10,7 @@ from support.paths import GOLDEN_2026
 
 import symperf as sf
 from symperf.formulas.kernels.windows import two_sided_pairs
+from symperf.models.model import make_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +131,21 @@ def test_listed_layers_of_transformers_5_are_the_same_model(tmp_path: Path) -> N
     listed = load(tmp_path, MODERN | {"layer_types": words})
     counted = load(tmp_path, MODERN)
     assert (listed.sizes, listed.layers, listed.architecture) == (counted.sizes, counted.layers, counted.architecture)
-    assert counted.layers == ((0, 1), (1, 2), (0, 1))
+    assert counted.layers == ((0, 1), (1, 2), (2, 1))
+
+
+def test_the_first_layer_of_modernbert_has_no_norm_of_its_own(tmp_path: Path) -> None:
+    """It reads what the norm of the embeddings gives: one norm in all, in counts and in both kinds of runs."""
+    model = load(tmp_path, MODERN)
+    sizes = list(sf.inspect(model)["parameters_per_layer"].values())
+    assert [sizes[1] - size for size in sizes] == [64, 0, 0]
+    train = sf.training(model, "a100-80gb-sxm", sf.Plan(), batch=2, sequence=128)
+    infer = sf.inference(model, "a100-80gb-sxm", sf.Plan(), batch=2, prompt=128, generate=1)
+    for run, before in ((train, ""), (infer, "prefill/")):
+        names = {row.name for row in run.table() if "norm" in row.name}
+        assert any(name.startswith(f"{before}embedding/norm") for name in names)
+        assert any(name.startswith(f"{before}layer/encoder_2/attention/norm") for name in names)
+        assert not any(name.startswith(f"{before}layer/encoder/attention/norm") for name in names)
 
 
 @pytest.mark.parametrize(
@@ -155,3 +170,35 @@ def test_positions_of_disentangled_attention_are_projected_once_and_scored_by_ev
     assert executed == counted["total"] - counted["lm_head"] - counted["head_transform"]
     with pytest.raises(sf.InputError, match="whose gradients are not modelled yet"):
         sf.training(model, "h100-sxm", sf.Plan(), batch=4, sequence=128)
+
+
+SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "positions", "parameters", "flops"),
+    [
+        ("siglip_vision_model", SMALL, 196, 521_088, 193_775_616),
+        ("siglip_vision_model", BASE, 196, 92_884_224, 35_416_584_192),
+        ("clip_vision_model", SMALL, 50, 665_216, 67_309_568),
+        ("clip_vision_model", BASE, 50, 87_456_000, 8_816_836_608),
+    ],
+)
+def test_encoders_of_images_alone_are_those_that_torch_counts(
+    kind: str, sizes: dict[str, int], positions: int, parameters: int, flops: int
+) -> None:
+    """SigLIP's has no token of the class, and a head of one query; transformers 5.24 and `FlopCounterMode`."""
+    model = make_model(kind, "test", {"model_type": kind, **sizes}, "config.json")
+    found = sf.inspect(model, sequence=positions)
+    assert (found["parameters"]["total"], found["flops_forward"]["total"]) == (parameters, flops)
+    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=positions, generate=1)
+    layers = model.sizes["num_layers"]
+    products = [row.name for row in run.operations() if row.m]
+    executed = sum(run.value(f"term/prefill/{name}/flops") * (1 if name[0] in "eh" else layers) for name in products)
+    assert executed == 2 * (flops - found["flops_forward"]["attention_scores"])
+    with pytest.raises(sf.InputError, match=f"prompt: found 7, expected {positions}"):
+        sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=7, generate=1)
+    if kind == "siglip_vision_model":
+        with pytest.raises(sf.InputError, match="a head that pools patches by attention"):
+            sf.training(model, "h100-sxm", sf.Plan(), batch=2, sequence=positions)

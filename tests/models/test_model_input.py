@@ -234,6 +234,82 @@ def test_files_that_lie_beside_a_configuration_are_told(tmp_path, name):
         assert what in message(lambda: Model.load(renamed))
 
 
+LLAVA = {"model_type": "llava", "text_config": LLAMA}
+GEMMA3 = {
+    "model_type": "gemma3",
+    "text_config": {**LLAMA, "model_type": "gemma3_text", "head_dim": 16, "num_key_value_heads": 2},
+}
+
+
+@pytest.mark.parametrize("whole", [LLAVA, GEMMA3], ids=["wrapped", "of its own"])
+def test_a_language_model_told_twice_has_to_agree(load, whole):
+    """Beside its object, as transformers 4 saved some files; or in an object within its object, which is a slip."""
+    text = whole["text_config"]
+    flat = {key: value for key, value in text.items() if key != "model_type"}
+    assert load({**flat, **whole}).sizes == load(whole).sizes
+    assert "hidden_size is 128, expected 64 as the language model's own object says" in message(
+        lambda: load({**flat, **whole, "hidden_size": 128})
+    )
+    for twice in ({"text_config": text}, whole):
+        assert "text_config: holds another text_config, expected the language model's own keys" in message(
+            lambda twice=twice: load({**whole, "text_config": twice})
+        )
+    assert "text_config is missing, expected an object; its keys stand at the top" in message(
+        lambda: load({**flat, "model_type": whole["model_type"]})
+    )
+
+
+@pytest.mark.parametrize("whole", [LLAVA, GEMMA3], ids=["wrapped", "of its own"])
+def test_a_language_model_given_alone_is_one(load, whole):
+    """As a file of its own; under its key it needs the kind of the whole file."""
+    assert load(whole["text_config"]).sizes == load(whole).sizes
+    text = message(lambda: load({"text_config": whole["text_config"]}))
+    assert "model_type is missing beside text_config" in text
+    assert f"it is a {whole['text_config']['model_type']!r}" in text
+    assert "hidden_size is missing, expected a positive integer; text_config has hidden_size" in message(
+        lambda: load({**whole, "model_type": "llama"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "other"),
+    [
+        ("llama", "Qwen2ForCausalLM", "qwen2"),
+        ("llama", "GPT2LMHeadModel", "gpt2"),
+        ("llama", "LlavaForConditionalGeneration", "llava"),
+        ("mistral", "LlamaForCausalLM", "llama"),
+    ],
+)
+def test_a_class_of_another_family_is_refused(load, kind, name, other):
+    data = {**LLAMA, "model_type": kind, "num_key_value_heads": 4, "architectures": [name]}
+    text = message(lambda: load(data))
+    assert f"model_type is {kind!r}, but architectures names {name!r}, expected model_type {other!r}" in text
+    assert load(data, ("architectures",)).family == kind
+
+
+@pytest.mark.parametrize(
+    "name", ["LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel", "MyOwnForCausalLM", "", 7, None]
+)
+def test_a_class_of_the_family_or_of_none_is_no_contradiction(load, name):
+    assert load({**LLAMA, "architectures": [name]}).family == "llama"
+    assert load({**LLAMA, "architectures": name}).family == "llama"
+
+
+def test_keys_left_out_are_told_with_the_class_default_that_was_taken(load):
+    """Only those that decide a count; what the file says is none of them, and null is the file's word."""
+    assert dict(load(LLAMA).defaults) == {"num_key_value_heads": 4, "attention_bias": False, "mlp_bias": False,
+        "tie_word_embeddings": False}  # fmt: skip
+    given = {"num_key_value_heads": None, "attention_bias": False, "mlp_bias": True, "tie_word_embeddings": True}
+    assert load(LLAMA | given).defaults == ()
+    nested = dict(load({**LLAVA, "text_config": {"model_type": "llama"}}).defaults)
+    assert nested["text_config.hidden_size"] == 4096
+    assert nested["text_config.num_key_value_heads"] == 32
+    assert {key.partition(".")[0] for key in nested} == {"text_config"}
+    tower = load({**LLAVA, "vision_config": {"model_type": "clip_vision_model", "patch_size": 14}})
+    assert dict(tower.defaults)["vision_config.num_hidden_layers"] == 12
+    assert dict(tower.defaults)["multimodal_projector_bias"] is True
+
+
 def test_a_configuration_by_another_name_is_one(tmp_path):
     path = tmp_path / "params.json"
     path.write_text(json.dumps(LLAMA), encoding="utf-8")

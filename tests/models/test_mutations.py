@@ -120,9 +120,9 @@ def harmless_keys(data, path):
     """Keys of a file whose doubling is known to leave the model as it is."""
     inner = data if len(path) == 1 else data[path[0]]
     two = {name: tower.layers for name, tower in TWO_TOWERS.items()}
-    kinds = {**two, **PAIRED, **FAMILIES}
-    kind = inner.get("model_type", data["model_type"])
-    family = kinds.get(FLAT.get(kind, kind)) or kinds[data["model_type"]]
+    flat = {outer: FAMILIES[kind] for outer, kind in FLAT.items()}
+    kinds = {**two, **PAIRED, **flat, **FAMILIES}
+    family = kinds.get(inner.get("model_type")) or kinds[data["model_type"]]
     known = HARMLESS | set(family.harmless)
     known |= {key for switch, keys in SWITCHED.items() if not inner.get(switch) for key in keys}
     return known | {key for listed, others in NAMED_BY_OTHERS.items() if inner.get(listed) for key in others}

@@ -24,6 +24,8 @@ CASES: dict[str, tuple[str, str, str]] = {
     "state in channels": ("jamba-1.5-mini", "h200-sxm", "tensorrt-llm"),
     "delta rule": ("qwen3-next-80b-a3b", "h200-sxm", "vllm"),
     "channelwise decays": ("kimi-linear-48b-a3b", "h200-sxm", "vllm"),
+    "matrix memory": ("xlstm-7b", "h100-sxm", "vllm"),
+    "time mixing": ("rwkv7-world-2.9b", "h100-sxm", "none"),
     "smooth products": ("llama-3.1-8b", "tpu-v5e", "tensorrt-llm"),
 }
 """Model, system and serving software of each structure that the laws are tried on."""

@@ -8,7 +8,7 @@ import symperf as sf
 
 SYSTEM = sf.System.load("h100-sxm")
 CLASSES = {
-    "mlp": ("/mlp/up", "/mlp/down"),
+    "mlp": ("/mlp/up", "/mlp/down", "/mlp/adapter/down", "/mlp/adapter/up"),
     "experts": ("/experts/up", "/experts/down"),
     "router": ("/experts/router", "/shared/gate"),
     "shared_experts": ("/shared/up", "/shared/down"),
@@ -24,6 +24,7 @@ CLASSES = {
         "/attention/latent_up",
         "/attention/gate_in",
         "/attention/output",
+        *("/attention/adapter/down", "/attention/adapter/up", "/mlp/joining"),
     ),
     "ssm_projections": (
         "/ssm/in",
@@ -34,6 +35,12 @@ CLASSES = {
         "/linear_attention/decay",
         "/linear_attention/gate",
         "/linear_attention/output",
+        *(f"/wkv/{name}" for name in ("receptance", "key", "value", "output")),
+        *(f"/wkv/{name}_{end}" for name in ("decay", "rate", "taken", "gate") for end in ("down", "up")),
+        "/matrix_memory/in",
+        "/matrix_memory/output",
+        *(f"/lightning_attention/{end}" for end in ("in", "gate_in", "output")),
+        *(f"/gated_lru/{end}" for end in ("in", "gates", "output")),
     ),
     "ssm_scan": ("/scan",),
     "head_transform": ("head/transform",),
@@ -53,7 +60,7 @@ CLASSES = {
 
 def length_of(model: sf.Model, otherwise: int) -> int:
     """Tokens of a sequence: those of an image, or any number."""
-    return model.sizes["num_patches"] + 1 if model.architecture.patches else otherwise
+    return model.sizes["position_rows"] if model.architecture.patches else otherwise
 
 
 def train(model: sf.Model | str, sequence: int = 512, batch: int = 8, values: Any = None, **plan: Any) -> sf.Run:

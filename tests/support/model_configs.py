@@ -103,8 +103,8 @@ VIT = {
 }
 
 
-def load_config(folder, config):
+def load_config(folder, config, ignore_keys=()):
     """The model of a configuration, or of a text that should be one."""
     path = folder / "tiny.json"
     path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
-    return Model.load(path)
+    return Model.load(path, ignore_keys)

@@ -45,17 +45,22 @@ SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
     ("kimi-linear-48b-a3b", "h100-sxm", {"dp": 8, "ep": 8}),
+    ("xlstm-7b", "h100-sxm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
     ("bamba-9b", "h100-sxm", {}),
+    (f"{GOLDEN_2026}/configs/default-recurrent_gemma.json", "h100-sxm", {}),
+    (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", {}),
     ("gemma-2-9b", "h100-sxm", {"recompute": "full", "recompute_layers": 2}),
     ("t5-base", "a100-80gb-sxm", {}),
     ("vit-base-p16-224", "a100-80gb-sxm", {}),
     ("modernbert-large", "a100-80gb-sxm", {}),
     ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "zero": 1, "precision": "fp8", "optimizer": "adam-8bit"}),
     ("deepseek-v3", "b200-sxm", {"dp": 8, "ep": 8, "precision": "fp8", **SENT}),
+    ("deepseek-v4-flash", "h200-sxm", {"dp": 8, "ep": 8, "zero": 1}),
     ("deepseek-v3", "h100-sxm", {"dp": 32, "ep": 32, "node_limit": 4, **SENT}),
     ("gpt3-175b", "b200-sxm", {"tp": 8, "precision": "fp8"}),
     ("mixtral-8x7b", "h100-sxm", {"dp": 8, "ep": 4, "tp": 2, "expert_tp": 2, "sequence_parallel": True}),
@@ -90,6 +95,11 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-4-scout", "h100-sxm", "fastertransformer", {"tp": 8}),
     ("qwen3-next-80b-a3b", "h100-sxm", "vllm", {}),
     ("mamba-1.4b", "h100-sxm", "vllm", {}),
+    ("xlstm-7b", "h100-sxm", "vllm", {}),
+    ("rwkv7-world-0.4b", "h100-sxm", "none", {}),
+    (f"{GOLDEN_2026}/configs/default-recurrent_gemma.json", "h100-sxm", "vllm", {}),
+    (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", "vllm", {}),
+    ("deepseek-v4-flash", "h100-sxm", "sglang-0.5", {"tp": 8, "precision": "fp8-block"}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
@@ -97,7 +107,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""
-KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base")
+SELECTING = tuple(str(GOLDEN_2026 / "configs" / f"{name}.json") for name in ("deepseek-v3.2", "minimax-m3-vl"))
+KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base", *SELECTING)
 """Models of an inference on a system that knows the constants of every family of kernels."""
 
 
@@ -157,7 +168,7 @@ def _structure(model: str, system: str, stated: dict[str, Any]) -> Structure:
     plan = sf.Plan(**{name: value for name, value in stated.items() if name in sf.Plan.names()})
     values = {name: value for name, value in stated.items() if name not in sf.Plan.names()}
     loaded = sf.Model.load(model)
-    sequence = loaded.sizes["num_patches"] + 1 if loaded.architecture.patches else 2048
+    sequence = loaded.sizes["position_rows"] if loaded.architecture.patches else 2048
     batch = 16 * plan.dp * plan.pp
     return sf.training(loaded, sf.System.load(system), plan, batch=batch, sequence=sequence, **values).structure
 

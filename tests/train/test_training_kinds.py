@@ -21,6 +21,7 @@ with (GOLDEN / "params.csv").open(encoding="utf-8", newline="") as _file:
 RECURRENT = (
     *("mamba2-codestral-7b", "mamba-130m", "jamba-1.5-mini", "bamba-9b", "nemotron-h-8b", "qwen3-next-80b-a3b"),
     "kimi-linear-48b-a3b",
+    *("xlstm-7b", "rwkv7-world-1.5b"),
 )
 ENCODERS = ("bert-base", "roberta-base", "vit-base-p16-224", "t5-base", "bart-large", "flan-t5-large")
 OTHERS = ("gemma-3-1b", "gemma-4-26b-a4b", "gpt-oss-20b", "llama-4-scout", "deepseek-v2-lite", "qwen1.5-moe-a2.7b")

@@ -10,6 +10,7 @@ from support.kind_cases import train
 from support.model_configs import JAMBA, MAMBA2, QWEN3_NEXT, T5, load_config
 
 from symperf.formulas.language.symbols import SYMBOLS, strip_units
+from symperf.models.model import make_model
 from symperf.train.memory.saved_activations import layer_activations
 
 if TYPE_CHECKING:
@@ -211,6 +212,88 @@ def test_a_layer_of_a_delta_rule(load: Any) -> None:
     attention = "layer/attention_experts/attention"
     assert demand(run, f"{attention}/qkv/forward")[0] == 2 * 100 * 64 * 16 * (2 * 4 + 2 * 2)
     assert demand(run, f"{attention}/gate/forward")[1] == 3 * 100 * 4 * 16 * 2
+
+
+MEMORY = {"states": "k v gate gate h", "results": "k k v gate gate h v m m"}
+MEMORY_BACKWARD = {
+    "states": "k v gate gate h",
+    "passing back": "k v gate gate m m h",
+    "values": "k k v gate gate h m m v",
+    "queries": "k v v gate gate h m m k",
+    "keys": "k v v gate gate h m m k",
+    "gates": "k k k k m m",
+}
+"""The same of mlstm_kernels: m for the normalizer and the largest exponent, or gradients of gates, in FP32."""
+
+
+def test_a_layer_of_a_matrix_memory() -> None:
+    """2 sequences of 100 tokens in 2 chunks of 64: 4 heads with keys of 8 and values of 16, MLP of 192."""
+    data = {"model_type": "xlstm", "hidden_size": 64, "num_hidden_layers": 1, "num_heads": 4, "vocab_size": 128}
+    run = train(make_model("memory", "test", data, "memory.json"), sequence=100, batch=2, micro_batch=2)
+    path, tokens, padded = "layer/matrix_memory", 200, 2 * 128
+    assert demand(run, f"{path}/in/forward")[0] == 2 * tokens * 64 * (2 * 32 + 2 * 64 + 2 * 4)
+    assert demand(run, f"{path}/output/forward")[0] == 2 * tokens * 64 * 64
+    work = padded * 4 * (2 * 64 * (8 + 16) + 4 * 8 * 16 + 2 * 8)
+    each = {"k": 16, "v": 32, "gate": 2, "m": 4, "h": 2 * 2 * 8 * 16 / 100}
+    forward, backward = (
+        sum(tokens * 4 * each[name] for names in kernels.values() for name in names.split())
+        for kernels in (MEMORY, MEMORY_BACKWARD)
+    )
+    assert demand(run, f"{path}/scan/forward") == (work, pytest.approx(forward))
+    again = padded * 4 * (2 * 8 * 16 + 2 * 64 * (2 * 8 + 16))
+    assert demand(run, f"{path}/scan/backward") == (2 * work + again, pytest.approx(backward))
+    assert not [row.name for row in run.table() if "convolution" in row.name]
+    mixer = tokens * 2 * (2 * 32 + 4 * 64 + 6 * 4)
+    assert kept(run) == tokens * 2 * 4 * 64 + mixer + tokens * 2 * 4 * 192
+
+
+WKV = {
+    "chunk_rwkv6_fwd_cumsum": "k k32 k32",
+    "chunk_dplr_fwd_intra": "k k k k k32 k32 A32 A32 A A k k k k",
+    "prepare_wy_repr_fwd": "A32 A32 k A32 A32 v k v",
+    "chunk_dplr_fwd_h": "k k k v v v h",
+    "chunk_dplr_fwd_o": "k v v A A h v",
+}
+WKV_BACKWARD = {
+    **{name: names for name, names in WKV.items() if name != "chunk_dplr_fwd_o"},
+    "chunk_dplr_bwd_dAu": "v v v A v A32 A32",
+    "chunk_dplr_bwd_dhu": "k k k v v h v",
+    "chunk_dplr_bwd_dv": "A k v h v",
+    "chunk_dplr_bwd_o": "k k k v v v v h h k k k k",
+    "chunk_dplr_bwd_wy": "A32 A32 v v v k k A32 A32 v k",
+    "chunk_dplr_bwd_dqk_intra": "k k k k k32 k32 A32 A32 A32 A32 k k k k k k k k k32 k32 k32 k32 k32",
+    "to": "k32 k",
+}
+"""The same of flash-linear-attention (generalized_delta_rule/dplr/chunk.py): k for all of keys' width, A for scores."""
+
+
+def test_layers_of_a_time_mixing() -> None:
+    """1 sequence of 20 tokens in 2 chunks of 16: 4 heads of 16, narrow widths of 3, 5, 6 and 7, MLP of 256."""
+    narrow = {"decay_low_rank_dim": 3, "a_low_rank_dim": 5, "v_low_rank_dim": 6, "gate_low_rank_dim": 7}
+    data = {"model_type": "rwkv7", "hidden_size": 64, "num_hidden_layers": 2, "head_dim": 16, "vocab_size": 128}
+    run = train(make_model("mixing", "test", data | narrow, "mixing.json"), sequence=20, batch=1)
+    first, other = "layer/wkv_dense/wkv", "layer/wkv_dense_2/wkv"
+    for name in ("receptance", "key", "value", "output"):
+        assert demand(run, f"{first}/{name}/forward")[0] == 2 * 20 * 64 * 64
+    for name, rank in (("decay", 3), ("rate", 5), ("taken", 6), ("gate", 7)):
+        for end in ("down", "up"):
+            assert demand(run, f"{other}/{name}_{end}/forward")[0] == 2 * 20 * 64 * rank
+    assert not [row.name for row in run.table() if f"{first}/taken" in row.name]
+    work = 32 * 4 * (16 * (8 * 16 + 6 * 16) + 8 * 16 * 16)
+    each = {"k": 32, "v": 32, "k32": 64, "A": 32, "A32": 64, "h": 2 * 2 * 16 * 16 / 20}
+    forward, backward = (
+        sum(20 * 4 * each[name] for names in kernels.values() for name in names.split())
+        for kernels in (WKV, WKV_BACKWARD)
+    )
+    assert demand(run, f"{other}/scan/forward") == (work, pytest.approx(forward))
+    again = 32 * 4 * (16 * (8 * 16 + 2 * 16) + 6 * 16 * 16)
+    assert demand(run, f"{other}/scan/backward") == (2 * work + again, pytest.approx(backward))
+    assert demand(run, f"{other}/shift/forward")[1] == 10 * 20 * 64 * 2
+    assert demand(run, "layer/wkv_dense_2/mlp/shift/forward")[1] == 5 * 20 * 64 * 2
+    # ReLU squared: what it reads, and its square.
+    ends = 4 * 64 + 2 * 256
+    assert kept(run, 0) == 20 * 2 * (ends + 7 * 64 + 8 * 64 + 6 * 64 + 3 + 5 + 7)
+    assert kept(run, 1) == 20 * 2 * (ends + 7 * 64 + 8 * 64 + 7 * 64 + 3 + 5 + 6 + 7)
 
 
 def test_layers_of_t5(load: Any) -> None:

@@ -142,7 +142,7 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     (
         "an image of another length",
         lambda: sf.training(sf.Model.load("vit-base-p16-224"), SYSTEM, sf.Plan(), batch=8, sequence=196),
-        "sequence: found 196, but vit-base-p16-224 makes 196 patches and one class token of every image",
+        "sequence: found 196, expected 197: vit-base-p16-224 makes 196 patches of an image, and a class token if any",
     ),
     (
         "no length",

@@ -18,6 +18,7 @@ from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
 from .energy import *  # noqa: F403
+from .entries import *  # noqa: F403
 from .entry import COUNT as COUNT
 from .entry import FRACTION as FRACTION
 from .entry import POSITIVE as POSITIVE
@@ -34,6 +35,7 @@ from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
 from .products import *  # noqa: F403
 from .scans import *  # noqa: F403
+from .selection import *  # noqa: F403
 from .serving import *  # noqa: F403
 from .software import *  # noqa: F403
 from .state import *  # noqa: F403

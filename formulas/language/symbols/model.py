@@ -104,7 +104,13 @@ linear_num_key_heads = add("model", "linear_num_key_heads", "a_{lk}", "Key heads
 linear_num_value_heads = add("model", "linear_num_value_heads", "a_{lv}", "Value heads of a linear-attention layer.")
 linear_key_head_dim = add("model", "linear_key_head_dim", "d_{lk}", "Width of a linear-attention key.")
 linear_value_head_dim = add("model", "linear_value_head_dim", "d_{lv}", "Width of a linear-attention value.")
+num_shared_blocks = add("model", "num_shared_blocks", "N_B", "Blocks whose weights several layers share (Zamba2).")
+adapter_rank = add("model", "adapter_rank", "r_A", "Rank of the adapters of a shared block.")
 lru_width = add("model", "lru_width", "h_r", "Channels of a gated linear recurrent unit.")
+decay_rank = add("model", "decay_rank", "r_w", "Narrow width that decays pass through (RWKV-7).")
+rate_rank = add("model", "rate_rank", "r_a", "Narrow width that in-context learning rates pass through (RWKV-7).")
+value_rank = add("model", "value_rank", "r_v", "Narrow width of what values take from the first layer's (RWKV-7).")
+gate_rank = add("model", "gate_rank", "r_g", "Narrow width that output gates pass through (RWKV-7).")
 state_bytes = add("format", "state_bytes", "w_{st}", "Bytes of an element of a recurrent state.", BYTE, POSITIVE)
 
 # Encoders
@@ -133,6 +139,8 @@ _MIXERS = {
     "gated_lru": ("lru", "a gated linear recurrent unit"),
     "lightning_attention": ("la", "lightning attention"),
     "attention_ssm": ("att+ssm", "softmax attention beside a Mamba-2 mixer"),
+    "matrix_memory": ("mem", "a matrix memory"),
+    "wkv": ("wkv", "a time mixing of RWKV-7"),
     "": ("", ""),
 }
 _FEED_FORWARDS = {

@@ -174,6 +174,49 @@ def calibrate_kernels(
     return found
 
 
+def calibrate_anywhere(
+    folder: str | os.PathLike[str],
+    systems: Sequence[System],
+    software: str,
+    stages: Sequence[Stage],
+    *,
+    date: str | None = None,
+    origin: str = "",
+) -> KernelCalibration:
+    """Fit constants of a software that hold on any device to the calibration rows of all devices together.
+
+    Args:
+        folder: with the tables.
+        systems: whose rows are taken; those of which the software has none are left out.
+        software: as the tables name it.
+        stages: what is fitted, in order.
+        date: of the calibration, in ISO form; by default today.
+        origin: whose tables they are, as sources say it; by default the folder's name.
+
+    Raises:
+        InputError: tables that cannot be read, or no system has a row under the software.
+    """
+    today = date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    base = _profile_of(software)
+    found = KernelCalibration(systems[0], base, software_of(software), os.fspath(folder), today)
+    found.origin = origin or Path(folder).name
+    rows: Rows = {}
+    missing: InputError | None = None
+    for system in systems:
+        try:
+            own, left = gather(Path(folder), system, software)
+        except InputError as error:
+            missing = error
+            continue
+        found.left_out += left
+        for name, parts in own.items():
+            rows.setdefault(name, []).extend(_under(part, base) for part in parts)
+    if not rows and missing is not None:
+        raise missing
+    _fit_all(found, rows, stages, None)
+    return found
+
+
 def _fit_all(
     found: KernelCalibration, rows: Rows, stages: Sequence[Stage], progress: Callable[[str, int, int], None] | None
 ) -> None:
@@ -248,7 +291,7 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
     problem = Problem(families, dict(stage.constants), priors, NOISE, "soft-l1")
     outcome = solve(problem)
     values = problem.at(outcome.logs)
-    used = [name for place, name in enumerate(problem.names) if np.any(outcome.slopes[:, place])]
+    used = [name for place, name in enumerate(problem.names) if stage.whole or np.any(outcome.slopes[:, place])]
     count = len(outcome.residuals)
     source = (
         f"fitted by symperf calibrate to {count:,} calibration rows of {', '.join(stage.rows)} of {found.origin}"

@@ -34,6 +34,7 @@ class Stage:
             repeat a kernel, so that smaller ones may find their operands there.
         commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
         given: what constants are where neither a row nor an earlier stage tells them.
+        whole: its constants mean nothing without each other: those that no row tells stay where the search ends.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Stage:
     uncached: bool = False
     commonest: bool = False
     given: Mapping[str, Quantity] = field(default_factory=dict)
+    whole: bool = False
 
     def takes(self, table: str, part: Part) -> bool:
         """Whether the rows of a part of a table are this stage's."""
@@ -86,6 +88,54 @@ LATENCIES: Final = {"launch_latency": 3e-6, "split_latency": 3e-6, "inner_latenc
 CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
 APART: Final = (OTHER, "nongated")
 """Kernels of experts that a software takes on request, and those of models without gates, which are few."""
+_UPDATES: Final = {"update_latency": 4e-6, "update_passes": 1.0}
+_CONVOLUTIONS: Final = {"convolution_latency": 5e-6, "convolution_passes": 1.5, "sequence_latency": 5e-10}
+_WINDOWS: Final = {"window_latency": 3e-6, "window_passes": 1.2}
+
+
+_NO_BLOCKS: Final = Quantity(0.0, "no row tells it: blocks of these kernels take many channels of a sequence")
+
+
+def _channelwise(constants: Mapping[str, float]) -> dict[str, float]:
+    """The same of the kernels of Kimi Delta Attention."""
+    return {f"channel_{name}": value for name, value in constants.items()}
+
+
+RECURRENT: Final = (
+    Stage("updates of states", _UPDATES, {"gdn": ()}, without=("conv1d", "chunk")),
+    Stage(
+        "convolutions",
+        _CONVOLUTIONS,
+        {"gdn": (), "mamba2": ()},
+        without=("update", "recurrent", "chunk"),
+        given={"sequence_latency": _NO_BLOCKS},
+    ),
+    Stage("windows", _WINDOWS, {"gdn": (), "mamba2": ()}, without=("_fn", "recurrent", "chunk")),
+    Stage(
+        "channelwise scans",
+        _channelwise({"scan_latency": 3e-5, "chunk_latency": 4e-6, "scan_passes": 1.0})
+        | {"channel_scan_efficiency": 0.2},
+        {"kda": ()},
+        without=("conv1d", "decode", "recurrent", "update", "with_fused_gate"),
+    ),
+    # Drafts under test are steps of kernels of their own.
+    Stage("channelwise updates", _channelwise(_UPDATES), {"kda": ()}, without=("conv1d", "chunk", "flashkda", "_mtp_")),
+    Stage(
+        "channelwise convolutions",
+        _channelwise(_CONVOLUTIONS),
+        {"kda": ()},
+        without=("update", "decode", "recurrent", "chunk", "flashkda"),
+        given={"channel_sequence_latency": _NO_BLOCKS},
+    ),
+    Stage(
+        "channelwise windows",
+        _channelwise(_WINDOWS),
+        {"kda": ()},
+        without=("_fn", "decode", "recurrent", "chunk", "flashkda", "gating"),
+    ),
+)
+"""Kernels of recurrent layers beside the scans of gated delta rules. Together they would be more constants than a
+software has of its own on a device: those of any device hold on each."""
 _WEIGHTS: Final = {
     "expert_memory_efficiency": Quantity(
         0.89,
@@ -143,6 +193,7 @@ STAGES: Final = (
         without=("conv1d", "fused_recurrent"),
         replaced=(("vLLM", "chunk_gated_delta_rule"),),
     ),
+    *RECURRENT,
     Stage(
         "attention",
         {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
 from ..configs import Config, Family, Parsed
-from ..description import describe, refuse_unknown_beside, with_outer_tie
+from ..description import describe, language_model_of, refuse_unknown_beside, with_outer_tie
 from ..quantization import read_quantization
 from ..unsupported import NOT_YET
 from .dense import DENSE
@@ -15,7 +15,8 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .hybrids import HYBRIDS
 from .matrix_states import MATRIX_STATES
-from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, WRAPPED
+from .multimodal import FLAT, MULTIMODAL, NESTED_DEFAULTS, SPEAKING, THINKERS, WRAPPED
+from .near_misses import missing_kind, refuse_other_class
 from .older import OLDER
 from .own_heads import OWN_HEADS
 from .paired import PAIRED, read_pair
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 LANGUAGE_MODEL_ALONE = "counted, no image or audio encoder"
 """How the warning ends that a file's encoders are left out."""
+
+TOLD = 60
+"""Names of families that a refusal lists; the nearest ones it tells beside."""
 
 FAMILIES: dict[str, Family] = {
     **DENSE,
@@ -57,7 +61,8 @@ FAMILIES: dict[str, Family] = {
 
 NO_CLASS = """
     bailing_moe bailing_moe_v2 deepseek deepseek_ref grok-1 internlm kimi_k2 mimo minimax_m3 minimax_m3_text
-    nemotron-nas
+    nemotron-nas arctic baichuan chatglm deci internlm2 kimi_k3 minicpm minimax_m1 minimax_text_01 phi-msft qwen
+    RefinedWeb RefinedWebModel internvl_chat rwkv7
 """
 OWN_CODE = frozenset(NO_CLASS.split())
 """Kinds of models that transformers has no class for."""
@@ -83,14 +88,19 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
         InputError: `model_type` is missing, unknown or not supported, or a value is not what it has to be.
 
     """
-    supported = ", ".join([*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])
+    known = [*FAMILIES, *WRAPPED, *THINKERS, *PAIRED, *TWO_TOWERS]
+    supported = f"{', '.join(known[:TOLD])} and {len(known) - TOLD} others"
     if "model_type" not in data:
-        raise InputError(f"{where}: model_type is missing, expected one of {supported}")
+        raise missing_kind(data, where, supported)
     model_type = data["model_type"]
     if not isinstance(model_type, str):
         raise InputError(f"{where}: model_type is {quote(model_type)}, expected one of {supported}")
+    if model_type in WRAPPED or (model_type in FAMILIES and model_type not in OWN_CODE):
+        refuse_other_class(data, where, model_type, (*FAMILIES, *WRAPPED))
     if model_type in WRAPPED:
         return read_wrapped(data, where, model_type)
+    if model_type in THINKERS:
+        return read_thinker(data, where, model_type)
     if model_type in PAIRED:
         return read_pair(data, where, model_type)
     if model_type in TWO_TOWERS:
@@ -101,12 +111,34 @@ def parse(data: Mapping[str, Any], where: str) -> Parsed:
                 raise InputError(f"{where}: model_type {model_type!r}, {kind}, is not supported yet, only {supported}")
         raise InputError(
             f"{where}: unknown model_type {quote(model_type)}, expected one of {supported}"
-            f"{nearest(model_type[:60], [*FAMILIES, *WRAPPED, *PAIRED, *TWO_TOWERS])}"
+            f"{nearest(model_type[:60], known)}"
         )
     config = Config(data, where)
     found = replace(describe(config, FAMILIES[model_type], model_type), quantization=read_quantization(data, where))
     found = with_towers(config, model_type, found)
     return replace(found, defaults=tuple(config.defaults().items()))
+
+
+def read_thinker(data: Mapping[str, Any], where: str, model_type: str) -> Parsed:
+    """Read what listens, sees and writes of a config that speaks too.
+
+    Raises:
+        InputError: there is no object of it.
+    """
+    outer, key = Config(data, where), THINKERS[model_type]
+    if not outer.holds(key):
+        raise InputError(f"{where}: {key} is missing, expected an object")
+    inner = {**outer.section(key).data, "model_type": f"{model_type}_thinker"}
+    outer.used |= set(SPEAKING)
+    refuse_unknown_beside(outer, {})
+    found = parse(inner, f"{where}: {key}")
+    note = f"only the model in {key} is counted, not what speaks"
+    return replace(
+        found,
+        family=model_type,
+        warnings=(note, *found.warnings),
+        quantization=found.quantization or read_quantization(data, where),
+    )
 
 
 def with_towers(config: Config, model_type: str, found: Parsed) -> Parsed:
@@ -129,18 +161,16 @@ def read_wrapped(data: Mapping[str, Any], where: str, model_type: str) -> Parsed
     key = WRAPPED[model_type]
     outer = Config(data, where)
     place = f"{where}: {key}"
-    if outer.holds(key):
-        inner = dict(outer.section(key).data)
-    elif model_type in FLAT:
+    if outer.holds(key) or model_type not in FLAT:
+        inner = dict(language_model_of(outer, key).data)
+    else:
         kept = {name: value for name, value in data.items() if name not in ("vision_config", key)}
         inner, place = {**kept, "model_type": FLAT[model_type]}, where
-    else:
-        raise InputError(f"{where}: {key} is missing, expected an object")
     if inner.get("model_type") in WRAPPED:
         raise InputError(f"{where}: {key}: model_type is {quote(inner['model_type'])}, expected a language model")
     if place != where:
         inner = dict(with_outer_tie(outer, Config(inner, place)))
-        refuse_unknown_beside(outer)
+        refuse_unknown_beside(outer, inner)
     kind = inner.get("model_type")
     defaults = NESTED_DEFAULTS.get(kind, {}) if isinstance(kind, str) else {}
     taken = {name: value for name, value in defaults.items() if name not in inner}

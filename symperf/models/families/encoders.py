@@ -94,11 +94,12 @@ def t5_activation(config: Config) -> str:
     return ACTIVATIONS[word]
 
 
-def patch_sizes(side: int) -> dict[str, Rule | int]:
+def patch_sizes(side: int, *, class_token: bool = True) -> dict[str, Rule | int]:
     """Patches of an image, values of a patch, and a row of positions for each and for the class.
 
     Args:
         side: pixels of a patch's side where the file does not say.
+        class_token: a token of the class joins the patches.
     """
 
     def patches(config: Config, _: Sizes) -> int:
@@ -114,7 +115,7 @@ def patch_sizes(side: int) -> dict[str, Rule | int]:
     return {
         "num_patches": patches,
         "patch_features": features,
-        "position_rows": lambda config, sizes: patches(config, sizes) + 1,
+        "position_rows": lambda config, sizes: patches(config, sizes) + class_token,
     }
 
 

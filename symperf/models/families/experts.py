@@ -188,6 +188,16 @@ def of_full_layers(size: str, key: str, absent: Rule) -> Rule:
     return rule
 
 
+def gemma4_global_heads(config: Config, sizes: Sizes) -> int:
+    """Key-value heads of the layers that see all keys: their own only where their keys are the values too."""
+    shared = config.flag("attention_k_eq_v", False)
+    if not shared and not config.holds("per_layer_config"):
+        config.used.add("num_global_key_value_heads")
+        return sizes["num_key_value_heads"]
+    alike = of_full_layers("num_key_value_heads", "num_global_key_value_heads", lambda _, s: s["num_key_value_heads"])
+    return alike(config, sizes)
+
+
 GLOBAL_HEADS: dict[Mixer, tuple[tuple[str, str], ...]] = {
     "attention": (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
 }
@@ -198,9 +208,7 @@ GEMMA4 = Family(
     | {
         "head_dim": optional("head_dim", absent=256),
         "global_head_dim": of_full_layers("head_dim", "global_head_dim", lambda _c, _s: 512),
-        "num_global_key_value_heads": of_full_layers(
-            "num_key_value_heads", "num_global_key_value_heads", lambda _, s: s["num_key_value_heads"]
-        ),
+        "num_global_key_value_heads": gemma4_global_heads,
     }
     | routed_sizes("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
     LLAMA_LAYERS

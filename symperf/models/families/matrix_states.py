@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, optional
-from ..layouts import in_runs, layer_range
-from .bases import LLAMA_LAYERS, LLAMA_SIZES
+from ..configs import LARGEST, Config, Family, Sizes, activating, flag, heads, optional, require
+from ..layouts import constant_mixer, in_runs, layer_range, layout
+from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS
 from .experts import MULTI_TOKEN, key_width, routed_sizes, whole_or_none
 from .sparse import each_feed_forward
 
@@ -81,6 +81,87 @@ def kimi_shared(config: Config, sizes: Sizes) -> int:
 def latent_norm(config: Config) -> bool:
     """Whether a norm follows the experts in their own width, if they have one."""
     return config.flag("latent_moe_use_norm", False) and config.holds("routed_expert_hidden_size")
+
+
+def scaled(key: str, absent: float, multiple: str = "") -> Rule:
+    """A width that is a factor of the hidden size, rounded up to a multiple that the file gives where one is named."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        config.used.add(key)
+        factor = config.data.get(key, absent)
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= LARGEST:
+            config.fail(key, "a positive number")
+        width = factor * sizes["hidden_size"]
+        step = optional(multiple, absent=64)(config, sizes) if multiple else 1
+        found = int((width + step - 1) // step * step) if multiple else int(width)
+        if not found:
+            config.fail(key, "a factor that leaves a width")
+        return found
+
+    return rule
+
+
+def head_of(key: str, absent: float) -> Rule:
+    """The width of a head, of all whose width is a factor of the hidden size."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        width, number = scaled(key, absent)(config, sizes), sizes["linear_num_value_heads"]
+        if width % number:
+            raise InputError(f"{config.where}: {key}: a width of {width} is not a multiple of the {number} heads")
+        return width // number
+
+    return rule
+
+
+def of_heads(_: Config, sizes: Sizes) -> int:
+    """As many as there are value heads."""
+    return sizes["linear_num_value_heads"]
+
+
+def by_head(config: Config, sizes: Sizes) -> int:
+    """Heads of a time mixing: by their width, or by their number where no width is given."""
+    hidden = sizes["hidden_size"]
+    given = config.data.get("head_dim", 64) is not None
+    size = optional("head_dim" if given else "num_heads", absent=64)(config, sizes)
+    if hidden % size:
+        config.fail("head_dim" if given else "num_heads", f"a divisor of the hidden size {hidden}")
+    found = hidden // size if given else size
+    if config.holds("num_heads") and config.integer("num_heads") != found:
+        config.fail("num_heads", f"{found} as head_dim says")
+    return found
+
+
+def value_head(config: Config, sizes: Sizes) -> int:
+    """The width of a value, which may be told for every layer; all alike."""
+    config.used.add("value_dim")
+    given, number = config.data.get("value_dim"), sizes["linear_num_value_heads"]
+    widths = given if isinstance(given, list) else [sizes["hidden_size"] if given is None else given]
+    whole = all(type(each) is int and each > 0 and each % number == 0 for each in widths)
+    if not whole or len(set(widths)) != 1 or (isinstance(given, list) and len(given) != sizes["num_layers"]):
+        config.fail("value_dim", f"one multiple of the {number} heads, for all layers")
+    return widths[0] // number
+
+
+def channel_mixing(config: Config, sizes: Sizes) -> int:
+    """The inner width: as given, or a multiple of the hidden size, rounded up to whole multiples of 32."""
+    if config.holds("intermediate_size"):
+        config.used.add("hidden_ratio")
+        return config.integer("intermediate_size")
+    ratio = config.data.get("hidden_ratio")
+    config.used.add("hidden_ratio")
+    ratio = 4 if ratio is None else ratio
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= LARGEST:
+        config.fail("hidden_ratio", "a positive number")
+    return -(-int(sizes["hidden_size"] * ratio) // 32) * 32
+
+
+def time_mixing(_: Config, sizes: Sizes, __: bool) -> Runs:
+    """Time mixing and an MLP; the first layer has the values that the others take from."""
+    first = LayerKind("wkv", "dense", traits=("first_values",))
+    return [(first, 1), (LayerKind("wkv", "dense"), sizes["num_layers"] - 1)][: sizes["num_layers"]]
+
+
+NO_ATTENTION: dict[str, Rule | int] = {"num_attention_heads": 0, "num_key_value_heads": 0, "head_dim": 0}
 
 
 def glm_layers(config: Config, sizes: Sizes, _: bool) -> Runs:
@@ -189,5 +270,61 @@ MATRIX_STATES: dict[str, Family] = {
     "glm5_next": replace(
         GLM5_NEXT, section="text_config", only={**(GLM5_NEXT.only or {}), "model_type": "glm5_next_text"}
     ),
+    "xlstm": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | {
+            "hidden_size": optional("hidden_size", "embedding_dim", absent=4096),
+            "num_layers": optional("num_hidden_layers", "num_blocks", absent=32),
+            "vocab_size": optional("vocab_size", absent=50304),
+            "intermediate_size": scaled("ffn_proj_factor", 2.667, "ffn_round_up_to_multiple_of"),
+            "linear_num_value_heads": optional("num_heads", absent=8),
+            "linear_num_key_heads": of_heads,
+            "linear_key_head_dim": head_of("qk_dim_factor", 0.5),
+            "linear_value_head_dim": head_of("v_dim_factor", 1.0),
+            "ssm_chunk_size": optional("chunk_size", absent=64),
+        },
+        LLAMA_LAYERS | NO_ATTENTION_BIAS | {"positions": "none"},
+        kinds=layout(constant_mixer("matrix_memory")),
+        only={"use_bias": False},
+        harmless=(
+            # The module has a norm at its end whatever the file says; kernels and formats of states are the software's.
+            "add_out_norm", "norm_reduction_force_float32", "chunkwise_kernel", "sequence_kernel", "step_kernel",
+            "mode", "return_last_states", "autocast_kernel_dtype", "eps", "inference_state_dtype", "gate_soft_cap",
+            "output_logit_soft_cap", "weight_mode", "max_inference_chunksize",
+        ),
+    ),
+    "rwkv7": Family(
+        LLAMA_SIZES
+        | NO_ATTENTION
+        | {
+            "intermediate_size": channel_mixing,
+            "linear_num_value_heads": by_head,
+            "linear_num_key_heads": of_heads,
+            "linear_key_head_dim": lambda _, sizes: sizes["hidden_size"] // sizes["linear_num_value_heads"],
+            "linear_value_head_dim": value_head,
+            # Classes of different releases take different widths where a file gives none.
+            "decay_rank": require("decay_low_rank_dim"),
+            "rate_rank": require("a_low_rank_dim"),
+            "value_rank": require("v_low_rank_dim"),
+            "gate_rank": require("gate_low_rank_dim"),
+            # The chunk is fixed in the published kernels (fla, ChunkDPLRDeltaRuleFunction).
+            "ssm_chunk_size": 16,
+        },
+        LLAMA_LAYERS
+        | NO_ATTENTION_BIAS
+        | {
+            "positions": "none",
+            "norm": "layer_norm",
+            "norm_bias": flag("norm_bias", True),
+            "embedding_norm": flag("norm_first", True),
+            "gated_mlp": False,
+            "activation": activating("relu2"),
+        },
+        kinds=time_mixing,
+        only={"attn": None},
+        harmless=("attn_mode", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy", "use_l2warp",
+            "num_heads"),
+    ),
 }  # fmt: skip
-"""Kimi Linear and GLM-5.3."""
+"""Kimi Linear, GLM-5.3, xLSTM and RWKV-7."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...common.errors import InputError
@@ -22,7 +23,7 @@ WORDS = ("full_attention", "sliding_attention")
 def global_and_local(config: Config, sizes: Sizes, _: bool) -> Runs:
     """Layers of an encoder that see all tokens, every third by default, between those that see a window.
 
-    Files of transformers 5 list the layers in `layer_types`.
+    Files of transformers 5 list the layers in `layer_types`. The first layer reads what the embeddings' norm gives.
     """
     layers = sizes["num_layers"]
     every = optional("global_attn_every_n_layers", absent=3)(config, sizes)
@@ -32,7 +33,8 @@ def global_and_local(config: Config, sizes: Sizes, _: bool) -> Runs:
             config.fail("layer_types", " and ".join(WORDS))
     whole = LayerKind("attention", "dense", encoder=True)
     local = LayerKind("local_attention", "dense", encoder=True)
-    return in_runs([whole if word == WORDS[0] else local for word in words])
+    first, *others = (whole if word == WORDS[0] else local for word in words)
+    return in_runs([replace(first, traits=("normalised_input",)), *others])
 
 
 def even_window(config: Config) -> int | None:
@@ -97,6 +99,12 @@ def token_types(config: Config, _: Sizes) -> int:
     return config.integer("type_vocab_size")
 
 
+VISION_SIZES = {**ENCODERS["vit"].sizes}
+VISION_LAYERS: dict[str, object] = GPT2_LAYERS | {
+    "tied_embeddings": False,
+    "patches": True,
+    "dropout": dropping("attention_dropout"),
+}
 POSITIONS = require("max_position_embeddings")
 RECENT_ENCODERS: dict[str, Family] = {
     "xlm-roberta": ENCODERS["roberta"],
@@ -120,7 +128,6 @@ RECENT_ENCODERS: dict[str, Family] = {
         # Its table of sines is a parameter too, which is not trained.
         harmless=("sinusoidal_pos_embds", "tie_weights_"),
     ),
-    # The norm after the token table stands for the one that the first layer does without.
     "modernbert": Family(
         LLAMA_SIZES | {"num_key_value_heads": heads},
         LLAMA_LAYERS
@@ -132,6 +139,7 @@ RECENT_ENCODERS: dict[str, Family] = {
             "head": bert_head,
             "head_bias": flag("decoder_bias", True),
             "head_transform_bias": flag("classifier_bias", False),
+            "embedding_norm": True,
             "activation": activating("gelu"),
             "dropout": dropping("attention_dropout", "embedding_dropout", "mlp_dropout"),
         },
@@ -184,6 +192,22 @@ RECENT_ENCODERS: dict[str, Family] = {
             "pooler_dropout",
             "conv_act",
         ),
+    ),
+    "siglip_vision_model": Family(
+        {**VISION_SIZES, **patch_sizes(16, class_token=False), "num_labels": 0},
+        VISION_LAYERS
+        | {
+            "class_token": False,
+            "head": flag("vision_use_head", True, yes="pooled", no="none"),
+        },
+        kinds=only_encoder,
+        harmless=("projection_dim",),
+    ),
+    "clip_vision_model": Family(
+        {**VISION_SIZES, **patch_sizes(32), "num_labels": 0},
+        VISION_LAYERS | {"patch_bias": False, "embedding_norm": True, "head": "none"},
+        kinds=only_encoder,
+        harmless=("projection_dim",),
     ),
     "mbart": between({"final_norm": True}, sizes=sinusoidal()),
     "pegasus": between({"final_norm": True, "embedding_norm": False}, sizes=sinusoidal(position_rows=POSITIONS)),

@@ -45,7 +45,7 @@ def between(start: str, end: str, period: str) -> Chosen:
 
     def chosen(index: int, config: Config, sizes: Sizes) -> bool:
         first = config.integer_or(start, 1, smallest=0)
-        last = config.integer_or(end, -1, smallest=-1)
+        last = config.integer(end, smallest=-1) if config.holds(end) else -1
         step = config.integer_or(period, 1)
         return (index + 1) % step == 0 and first <= index <= (sizes["num_layers"] - 1 if last == -1 else last)
 

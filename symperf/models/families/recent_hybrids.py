@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
-from ..configs import Config, Family, Sizes, flag, heads, hidden_by_heads, optional, require, tie, window
-from ..layouts import all_but_every, experts, layer_range, layout, windows
+from ..configs import (
+    Config,
+    Family,
+    Sizes,
+    activating,
+    flag,
+    four_hidden,
+    heads,
+    hidden_by_heads,
+    optional,
+    require,
+    tie,
+    window,
+)
+from ..layouts import all_but_every, experts, in_runs, layer_range, layout, windows
 from .bases import LLAMA_LAYERS, LLAMA_SIZES, NO_ATTENTION_BIAS, grouped
 from .experts import routed_sizes
 from .recurrent import DELTA_RULE_SIZES, mamba2_sizes
@@ -61,10 +74,10 @@ MULTIPLIERS = (
 
 
 def positions_of(config: Config) -> object:
-    """Rotary where the file has an angle; released files have none."""
-    parameters: Any = config.data.get("rope_parameters", {"rope_theta": 1})
+    """Rotary, unless the file has no angle: null, as released files, where the class would take its default."""
+    parameters: Any = config.data.get("rope_parameters", {})
     config.used.add("rope_parameters")
-    return "rotary" if isinstance(parameters, dict) and parameters.get("rope_theta") is not None else "none"
+    return "rotary" if isinstance(parameters, dict) and parameters.get("rope_theta", 0) is not None else "none"
 
 
 def key_width(_: Config, sizes: Sizes) -> int:
@@ -145,6 +158,39 @@ def half_width(config: Config, sizes: Sizes) -> int:
     return require("intermediate_size")(config, sizes) // 2
 
 
+# Zamba2: Mamba-2, and before some layers a use of one of a few shared blocks
+
+USES = [*range(6, 43, 6), 47, 51]
+
+
+def zamba_words(config: Config) -> list[bool]:
+    """Whether a use of a shared block stands before each Mamba-2 layer."""
+    number = optional("num_hidden_layers", absent=54)(config, {})
+    words = config.words("layers_block_type", number)
+    if words is None:
+        if number != 54:
+            raise InputError(
+                f"{config.where}: layers_block_type is missing, expected a word for each of {number} layers"
+            )
+        return [layer in USES for layer in range(number)]
+    if any(word not in ("hybrid", "mamba", "linear_attention") for word in words):
+        config.fail("layers_block_type", "only hybrid, mamba and linear_attention")
+    return [word == "hybrid" for word in words]
+
+
+def zamba_kinds(config: Config, _: Sizes, __: bool) -> Runs:
+    """A use is a layer of its own here: attention and MLP, without an addition to the stream."""
+    adapted = ("adapted_attention",) if config.flag("use_shared_attention_adapter", False) else ()
+    use = LayerKind("attention", "dense", traits=("shared_block", *adapted))
+    each = (kinds for shared in zamba_words(config) for kinds in ([use] if shared else []) + [LayerKind("ssm", "none")])
+    return in_runs(each)
+
+
+def expanded_by_heads(config: Config, sizes: Sizes) -> int:
+    """The expanded hidden size over the heads: the class computes it, whatever the file says."""
+    return optional("mamba_expand", absent=2)(config, sizes) * sizes["hidden_size"] // sizes["ssm_num_heads"]
+
+
 RECENT_HYBRIDS: dict[str, Family] = {
     "falcon_h1": Family(
         LLAMA_SIZES
@@ -191,6 +237,34 @@ RECENT_HYBRIDS: dict[str, Family] = {
     ),
     "minimax_text_01": MINIMAX_ORIGINAL,
     "minimax_m1": MINIMAX_ORIGINAL,
+    "zamba2": Family(
+        LLAMA_SIZES
+        | mamba2_sizes("n_mamba_heads", "mamba_headdim", "mamba_d_state", "mamba_ngroups", "mamba_d_conv", "chunk_size",
+                       (8, 64, 1, 256))
+        | {
+            "num_layers": lambda config, _: len(zamba_words(config)) + sum(zamba_words(config)),
+            "num_key_value_heads": optional("num_key_value_heads", absent=heads, null=heads),
+            "head_dim": lambda _, sizes: 2 * sizes["hidden_size"] // sizes["num_attention_heads"],
+            "intermediate_size": optional("intermediate_size", absent=four_hidden, null=four_hidden),
+            "ssm_head_dim": expanded_by_heads,
+            "num_shared_blocks": lambda config, sizes: min(
+                optional("num_mem_blocks", absent=1)(config, sizes), sum(zamba_words(config))
+            ),
+            "adapter_rank": optional("adapter_rank", absent=128),
+        },
+        LLAMA_LAYERS
+        | NO_ATTENTION_BIAS
+        | {
+            "tied_embeddings": tie(True),
+            "positions": flag("use_mem_rope", False, yes="rotary", no="none"),
+            "activation": activating("gelu"),
+            "ssm_convolution_bias": True,
+        },
+        kinds=zamba_kinds,
+        only={"add_bias_linear": False},
+        harmless=("attention_head_dim", "attention_hidden_size", "head_dim", "hybrid_layer_ids", "kv_channels",
+                  "mamba_headdim", "num_query_groups", "use_conv_bias", "use_long_context", "use_mem_eff_path"),
+    ),
     "recurrent_gemma": Family(
         LLAMA_SIZES
         | {

@@ -5,14 +5,15 @@ Sources: as of `towers`, whose table puts these together.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError
 from ..architecture import LayerKind
 from ..configs import Config, Family, Sizes, dropping, heads, hidden_by_heads, optional, require
+from ..resizing import Nearest, Within
+from ..tiles import Resolutions
 from ..towers import Grid, Product
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..configs import Rule, Runs
+    from ..sounds import SoundGrid
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class TowerFamily:
         stem: products, and other parameters, before the layers.
         projector: products, and other parameters, after them.
         absent: class defaults of keys that its object leaves out.
+        types: the `model_type` of its object, where it may be another encoder's; the first where it has none.
 
     """
 
@@ -71,6 +74,17 @@ class TowerFamily:
     stem: Callable[[Source], tuple[list[Product], int]]
     projector: Callable[[Source], tuple[list[Product], int]]
     absent: Mapping[str, int] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AudioFamily:
+    """How encoders of sound of one kind are read; see `TowerFamily`."""
+
+    layers: Family
+    grid: Callable[[Source], SoundGrid]
+    stem: Callable[[Source], tuple[list[Product], int]]
+    projector: Callable[[Source], tuple[list[Product], int]]
 
 
 def every(_: Config, sizes: Sizes, __: bool) -> Runs:
@@ -122,7 +136,8 @@ ENCODER_KEYS = """
     default_output_length use_clipped_linears standardize max_position_embeddings attention_bias global_head_dim
     pixel_shuffle_ratio projector_input_dim projector_output_dim vision_output_dim multi_modal_projector_bias
     projector_dropout vision_feature_select_strategy vision_feature_layer max_image_size _attn_implementation
-    axes_head_dim activation_func pos_emb_interpolation_mode
+    axes_head_dim activation_func pos_emb_interpolation_mode use_mask_token layer_scale_init_value initializer_factor
+    norm_type depth
 """
 HARMLESS = tuple(ENCODER_KEYS.split())
 """Keys that stems, projectors and grids read, or that say nothing about the cost."""
@@ -151,10 +166,27 @@ def squares(found: Source) -> int:
     return int((side // patch) ** 2)
 
 
+def intern_stem(found: Source) -> tuple[list[Product], int]:
+    """A class token, and a position for it and each patch."""
+    masked = found.vision.flag("use_mask_token", False)
+    return patches_stem(found, bias=True, values=(squares(found) + 2 + masked) * found.width)
+
+
+def glm_stem(found: Source) -> tuple[list[Product], int]:
+    """Patches of two frames, a norm, and a position for each patch of one size, resampled to the image's."""
+    frames = found.size("temporal_patch_size", absent=2)
+    return patches_stem(found, bias=True, values=(squares(found) + 1) * found.width, frames=frames)
+
+
 def clip_stem(found: Source) -> tuple[list[Product], int]:
     """A class token, and a position for it and each patch; the norms at both ends are CLIP's."""
     rows = squares(found) + 1
     return patches_stem(found, bias=False, values=(rows + 1) * found.width + 2 * found.width)
+
+
+def pixtral_stem(found: Source) -> tuple[list[Product], int]:
+    """Patches, and a norm before the layers."""
+    return patches_stem(found, bias=False, values=found.width)
 
 
 def siglip_stem(found: Source) -> tuple[list[Product], int]:
@@ -180,151 +212,74 @@ def gemma4_stem(found: Source) -> tuple[list[Product], int]:
     return patches_stem(found, bias=False, values=2 * found.size("position_embedding_size", absent=10240) * found.width)
 
 
-# Projectors -------------------------------------------------------------------------------------------------------
-
-
-def chain(widths: list[int], *, bias: bool, rows: str = "tokens", first: int = 1) -> list[Product]:
-    """Products one after the other, through some widths."""
-    pairs = itertools.pairwise(widths)
-    return [
-        Product(f"projector_{place}", inputs, outputs, bias, rows)  # type: ignore[arg-type]
-        for place, (inputs, outputs) in enumerate(pairs, first)
-    ]
-
-
-def llava_projector(found: Source) -> tuple[list[Product], int]:
-    """Two products over the features of some layers."""
-    layers = found.outer.data.get("vision_feature_layer", -2)
-    wide = found.width * (len(layers) if isinstance(layers, list) else 1)
-    return chain([wide, found.text, found.text], bias=found.outer.flag("multimodal_projector_bias", True)), 0
-
-
-def mistral_projector(found: Source) -> tuple[list[Product], int]:
-    """A norm, a product that merges patches, and two more."""
-    merge, wide = found.beside("spatial_merge_size", 2), found.width
-    layers = found.outer.data.get("vision_feature_layer", -1)
-    read = wide * (len(layers) if isinstance(layers, list) else 1)
-    two = chain([read, found.text, found.text], bias=found.outer.flag("multimodal_projector_bias", False), first=2)
-    return [*chain([wide * merge**2, wide], bias=False), *two], wide
-
-
-def qwen_projector(found: Source, norm: int = 1) -> tuple[list[Product], int]:
-    """A merger of squares of patches; and such mergers of the layers that deepstack takes."""
-    merged = found.width * found.size("spatial_merge_size", absent=2) ** 2
-    out = found.size("out_hidden_size", absent=found.text)
-    listed = found.vision.numbers("deepstack_visual_indexes", largest=10**6) or []
-    one = chain([merged, merged, out], bias=True)
-    more = [
-        Product(f"deepstack_{place}/{each.name}", each.inputs, each.outputs, each.bias, each.rows)
-        for place in listed
-        for each in one
-    ]
-    return [*one, *more], norm * (found.width + len(listed) * merged)
-
-
-def kimi_projector(found: Source) -> tuple[list[Product], int]:
-    """A norm of each patch, and two products over squares of patches."""
-    merged = found.width * merge_of(found) ** 2
-    return chain([merged, merged, found.text], bias=True), 2 * found.width
-
-
-def kimi_k3_projector(found: Source) -> tuple[list[Product], int]:
-    """Two products over squares of patches, and a norm of the language model's width."""
-    merged = found.width * merge_of(found) ** 2
-    return chain([merged, merged, found.text], bias=False), found.text
-
-
-def kimi_k3_width(config: Config, sizes: Sizes) -> int:
-    """The width of a head: its part of the width of all queries."""
-    wide, count = optional("qkv_hidden_size", absent=1536)(config, sizes), sizes["num_attention_heads"]
-    if wide % count:
-        config.fail("qkv_hidden_size", f"a multiple of the {count} heads")
-    return wide // count
-
-
-def merge_of(found: Source) -> int:
-    """Patches of a side of what `merge_kernel_size` merges."""
-    sides = found.vision.numbers("merge_kernel_size", largest=1000) or [2, 2]
-    if len(set(sides)) != 1 or not sides[0]:
-        found.vision.fail("merge_kernel_size", "two equal sides")
-    return sides[0]
-
-
-def minimax_projector(found: Source) -> tuple[list[Product], int]:
-    """Two products of each patch, and two of each square of patches."""
-    wide = found.beside("projector_hidden_size", found.text)
-    each = chain([found.width, wide, found.text], bias=True, rows="patches")
-    return [*each, *chain([found.text * minimax_merge(found) ** 2, wide, found.text], bias=True, first=3)], 0
-
-
-def minimax_merge(found: Source) -> int:
-    """Patches of a side that are merged."""
-    return optional("spatial_merge_size", absent=2)(found.vision.section("img_token_compression_config"), {})
-
-
-def llama4_projector(found: Source) -> tuple[list[Product], int]:
-    """Two products over what the pixel shuffle gives, and one to the language model."""
-    first = found.size("projector_input_dim", absent=4096)
-    second = found.size("projector_output_dim", absent=4096)
-    two = [
-        Product("adapter_1", found.sizes["intermediate_size"], first, False, "tokens"),
-        Product("adapter_2", second, second, False, "tokens"),
-    ]
-    return [*two, *chain([found.size("vision_output_dim", absent=7680), found.text], bias=False)], 0
-
-
-def single(found: Source, *, bias: bool, norm: bool = False, merge: int = 1) -> tuple[list[Product], int]:
-    """One product."""
-    return chain([found.width * merge**2, found.text], bias=bias), found.width if norm else 0
-
-
-def clip_projections(found: Source) -> tuple[list[Product], int]:
-    """A product of each tower's last vector; the scale of their cosines is the one other parameter."""
-    out = found.beside("projection_dim", 512)
-    image = Product("image_projection", found.width, out, False, "images")
-    return [image, Product("text_projection", found.text, out, False, "texts")], 1
-
-
-def siglip_pool(found: Source) -> tuple[list[Product], int]:
-    """Attention of a learned query to the patches, an MLP, and a product of the text; scale and bias of the cosines.
-
-    The scores of the one query are left out.
-    """
-    width, inner = found.width, found.sizes["intermediate_size"]
-    out = optional("projection_size", absent=found.text, null=found.text)(found.outer.section("text_config"), {})
-    shapes = (("query", width, width), ("output", width, width), ("up", width, inner), ("down", inner, width))
-    pool = [Product(f"pool/{name}", inputs, outputs, True, "images") for name, inputs, outputs in shapes]
-    keys = Product("pool/key_value", width, 2 * width, True, "patches")
-    return [keys, *pool, Product("text_projection", found.text, out, True, "texts")], 3 * width + 2
+def halves(config: Config, key: str) -> int:
+    """Patches of a side that a pixel shuffle joins."""
+    config.used.add(key)
+    ratio = config.data.get(key, 0.5)
+    if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0.001 < ratio <= 1:
+        config.fail(key, "a number above 0, up to 1")
+    return round(1 / ratio)
 
 
 # Grids ------------------------------------------------------------------------------------------------------------
 
 
-def free(found: Source, merge: int, *, frames: int = 0, row_end: int = 0, largest: int = 0) -> Grid:
-    """Images keep their size."""
-    patch = found.size("patch_size", absent=None)
-    return Grid(patch, merge, frames=frames, row_end=row_end, largest=largest)
+def free(found: Source, merge: int, **more: Any) -> Grid:
+    """Images keep their shape."""
+    return Grid(found.size("patch_size", absent=None), merge, **more)
 
 
-def scaled(found: Source, merge: int = 1, *, extra: int = 0, tiles: bool = False, apart: bool = False) -> Grid:
+def scaled(found: Source, merge: int = 1, **more: Any) -> Grid:
     """Images are scaled to, or cut into, squares of one size."""
     patch, side = found.size("patch_size", absent=None), found.size("image_size", absent=224)
-    return Grid(patch, merge, side, extra, tiles=tiles, apart=apart)
+    return Grid(patch, merge, side, **more)
+
+
+def qwen_grid(found: Source, fit: Nearest) -> Grid:
+    """Images keep their shape; the bounds of their pixels are those that published processors of the family have."""
+    frames = found.size("temporal_patch_size", absent=2)
+    return free(found, found.size("spatial_merge_size", absent=2), frames=frames, fit=fit)
+
+
+def pixtral_grid(found: Source, merge: int | None = None) -> Grid:
+    """Images keep their shape within the largest; a token ends each row."""
+    merge = found.beside("spatial_merge_size", 2) if merge is None else merge
+    return free(found, merge, row_end=1, fit=Within(found.size("image_size", absent=1024)))
+
+
+def resolutions(found: Source, absent: tuple[tuple[int, int], ...], most: int = 0) -> Resolutions:
+    """The resolutions of a file, as pairs of pixels."""
+    found.outer.used.add("image_grid_pinpoints")
+    listed = found.outer.data.get("image_grid_pinpoints")
+    if listed is None:
+        return Resolutions(absent, most)
+    pairs = listed if isinstance(listed, list) else []
+    if not pairs or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(side) is int and 0 < side < 10**6 for side in pair)
+        for pair in pairs
+    ):
+        found.outer.fail("image_grid_pinpoints", "a list of pairs of height and width in pixels")
+    return Resolutions(tuple((pair[0], pair[1]) for pair in pairs), most)
+
+
+def most_tiles(found: Source) -> int:
+    """Tiles of which all tokens are kept, as `anyres_max_9` says.
+
+    Raises:
+        InputError: it says something else.
+    """
+    found.outer.used.add("vision_aspect_ratio")
+    word = found.outer.data.get("vision_aspect_ratio", "anyres_max_9")
+    number = word.removeprefix("anyres_max_") if isinstance(word, str) else ""
+    if not (number.isascii() and number.isdigit() and 0 < int(number) < 1000):
+        found.outer.fail("vision_aspect_ratio", "anyres_max_ and a number of tiles")
+    return int(number)
 
 
 def gemma3_grid(found: Source) -> Grid:
     """Patches are pooled to a fixed number of tokens."""
     per_side = math.isqrt(found.beside("mm_tokens_per_image", 256))
     return scaled(found, max(1, math.isqrt(squares(found)) // per_side))
-
-
-def half(found: Source) -> int:
-    """Patches of a side that a pixel shuffle joins."""
-    ratio = found.vision.data.get("pixel_shuffle_ratio", 0.5)
-    if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio <= 1:
-        found.vision.fail("pixel_shuffle_ratio", "a number above 0, up to 1")
-    return round(1 / ratio)
 
 
 def qwen_windows(config: Config, sizes: Sizes, _: bool) -> Runs:

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulas.kernels import attention_residuals as residuals
 from ...formulas.kernels import elementwise as ew
+from ...formulas.kernels import wkv
 from ...formulas.language.symbols import (
     activation_bytes,
     hidden_size,
     mask_bytes,
     num_layers,
+    num_streams,
     overlap_tp,
     residual_block,
     statistic_bytes,
 )
+from ...models.sparse_counts import handed_selection
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -45,9 +48,11 @@ class Blocks:
 
     @property
     def stage_message(self) -> Any:
-        """Bytes of the residual stream, or of its gradient, as it goes from stage to stage."""
+        """Bytes of the residual stream, of all of several, or its gradient, to the next stage; and of a selection."""
         width = statistic_bytes if self.architecture.wide_stream else activation_bytes
-        return self.shapes.tokens * hidden_size * width
+        streams = num_streams if self.architecture.hyper_connections else 1
+        selection = handed_selection(self.architecture) * statistic_bytes
+        return self.shapes.tokens * (streams * hidden_size * width + selection)
 
     # --- tensor-parallel collectives
 
@@ -101,6 +106,14 @@ class Blocks:
         work = FLOPS_PER_ELEMENT["mixture backward" if backward else "mixture"]
         traffic = of(tokens, hidden_size, sources, activation_bytes)
         return self.kernels.stream(f"{path}/{phase}", traffic, tokens * hidden_size * sources, work)
+
+    def shift(self, path: str, phase: str, mixtures: int) -> Op:
+        """Mixtures of every token and the one before, or their gradients (RWKV)."""
+        backward = phase == "backward"
+        of = wkv.token_shift_backward_bytes if backward else wkv.token_shift_bytes
+        n = mixtures * self.shapes.tokens * hidden_size
+        traffic = of(self.shapes.tokens, hidden_size, mixtures * hidden_size, activation_bytes)
+        return self.kernels.stream(f"{path}/{phase}", traffic, n, FLOPS_PER_ELEMENT["shift"])
 
     def norm_of(self, path: str, elements: Any) -> Op:
         """A norm over some elements."""

@@ -10,12 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.kernels import compressed_attention as comp
+from ...formulas.kernels.latent_attention import latent_cache_elements
 from ...formulas.language.atoms import Max, above_one, complement, less_one
-from ...formulas.language.symbols import activation_bytes, cp, qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+from ...formulas.language.symbols import (
+    activation_bytes,
+    compress_ratio,
+    cp,
+    head_dim,
+    kv_lora_rank,
+    micro_batch,
+    qk_nope_head_dim,
+    qk_rope_head_dim,
+    sliding_window,
+    v_head_dim,
+)
 from ...formulas.language.symbols import sequence as whole
 from ...formulas.parallel import context_parallel as con
 from ...models import attention_widths as widths
+from ...models import sparse_counts
 from ...models.own_sizes import of_kind
+from ...models.sparse_counts import index_elements
 from ...operations.groups import context_group
 from ...operations.schedule import Node, Op, Overlap, Repeat, Sequence, sequence
 from ...operations.shapes import Shapes
@@ -132,12 +147,15 @@ class ContextAttention:
 
 
 def key_value_bytes(shapes: Shapes, kind: LayerKind) -> Any:
-    """Bytes of the keys and values of a device's tokens."""
+    """Bytes of the keys and values of a device's tokens, with an indexer's keys; latents that are selected stay so."""
+    index = shapes.tokens * index_elements(kind) * activation_bytes
     if kind.mixer == "latent_attention":
+        selected = {"indexer", "reused_index"} & set(kind.traits)
         width = qk_nope_head_dim + qk_rope_head_dim + v_head_dim
-        return shapes.tokens * shapes.heads * width * activation_bytes
-    width = widths.stored_width(kind)
-    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, width, activation_bytes)
+        each = latent_cache_elements(kv_lora_rank, qk_rope_head_dim) if selected else shapes.heads * width
+        return shapes.tokens * each * activation_bytes + index
+    stored = widths.stored_width(kind)
+    return con.key_value_part_bytes(shapes.tokens, shapes.key_value_heads, stored, activation_bytes) + index
 
 
 def context_workspace(structure: Structure) -> Any:
@@ -148,9 +166,17 @@ def context_workspace(structure: Structure) -> Any:
     if structure.context == "all-to-all":
         return sympy.S.Zero
     kinds = [kind for kind in structure.architecture.kinds if kind.mixer != "none"]
-    sizes = {of_kind(key_value_bytes(Shapes.of(structure, kind), kind), kind) for kind in kinds}
     held = 2 if structure.context == "ring" else cp
-    return above_one(cp) * 2 * held * Max(*sizes)
+    sizes = {of_kind(held * key_value_bytes(Shapes.of(structure, kind), kind), kind) for kind in kinds}
+    if structure.architecture.has("compressed_attention"):
+        sizes = {of_kind(_entry_bytes(kind), kind) for kind in kinds}
+    return above_one(cp) * 2 * Max(*sizes)
+
+
+def _entry_bytes(kind: LayerKind) -> Any:
+    """Bytes of the compressed entries of all parts, and of the windows before the two chunks of one."""
+    entries = comp.compressed_entries(whole, compress_ratio) * sparse_counts.entry_elements(kind)
+    return micro_batch * (entries + 2 * sliding_window * head_dim) * activation_bytes
 
 
 def _beside(step: Op, transfer: Op | None) -> Node:

@@ -30,7 +30,7 @@ class SoftmaxAttention(AttentionCore):
     def forward(self, phase: str) -> Operations:
         """Projections, positions, the core and its gate."""
         return [
-            self.layer.linear(self.path("qkv"), phase, hidden_size, self.projected),
+            self.layer.linear(self.path("qkv"), phase, self.layer.read_width, self.projected),
             self.convolution(phase),
             self.positions(phase),
             self.distances(phase),
@@ -49,7 +49,9 @@ class SoftmaxAttention(AttentionCore):
             *self.distance_gradients(),
             self.positions("backward"),
             self.convolution("backward"),
-            self.layer.column_backward(self.path("qkv"), hidden_size, self.projected),
+            self.layer.column_backward(
+                self.path("qkv"), self.layer.read_width, self.projected, message=self.layer.read_message
+            ),
         ]
 
     @property

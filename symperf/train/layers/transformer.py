@@ -8,6 +8,7 @@ gathers its input and sums its result as if it were alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,38 +20,57 @@ from ...operations.side_blocks import before as before_layer
 from ...operations.side_blocks import behind as behind_layer
 from ...operations.side_blocks import beside as beside_mixer
 from ...operations.side_blocks import convolutions
+from . import streams
+from .compressed import CompressedAttention
 from .delta_rule import delta_rule
 from .experts import Experts
 from .gated_lru import GatedLru
 from .latent import LatentAttention
 from .lightning import LightningAttention
 from .linear import Linears
+from .matrix_memory import MatrixMemory
 from .recurrent import Mamba1, Mamba2, Recurrent
+from .selected import SelectedBlocks, SelectedLatents
 from .short_convolution import ShortConvolution
 from .side_blocks import backward, forward
 from .softmax_attention import CrossAttention, SoftmaxAttention
+from .wkv import TimeMixing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...models.architecture import LayerKind
+    from ...operations.schedule import Op
     from ...operations.side_blocks import Step
     from ...plans.structure import Structure
     from .attention_core import Operations
 
-Mixer = SoftmaxAttention | CrossAttention | LatentAttention | Recurrent
-MIXERS: dict[str, Callable[[Decoder], SoftmaxAttention | LatentAttention | Recurrent]] = {
+Mixer = SoftmaxAttention | CrossAttention | LatentAttention | CompressedAttention | Recurrent
+Builder = Callable[["Decoder"], SoftmaxAttention | LatentAttention | CompressedAttention | Recurrent]
+MIXERS: dict[str, Builder] = {
     "attention": SoftmaxAttention,
     "local_attention": SoftmaxAttention,
     "latent_attention": LatentAttention,
+    "compressed_attention": CompressedAttention,
     "ssm": Mamba2,
     "ssm1": Mamba1,
     "linear_attention": delta_rule,
     "short_convolution": ShortConvolution,
     "gated_lru": GatedLru,
     "lightning_attention": LightningAttention,
+    "matrix_memory": MatrixMemory,
+    "wkv": TimeMixing,
 }
 """What builds a mixer's operations."""
+SELECTING: dict[str, Builder] = {
+    "indexer": SelectedLatents,
+    "reused_index": SelectedLatents,
+    "block_index": SelectedBlocks,
+}
+"""The same where a trait of the mixer says that it sees selected keys."""
+
+
+def mixer_of(kind: LayerKind) -> Builder:
+    """What builds the operations of a kind's mixer."""
+    return next((SELECTING[trait] for trait in kind.traits if trait in SELECTING), MIXERS[kind.mixer])
 
 
 class Decoder(Linears):
@@ -100,10 +120,15 @@ class Decoder(Linears):
 
     # --- mixers
 
+    read_width: Any = hidden_size
+    """Features of a token that a mixer's first product reads."""
+    read_message: Any = None
+    """Bytes of what it reads where that is gathered, if it is not the stream alone."""
+
     @cached_property
     def mixers(self) -> tuple[tuple[Mixer, ...], ...]:
         """What moves information between tokens: the layer's mixers side by side, and attention to an encoder."""
-        own = tuple(MIXERS[each.mixer](self) for each in self.kind.alone)
+        own = tuple(mixer_of(each)(self) for each in self.kind.alone)
         return tuple(beside for beside in (own, (CrossAttention(self),) if self.kind.cross else ()) if beside)
 
     @property
@@ -111,10 +136,15 @@ class Decoder(Linears):
         """Whether a norm follows each part of a layer, too."""
         return self.architecture.block_norms == 4
 
+    def pre_norm(self, mixer: Mixer) -> bool:
+        """Whether a norm stands before a mixer; what the embeddings' norm gives needs no other."""
+        return "normalised_input" not in self.kind.traits or mixer is not self.mixers[0][0]
+
     def mixer_forward(self, beside: tuple[Mixer, ...], phase: str) -> Operations:
         """Mixers between their norm and the residual stream."""
         first, *others = beside
-        found: Operations = [self.mixture(first.path("mixture"), phase), self.norm(first.path("norm"), phase)]
+        norm = self.norm(first.path("norm"), phase) if self.pre_norm(first) else None
+        found: Operations = [*self.entered(first.path(""), phase), norm]
         for mixer in beside:
             found += [
                 self.gather(mixer.path(f"gather/{phase}")),
@@ -126,14 +156,14 @@ class Decoder(Linears):
             *found,
             *(self.addition(mixer.path(f"sum/{phase}")) for mixer in others),
             self.norm(first.path("post_norm"), phase) if self.post_norm else None,
-            self.residual(first.path("residual"), phase),
+            self.left(first.path("residual"), phase),
         ]
 
     def mixer_backward(self, beside: tuple[Mixer, ...]) -> Operations:
         """Gradients of mixers; those of the stream that they read are added."""
         first, *others = beside
         found: Operations = [
-            self.residual_backward(first.path("residual")),
+            self.left_backward(first.path("residual")),
             self.norm_backward(first.path("post_norm")) if self.post_norm else None,
         ]
         for mixer in beside:
@@ -143,8 +173,32 @@ class Decoder(Linears):
                 *mixer.backward(),
             ]
         found += [self.addition(mixer.path("sum/backward")) for mixer in others]
-        found.append(self.norm_backward(first.path("norm")))
-        return [*found, self.mixture(first.path("mixture"), "backward")]
+        found.append(self.norm_backward(first.path("norm")) if self.pre_norm(first) else None)
+        return [*found, *self.entered_backward(first.path(""))]
+
+    # --- the residual stream, or several
+
+    def entered(self, block: str, phase: str) -> Operations:
+        """What a part reads of several streams, or of sums of earlier layers, where there are any."""
+        if self.architecture.hyper_connections:
+            return streams.enter(self, f"{block}connections", phase)
+        return [self.mixture(f"{block}mixture", phase)]
+
+    def entered_backward(self, block: str) -> Operations:
+        """Its gradients."""
+        if self.architecture.hyper_connections:
+            return streams.enter_backward(self, f"{block}connections")
+        return [self.mixture(f"{block}mixture", "backward")]
+
+    def left(self, path: str, phase: str) -> Op:
+        """What a part gave, added to the stream, or mixed with several."""
+        several = self.architecture.hyper_connections
+        return streams.leave(self, path, phase) if several else self.residual(path, phase)
+
+    def left_backward(self, path: str) -> Op | Sequence:
+        """Its gradients."""
+        several = self.architecture.hyper_connections
+        return streams.leave_backward(self, path) if several else self.residual_backward(path)
 
     # --- the MLP and experts
 
@@ -158,12 +212,12 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
-            self.mixture(f"{self.root}/mlp/mixture", phase),
+            *self.entered(f"{self.root}/mlp/", phase),
             self.norm(f"{self.root}/mlp/norm", phase) if self.architecture.block_norms > 1 else None,
             *self.mlp_forward(phase),
             *(self.experts.forward(phase) if self.experts else ()),
             self.norm(f"{self.root}/mlp/post_norm", phase) if self.post_norm else None,
-            self.residual(f"{self.root}/mlp/residual", phase),
+            self.left(f"{self.root}/mlp/residual", phase),
         ]
 
     def feed_backward(self) -> Operations:
@@ -171,12 +225,12 @@ class Decoder(Linears):
         if self.kind.ffn == "none":
             return []
         return [
-            self.residual_backward(f"{self.root}/mlp/residual"),
+            self.left_backward(f"{self.root}/mlp/residual"),
             self.norm_backward(f"{self.root}/mlp/post_norm") if self.post_norm else None,
             *(self.experts.backward() if self.experts else ()),
             *self.mlp_backward(),
             self.norm_backward(f"{self.root}/mlp/norm") if self.architecture.block_norms > 1 else None,
-            self.mixture(f"{self.root}/mlp/mixture", "backward"),
+            *self.entered_backward(f"{self.root}/mlp/"),
         ]
 
     def mlp_forward(self, phase: str) -> Operations:
@@ -185,6 +239,7 @@ class Decoder(Linears):
             return []
         return [
             None if self.shares_input else self.gather(f"{self.root}/mlp/gather/{phase}"),
+            self.shift(f"{self.root}/mlp/shift", phase, 1) if self.kind.mixer == "wkv" else None,
             self.linear(f"{self.root}/mlp/up", phase, hidden_size, self.up_width),
             self.activation_of(f"{self.root}/mlp/activation/{phase}", self.shapes.inner),
             self.linear(f"{self.root}/mlp/down", phase, self.shapes.inner, hidden_size),
@@ -200,6 +255,7 @@ class Decoder(Linears):
             self.row_backward(f"{self.root}/mlp/down", self.shapes.inner, hidden_size),
             self.activation_gradient_of(f"{self.root}/mlp/activation/backward", self.shapes.inner),
             self.column_backward(f"{self.root}/mlp/up", hidden_size, self.up_width, shared=self.shares_input),
+            self.shift(f"{self.root}/mlp/shift", "backward", 1) if self.kind.mixer == "wkv" else None,
         ]
 
     @property

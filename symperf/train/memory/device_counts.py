@@ -13,16 +13,19 @@ import sympy
 
 from ...formulas.kernels import attention as att
 from ...formulas.kernels import attention_residuals as residuals
+from ...formulas.kernels import compressed_attention as comp
 from ...formulas.kernels import latent_attention as mla
 from ...formulas.language import symbols as sym
 from ...formulas.language.atoms import Max, ceil_div
 from ...formulas.language.symbols import ep, expert_tp, hidden_size, intermediate_size, num_attention_heads, tp
 from ...formulas.memory import parameters as par
 from ...models import attention_widths as widths
-from ...models import counts, sparse_counts
+from ...models import counts
 from ...models import layer_counts as layers
 from ...models import near_counts as near
+from ...models import shared_blocks as block
 from ...models import side_counts as side
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 
@@ -47,6 +50,8 @@ DEALT = {
 } | {sym.ssm_groups: ceil_div(sym.ssm_groups, tp)}
 """Sizes of recurrent mixers of which every device has its share, heads as the blocks of gates among them; of groups of
 B and C at least one (training refuses more devices than groups, inference copies them)."""
+INDEXED = {sym.index_num_heads: ceil_div(sym.index_num_heads, tp)}
+"""Heads of an indexer beside grouped heads: it has one for each key-value head, and is dealt as these."""
 
 
 @in_own_sizes
@@ -54,11 +59,13 @@ def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
     """Parameters of a layer on one device without its routed experts."""
     total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
     if architecture.attention_residuals:
-        total += sparse_counts.parts(kind) * residuals.attention_residual_parameters(hidden_size)
+        total += sparse.parts(kind) * residuals.attention_residual_parameters(hidden_size)
+    total += _beside(kind) + sparse.connection_weights(architecture, kind)
     total += side.parameters(architecture)
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
         total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
+        total += _mlp_adapter(architecture, kind)
         total += architecture.activation_parameters
         if architecture.mlp_bias:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
@@ -88,6 +95,7 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
     """
     mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
     dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
+    dense += _mlp_adapter(architecture, kind)
     routed = kind.ffn in ("experts", "dense_experts")
     found = {
         "attention": _mixers(architecture, kind) + _cross(architecture, kind),
@@ -105,7 +113,10 @@ def _mixers(architecture: Architecture, kind: LayerKind) -> Any:
 
 def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if kind.mixer == "latent_attention":
-        return _latent(architecture)
+        return _latent(architecture) + sparse.indexer_weights(kind) + sparse.vectors(kind)
+    if kind.mixer == "compressed_attention":
+        dealt = num_attention_heads / tp, sym.head_dim, sym.q_lora_rank, sym.output_groups / tp, sym.output_lora_rank
+        return comp.shared_key_parameters(hidden_size, *dealt)
     if kind.mixer == "short_convolution":
         # Channels are dealt; the bias of the projection out is added once, on every device.
         vectors = layers.mixer_vectors(architecture, kind)
@@ -122,6 +133,8 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     total = par.attention_parameters(hidden_size, heads, made, widths.stored_width(kind))
     total += hidden_size * heads if architecture.head_gate else ZERO
     total += near.weights(kind) / tp + near.vectors(kind, kv_heads)
+    total += sympy.sympify(sparse.indexer_weights(kind), strict=True).xreplace(INDEXED) + sparse.vectors(kind)
+    total += _wider(kind) + _attention_adapters(kind) + block.joining_weights(kind)
     if architecture.attention_gate:
         total += hidden_size * heads * width
     if architecture.query_key_norm == "per_head":
@@ -136,6 +149,45 @@ def _mixer(architecture: Architecture, kind: LayerKind) -> Any:
     if "differential" in kind.traits:
         total += 4 * par.norm_parameters(width)
     return total + (heads if architecture.attention_sinks or "sinks" in kind.traits else ZERO)
+
+
+def _beside(kind: LayerKind) -> Any:
+    """Compressors and indexers, whole on every device and never quantized, with norms, and sinks of its heads.
+
+    Indexers are whole in vLLM, deepseek_v4/attention.py: their scores are sums over all of their heads.
+    """
+    if kind.mixer != "compressed_attention":
+        return ZERO
+    vectors = sparse.vectors(kind).xreplace({num_attention_heads: num_attention_heads / tp})
+    return sparse.compressor_weights(kind) + sparse.indexer_weights(kind) + vectors
+
+
+def _projected() -> Any:
+    """Features of queries, keys and values on a device."""
+    return att.query_key_value_width(num_attention_heads / tp, ceil_div(sym.num_key_value_heads, tp), sym.head_dim)
+
+
+def _wider(kind: LayerKind) -> Any:
+    return hidden_size * _projected() if block.shared(kind) else ZERO
+
+
+def _attention_adapters(kind: LayerKind) -> Any:
+    """Adapters on a device: whole up to their rank, and split from there."""
+    if "adapted_attention" not in kind.traits:
+        return ZERO
+    return 3 * par.linear_parameters(2 * hidden_size, sym.adapter_rank) + sym.adapter_rank * _projected()
+
+
+def _mlp_adapter(architecture: Architecture, kind: LayerKind) -> Any:
+    if not block.shared(kind):
+        return ZERO
+    ups = 2 if architecture.gated_mlp else 1
+    return sym.adapter_rank * (hidden_size + ups * intermediate_size / tp)
+
+
+def _own(architecture: Architecture, kind: LayerKind) -> Any:
+    """What every use of a shared block has for itself."""
+    return _attention_adapters(kind) + _mlp_adapter(architecture, kind) + block.joining_weights(kind)
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:
@@ -169,7 +221,8 @@ def dealt_parameters(architecture: Architecture, layers_of: Callable[[Any], Any]
         layers_of: how many layers the device has of which the model has a count.
     """
     kinds = [(layers_of(count), kind) for count, kind in counts.kinds_with_counts(architecture)]
-    dense = sympy.Add(*(count * dense_parameters(architecture, kind) for count, kind in kinds))
+    each = ((count, dense_parameters(architecture, kind), kind) for count, kind in kinds)
+    dense = sympy.Add(*(block.of_all_layers(n, one, _own(architecture, kind), kind) for n, one, kind in each))
     return dense, sympy.Add(*(count * expert_parameters(architecture, kind) for count, kind in kinds))
 
 

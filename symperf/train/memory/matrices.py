@@ -18,6 +18,7 @@ from ...models import attention_widths as widths
 from ...models import counts
 from ...models import layer_counts as layers
 from ...models import recurrent_counts as recurrent
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT
 from ...models.own_sizes import in_own_sizes
 from . import device_counts as device
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
     from ...models.architecture import Architecture, LayerKind
     from ...plans.structure import Structure
+
+IN_SIXTEEN_BITS = ("router", "compress", "index_weights", "connections")
+"""How the names of matrices end whose products are never in low precision: small, and stored in 16 or 32 bits in the
+checkpoints of DeepSeek-V3 and V4."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,8 @@ class Matrix:
 
     @property
     def linear(self) -> bool:
-        """Whether its products may run in low precision: all but the router's, and those inside of scans."""
-        return not (self.half or self.name.endswith("router"))
+        """Whether its products may run in low precision: not those inside of scans, of routers, or that are small."""
+        return not (self.half or self.name.endswith(IN_SIXTEEN_BITS))
 
     @property
     def elements(self) -> Any:
@@ -73,7 +78,11 @@ class Matrix:
 @in_own_sizes
 def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     """The matrices of one layer of a kind."""
-    found = [matrix for each in kind.alone for matrix in _mixer(architecture, each)]
+    found = [matrix for each in kind.alone for matrix in _mixer(architecture, each)] + _indexer(kind)
+    if architecture.hyper_connections:
+        parts = (kind.mixer != "none") + (kind.ffn != "none")
+        mixing = (2 + sym.num_streams) * sym.num_streams
+        found.append(_whole("connections", mixing, sym.num_streams * hidden_size, parts))
     if kind.ffn in ("dense", "dense_experts"):
         found += _mlp(architecture, "mlp", sym.intermediate_size, tp)
     if kind.ffn in ("experts", "dense_experts"):
@@ -88,8 +97,8 @@ def layer_matrices(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     return found
 
 
-def _whole(name: str, rows: Any, columns: Any) -> Matrix:
-    return Matrix(name, rows, columns, (rows, columns))
+def _whole(name: str, rows: Any, columns: Any, count: Any = sympy.S.One) -> Matrix:
+    return Matrix(name, rows, columns, (rows, columns), count)
 
 
 def _by_rows(name: str, rows: Any, columns: Any) -> Matrix:
@@ -103,6 +112,8 @@ def _by_columns(name: str, rows: Any, columns: Any) -> Matrix:
 def _mixer(architecture: Architecture, kind: LayerKind) -> list[Matrix]:
     if kind.mixer in RECURRENT:
         return _recurrent(kind)
+    if kind.mixer == "compressed_attention":
+        return _compressed(kind)
     return _latent(architecture) if kind.mixer == "latent_attention" else _attention(architecture, kind)
 
 
@@ -155,10 +166,7 @@ def _recurrent(kind: LayerKind) -> list[Matrix]:
             + sym.ssm_num_heads / tp,
         ),
         "ssm1": (sym.ssm_inner_size, 2 * sym.ssm_inner_size / tp),
-        "linear_attention": (
-            recurrent.LINEAR_VALUES,
-            (recurrent.LINEAR_CHANNELS + recurrent.LINEAR_VALUES + 2 * sym.linear_num_value_heads) / tp,
-        ),
+        "linear_attention": (recurrent.LINEAR_VALUES, _delta_rule_columns(kind)),
         "short_convolution": (hidden_size, 3 * hidden_size / tp),
         "gated_lru": (sym.lru_width, 2 * sym.lru_width / tp),
         "lightning_attention": (recurrent.LINEAR_VALUES, 3 * recurrent.LINEAR_VALUES / tp),
@@ -168,6 +176,11 @@ def _recurrent(kind: LayerKind) -> list[Matrix]:
         Matrix(f"{name}/in", tp * projected, hidden_size, (projected, hidden_size), ranks=tp),
         _by_columns(f"{name}/output", hidden_size, inner),
     ]
+    if "channel_decay" in kind.traits:
+        narrow = sym.linear_key_head_dim
+        found.append(_by_rows(f"{name}/decay", sym.linear_num_value_heads * narrow, narrow))
+    if "narrow_gate" in kind.traits:
+        found.append(_by_rows(f"{name}/gate", recurrent.LINEAR_VALUES, sym.linear_value_head_dim))
     if name == "lightning_attention":
         found.append(_by_rows(f"{name}/gate_in", inner, hidden_size))
     if name == "ssm1":
@@ -180,6 +193,49 @@ def _recurrent(kind: LayerKind) -> list[Matrix]:
         block = inner / num_attention_heads
         found.append(Matrix(f"{name}/gates", block, block, (block, block), 2 * num_attention_heads / tp, half=True))
     return found
+
+
+def _delta_rule_columns(kind: LayerKind) -> Any:
+    """Columns of a delta rule's projection in on one device; narrow widths are whole on each."""
+    channel, gate = "channel_decay" in kind.traits, "narrow_gate" in kind.traits
+    dealt = recurrent.LINEAR_CHANNELS + (0 if gate else recurrent.LINEAR_VALUES)
+    dealt += sym.linear_num_value_heads * (1 if channel else 2)
+    return dealt / tp + channel * sym.linear_key_head_dim + gate * sym.linear_value_head_dim
+
+
+def _compressed(kind: LayerKind) -> list[Matrix]:
+    """Narrow projections, compressors and indexers are whole on every device; heads and groups of them are dealt."""
+    width, rank, series = num_attention_heads * sym.head_dim, sym.output_lora_rank, sparse.compressor_series(kind)
+    inner, groups = width / sym.output_groups, sym.output_groups / tp
+    found = [
+        _whole("attention/query_down", sym.q_lora_rank, hidden_size),
+        _whole("attention/key", sym.head_dim, hidden_size),
+        _by_rows("attention/query_up", width, sym.q_lora_rank),
+        Matrix("attention/group_output", rank, inner, (rank, inner), groups),
+        _by_columns("attention/output", hidden_size, sym.output_groups * rank),
+    ]
+    if series:
+        found.append(_whole("attention/compress", series * sym.head_dim, hidden_size, 2))
+    if "selected_entries" in kind.traits:
+        found += [
+            _whole("attention/index_compress", series * sym.index_head_dim, hidden_size, 2),
+            _whole("attention/index_query", sym.index_num_heads * sym.index_head_dim, sym.q_lora_rank),
+            _whole("attention/index_weights", sym.index_num_heads, hidden_size),
+        ]
+    return found
+
+
+def _indexer(kind: LayerKind) -> list[Matrix]:
+    """The indexer's: whole on every device beside latents, else with a head for each key-value head."""
+    heads, width = sym.index_num_heads, sym.index_head_dim
+    if "indexer" in kind.traits:
+        query = _whole("attention/index_query", heads * width, sym.q_lora_rank)
+        return [query, _whole("attention/index_key", width + heads, hidden_size)]
+    if "block_index" in kind.traits:
+        local = ceil_div(heads, tp) * width, hidden_size
+        query = Matrix("attention/index_query", heads * width, hidden_size, local, ranks=tp)
+        return [query, _whole("attention/index_key", width, hidden_size)]
+    return []
 
 
 def _mlp(architecture: Architecture, name: str, width: Any, ranks: Any, count: Any = sympy.S.One) -> list[Matrix]:
@@ -251,7 +307,7 @@ def held_modules(structure: Structure, count: Any) -> Held:
     architecture = structure.architecture
     if not architecture.multi_token_head:
         return Held()
-    kind = architecture.kinds[-1]
+    kind = architecture.module_kind
     found = [
         Matrix("projection", hidden_size, 2 * hidden_size, (hidden_size / tp, 2 * hidden_size), ranks=tp),
         *layer_matrices(architecture, kind),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from ...formulas.kernels import hyper_connections as hyper
 from ...formulas.kernels import matmul
 from ...formulas.language.atoms import above_one, ceil_div
 from ...formulas.language.symbols import (
     batch,
     hidden_size,
     num_multi_token_layers,
+    num_streams,
     pp,
     sequence,
     stage_number,
@@ -46,8 +48,10 @@ ANY = above_one(1 + num_multi_token_layers)
 
 def module_parameters(architecture: Architecture) -> tuple[Any, Any]:
     """Parameters of one module on one device: dense ones, and those of its routed experts."""
-    kind = architecture.kinds[-1]
+    kind = architecture.module_kind
     own = 3 * layers.norm(architecture, hidden_size) + par.linear_parameters(2 * hidden_size, hidden_size / tp)
+    if architecture.hyper_connections:
+        own += hyper.stream_head_parameters(hidden_size, num_streams)
     return device.dense_parameters(architecture, kind) + own, device.expert_parameters(architecture, kind)
 
 
@@ -89,7 +93,7 @@ def recomputes(structure: Structure) -> bool:
 
 def module_activations(structure: Structure) -> Any:
     """Bytes that one module keeps of one micro-batch; the stream that it reads the head has kept already."""
-    kind = structure.architecture.kinds[-1]
+    kind = structure.architecture.module_kind
     shapes = Shapes.of(structure, kind)
     stream = shapes.stream_tokens
     one = saved.input_kept_bytes(stream, hidden_size)
@@ -98,7 +102,12 @@ def module_activations(structure: Structure) -> Any:
         # The input of the last norm is computed again.
         return found - one
     plain = dataclasses.replace(structure, recompute="none") if structure.recompute == "full" else structure
-    return found + read_kept(structure, stream, 2 * hidden_size) + layer_activations(plain, kind)
+    return found + read_kept(structure, stream, projected_width(structure)) + layer_activations(plain, kind)
+
+
+def projected_width(structure: Structure) -> Any:
+    """Features of a token that a module's projection reads: of its embedding, and of the stream or of all streams."""
+    return hidden_size * (1 + (num_streams if structure.architecture.hyper_connections else 1))
 
 
 # Products ---------------------------------------------------------------------------------------------------------
@@ -108,10 +117,13 @@ def forward_flops(architecture: Architecture) -> tuple[Any, Any, Any]:
     """FLOPs of the modules' forward pass over B sequences: attention scores, other products, and those of the head."""
     if not architecture.multi_token_head:
         return ZERO, ZERO, ZERO
-    found = dict(layers.layer_flops(architecture, architecture.kinds[-1], sequence, sequence))
+    found = dict(layers.layer_flops(architecture, architecture.module_kind, sequence, sequence))
     scores = found.pop("attention_scores", ZERO)
-    tokens = batch * sequence
-    products = sum(found.values()) + matmul.matmul_flops(tokens, hidden_size, 2 * hidden_size, 1)
+    tokens, several = batch * sequence, architecture.hyper_connections
+    rows = tokens * (1 + (num_streams if several else 1))
+    products = sum(found.values()) + matmul.matmul_flops(rows, hidden_size, hidden_size, 1)
+    if several:
+        products += hyper.stream_head_flops(tokens, hidden_size, num_streams)
     head = matmul.matmul_flops(tokens, vocab_size, hidden_size, 1)
     return tuple(num_multi_token_layers * part for part in (scores, products, head))
 

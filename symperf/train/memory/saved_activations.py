@@ -15,10 +15,13 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import attention_widths as widths
 from ...models import layer_counts as layers
+from ...models import recurrent_counts
 from ...models import side_counts as side
+from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
+from ...models.shared_blocks import shared
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -34,11 +37,16 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     shapes, architecture = Shapes.of(structure, kind), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
     if structure.recompute == "full":
+        if architecture.hyper_connections:
+            return streams_kept(stream)
         return stream_kept(structure, stream) * (sym.num_update_streams if architecture.alternating_updates else 1)
     blocks, norms = _blocks(architecture, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
+    if architecture.hyper_connections:
+        kept += _parts(kind) * _streams_kept(stream)
     kept += saved.input_kept_bytes(stream, _side_width(architecture))
+    kept += _beside_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
         kept += _inner_kept(structure, tokens, shapes.inner)
     if kind.ffn in ("experts", "dense_experts"):
@@ -48,7 +56,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
         kept += _parts(kind) * stream_kept(structure, stream)
     if structure.dropout:
         kept += _parts(kind) * saved.dropout_kept_bytes(stream, hidden_size)
-    if kind.mixer in ("attention", "local_attention", "latent_attention"):
+    if kind.mixer in ("attention", "local_attention", "latent_attention", "compressed_attention"):
         kept += _core_kept(structure, shapes, shapes.length)
     if kind.cross:
         kept += _cross_kept(structure, shapes)
@@ -66,11 +74,36 @@ def _side_width(architecture: Architecture) -> Any:
     return width + (2 * hidden_size + 4 * sym.layer_input_size if architecture.layer_inputs else ZERO)
 
 
+def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that a use of a shared block keeps more: the embedding before and after the norm, adapters, its result."""
+    if not shared(kind):
+        return ZERO
+    ranks = 4 if "adapted_attention" in kind.traits else 1
+    kept = saved.input_kept_bytes(shapes.stream_tokens, hidden_size) + saved.input_kept_bytes(
+        shapes.tokens, ranks * sym.adapter_rank
+    )
+    return kept + 2 * read_kept(structure, shapes.stream_tokens, hidden_size)
+
+
 def stream_kept(structure: Structure, tokens: Any) -> Any:
-    """Bytes kept of the residual stream, which a norm or a whole layer reads."""
+    """Bytes kept of the residual stream, which a norm reads."""
     if structure.architecture.wide_stream:
         return saved.wide_input_kept_bytes(tokens, hidden_size, sym.statistic_bytes)
     return saved.input_kept_bytes(tokens, hidden_size)
+
+
+def streams_kept(tokens: Any) -> Any:
+    """Bytes kept of several residual streams, which the connections of a part, or a whole layer, read."""
+    return saved.input_kept_bytes(tokens, sym.num_streams * hidden_size)
+
+
+def _streams_kept(tokens: Any) -> Any:
+    """Bytes that the connections of a part keep: the streams, its result, and weights before and after their functions.
+
+    The mixture is the input of the part's norm.
+    """
+    weights = saved.logits_kept_bytes(tokens, 2 * (2 + sym.num_streams) * sym.num_streams)
+    return streams_kept(tokens) + saved.input_kept_bytes(tokens, hidden_size) + weights
 
 
 def read_kept(structure: Structure, tokens: Any, width: Any) -> Any:
@@ -114,6 +147,7 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
+    norms -= "normalised_input" in kind.traits
     read = norms + kind.cross * max(architecture.block_norms // 2, 1)
     return (1 if shared else 2) + kind.cross + len(kind.beside), read
 
@@ -121,8 +155,13 @@ def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     """Bytes that a mixer keeps between its norm and its projection out, but for the core of attention."""
     architecture, tokens = structure.architecture, shapes.tokens
+    index = index_kept(kind, tokens)
+    if {"indexer", "reused_index"} & set(kind.traits):
+        return _selected_kept(structure, shapes) + index
     if kind.mixer == "latent_attention":
         return _latent_kept(structure, shapes)
+    if kind.mixer == "compressed_attention":
+        return _compressed_kept(structure, kind, shapes)
     if kind.mixer in RECURRENT:
         return _recurrent_kept(structure, kind, shapes)
     if kind.mixer == "none":
@@ -148,8 +187,8 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if "differential" in kind.traits:
         kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
     if architecture.attention_gate:
-        return kept + read_kept(structure, tokens, width)
-    return kept + _shared_kept_bytes(structure, tokens, width)
+        return kept + index + read_kept(structure, tokens, width)
+    return kept + index + _shared_kept_bytes(structure, tokens, width)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
@@ -192,7 +231,8 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
     result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
     two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
-    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks.
+    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks. A
+    matrix memory keeps the projection in, and the results before and after their norm and gate (mlstm_kernels).
     """
     if kind.mixer == "ssm":
         inner = sym.ssm_num_heads * sym.ssm_head_dim
@@ -207,6 +247,15 @@ def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
     heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
     if kind.mixer == "lightning_attention":
         return 9 * values / tp, values / tp
+    if kind.mixer == "wkv":
+        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
+        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
+        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
+        first = "first_values" in kind.traits
+        return 7 * hidden_size + (8 * keys + (6 if first else 7) * values) / tp + narrow, ZERO
+    if kind.mixer == "matrix_memory":
+        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
+        return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp, ZERO
     repeated = 2 * heads * sym.linear_key_head_dim
     if "channel_decay" in kind.traits:
         narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
@@ -224,6 +273,62 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
     kept += 2 * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
     return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
+
+
+def _compressed_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
+    """Bytes that compressed attention keeps between its norm and its projection out.
+
+    Queries and the key before and after their norms, and what query products read; results before and after their
+    positions are taken out, and those of each group; values and gates with entries before and after their norm; of an
+    indexer also queries, weights of heads, and which entries it chose.
+    """
+    tokens, width, d = shapes.tokens, shapes.heads * sym.head_dim, sym.head_dim
+    narrow, groups = sym.q_lora_rank + d, sym.output_groups / tp * sym.output_lora_rank
+    kept = saved.input_kept_bytes(tokens, narrow + d + 3 * width)
+    kept += read_kept(structure, tokens, sym.q_lora_rank)
+    kept += read_kept(structure, tokens, width) + read_kept(structure, tokens, groups)
+    series = sparse.compressor_series(kind)
+    if series:
+        kept += saved.input_kept_bytes(tokens, 2 * series * d + 2 * d / sym.compress_ratio)
+    if "selected_entries" in kind.traits:
+        d, heads = sym.index_head_dim, sym.index_num_heads
+        kept += _index_kept(tokens, 2 * series * d + 2 * d / sym.compress_ratio + heads * (d + 1), sym.index_top_keys)
+    return kept
+
+
+def _selected_kept(structure: Structure, shapes: Shapes) -> Any:
+    """Bytes that latent attention to selected keys keeps, which is absorbed: no keys and values of heads.
+
+    Narrow projections before and after their norms; of each head the query before and after it is carried into the
+    latents' width, and the result before and after it is carried out of it.
+    """
+    tokens, heads = shapes.tokens, shapes.heads
+    ranks, rope = sym.kv_lora_rank + sym.q_lora_rank, sym.qk_rope_head_dim
+    each = sym.qk_nope_head_dim + 2 * sym.kv_lora_rank + rope
+    kept = saved.input_kept_bytes(tokens, ranks + sym.kv_lora_rank + rope + heads * each)
+    return (
+        kept
+        + read_kept(structure, tokens, sym.q_lora_rank)
+        + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
+    )
+
+
+def index_kept(kind: LayerKind, tokens: Any) -> Any:
+    """Bytes that an indexer keeps: queries, its key before and after its norm, weights of heads, and the selection.
+
+    What is selected is kept as integers of 32 bits; a layer that reuses a selection keeps none of its own.
+    """
+    if "block_index" in kind.traits:
+        heads = ceil_div(sym.index_num_heads, tp)
+        return _index_kept(tokens, 2 * sym.index_head_dim * (heads + 1), heads * sym.index_top_blocks)
+    if "indexer" not in kind.traits:
+        return ZERO
+    heads, width = sym.index_num_heads, sym.index_head_dim
+    return _index_kept(tokens, width * (heads + 2) + heads, sym.index_top_keys)
+
+
+def _index_kept(tokens: Any, width: Any, selected: Any) -> Any:
+    return saved.input_kept_bytes(tokens, width) + tokens * selected * sym.statistic_bytes
 
 
 def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
@@ -283,6 +388,7 @@ def head_kept(structure: Structure, shapes: Shapes) -> Any:
     each = saved.input_kept_bytes(stream, hidden_size)
     joined = saved.input_kept_bytes(stream, sym.num_update_streams * hidden_size)
     norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
+    norm += streams_kept(stream) if architecture.hyper_connections else ZERO
     norm += joined if architecture.alternating_updates else ZERO
     match architecture.head:
         case "none":

@@ -23,6 +23,7 @@ from ...models.counts import SPECTRA
 from ...operations import side_blocks as side
 from ...operations.schedule import Op, Sequence, sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
+from ..layers import streams
 from ..layers.blocks import Blocks
 from ..layers.side_blocks import backward, forward
 
@@ -55,6 +56,7 @@ class Embedding(Blocks):
             self.relative("forward"),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.embedding_norm else None,
             self.dropout("forward"),
+            self.streams("forward"),
             *forward(self, self.root, "forward", side.embedding(self.architecture)),
         )
 
@@ -62,6 +64,7 @@ class Embedding(Blocks):
         """Gradients of the tables, or of the patches' projection."""
         return sequence(
             *backward(self, self.root, side.embedding(self.architecture)),
+            self.streams("backward"),
             self.dropout("backward"),
             self.norm_backward(f"{self.root}/norm") if self.architecture.embedding_norm else None,
             self.relative("backward"),
@@ -79,6 +82,10 @@ class Embedding(Blocks):
         if self.hears:
             return self.spectra_backward()
         return self.patches_backward() if self.architecture.patches else self.tokens_backward()
+
+    def streams(self, phase: str) -> Op | None:
+        """As many copies of the embeddings as there are residual streams, or the sum of their gradients."""
+        return streams.fork(self, f"{self.root}/streams/{phase}") if self.architecture.hyper_connections else None
 
     def tokens(self) -> list[Op | None]:
         """Rows of the table, of which every device has its shard of the vocabulary."""
@@ -206,8 +213,10 @@ class ModelEnds(Blocks):
 
     def head_forward(self) -> Sequence:
         """Final norm, logits over the vocabulary's shard or the labels, and the loss."""
+        several = self.architecture.hyper_connections
         return sequence(
             self.mixture(f"{self.root}/mixture", "forward"),
+            *(streams.join(self, self.root, "forward") if several else ()),
             *forward(self, self.root, "forward", side.head(self.architecture)),
             self.norm(f"{self.root}/norm", "forward") if self.architecture.final_norm else None,
             *self.transform_forward(),
@@ -221,6 +230,7 @@ class ModelEnds(Blocks):
             *self.transform_backward(),
             self.norm_backward(f"{self.root}/norm") if self.architecture.final_norm else None,
             self.mixture(f"{self.root}/mixture", "backward"),
+            *(streams.join_backward(self, self.root) if self.architecture.hyper_connections else ()),
             *backward(self, self.root, side.head(self.architecture)),
         )
 

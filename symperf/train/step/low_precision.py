@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 SIXTEEN_BITS = (
     *("/core/", "/router/", "/shared/gate/", "head/", "optimizer/", "/scan", "/conv", "/flash", "embedding/"),
-    *("/ssm/narrow/", "/ssm/time_step/", "/gated_lru/gates/"),
+    *("/ssm/narrow/", "/ssm/time_step/", "/gated_lru/gates/", "compress/", "/index_weights/", "/streams/"),
 )
 """Parts of the paths of products that stay in 16 bits: attention, routers, recurrences and what they read, the ends,
-Muon's."""
+Muon's; compressors and the weights of residual streams."""
 
 
 def is_low(op: Op) -> bool:

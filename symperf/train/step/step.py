@@ -32,9 +32,11 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
+from ...models.shared_blocks import shared
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
+from ..layers.shared_block import SharedBlock
 from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
@@ -45,7 +47,8 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, with_overheads
-from .pipelines import paced_by_deciding_stages, paced_by_given_stages, split_schedule
+from .pipelines import paced_by_given_stages, split_schedule
+from .unequal_stages import paced_by_deciding_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +98,7 @@ class TrainingStep:
         Args:
             layers_of: how many layers the stage has of which the model has a count.
         """
-        all_layers = layers_of(num_layers) if self.structure.segments else None
+        all_layers = Max(1, layers_of(num_layers)) if self.structure.segments else None
         forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
         backward = self.stage(
             [
@@ -178,6 +181,15 @@ class TrainingStep:
             in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
             in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward(), *self.modules),
         )
+
+    def end_passes(self) -> dict[str, tuple[Sequence, Sequence]]:
+        """The same as passes: forward and backward of the first and of the last stage."""
+        ends = self.model_ends
+        modules = MultiToken(self.structure).passes() if self.structure.architecture.multi_token_head else (None, None)
+        return {
+            "first": (ends.embedding_forward(), ends.embedding_backward()),
+            "last": (in_sequence(ends.head_forward(), modules[0]), in_sequence(ends.head_backward(), modules[1])),
+        }
 
     @cached_property
     def modules(self) -> list[Node]:
@@ -312,7 +324,10 @@ def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]
         decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
         return decoder, [(decoder, num_layers)]
     found = [
-        (Decoder(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"), counts.count_of(kind))
+        (
+            (SharedBlock if shared(kind) else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
+            counts.count_of(kind),
+        )
         for kind in kinds
     ]
     return found[-1][0], found

@@ -1,12 +1,13 @@
 """Kernels of a row out of the layers of `infer`; the only module of the room that needs SymPy.
 
 Sizes that are no symbol of a model are symbols of the row: `row/m`, `row/n`, `row/k` of a product, `row/context` keys
-of a cache and `row/passes` over them, `row/ranks` of a collective, `row/elements` of a message or a cast, and
-`row/width` bytes of an element.
+of a cache and `row/passes` over them, `row/before` keys before new tokens, `row/ranks` of a collective, `row/elements`
+of a message or a cast, and `row/width` bytes of an element.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import sympy
@@ -16,8 +17,11 @@ from ...formulas.kernels import expert_formats as fmt
 from ...formulas.kernels import moe
 from ...formulas.language.atoms import Max
 from ...formulas.language.symbols import (
+    block_module_latency,
     ep,
+    index_module_latency,
     micro_batch,
+    module_latency,
     num_experts,
     num_experts_per_token,
     prompt,
@@ -27,6 +31,7 @@ from ...infer.experts import Experts
 from ...infer.layer import Layer
 from ...operations.expert_formats import CONVERSION_FLOPS
 from ...operations.groups import Group
+from . import compressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,6 +45,7 @@ _m, _n, _k, _context, _passes, _ranks, _elements, _width = (
     sympy.Symbol(f"row/{name}", positive=True)
     for name in ("m", "n", "k", "context", "passes", "ranks", "elements", "width")
 )
+_before = sympy.Symbol("row/before", nonnegative=True)
 
 
 def _product(layer: Layer) -> list[Op]:
@@ -75,6 +81,39 @@ def _prompt_module(layer: Layer) -> list[Op | None]:
 def _cache_module(layer: Layer) -> list[Op | None]:
     mixer = _mixer(layer)
     return [*mixer.projections(), *_absorbed(layer), *mixer.output()]
+
+
+def _selected_prefill(layer: Layer) -> list[Op | None]:
+    mixer = _mixer(layer)
+    pairs = mixer.pairs(prompt, _before)
+    core = mixer.attended(micro_batch, prompt, pairs, _before + prompt)
+    return [*mixer.projections(), *core, *mixer.output()]
+
+
+def _selected_decode(layer: Layer) -> list[Op | None]:
+    mixer = _mixer(layer)
+    return [*mixer.projections(), *mixer.after(_context), *mixer.output()]
+
+
+def _reused(form: Callable[[Layer], list[Op | None]]) -> Callable[[Layer], list[Op | None]]:
+    """A form of a layer that reuses the selection of an earlier one."""
+
+    def without(layer: Layer) -> list[Op | None]:
+        kind = replace(layer.kind, traits=("reused_index",))
+        return form(Layer(layer.structure, layer.phase, layer.tokens, kind))
+
+    return without
+
+
+def _compressed(kind: str, form: Callable[[Any], list[Op | None]]) -> Callable[[Layer], list[Op | None]]:
+    """A form of a layer that sees a window and entries of a kind."""
+
+    def module(layer: Layer) -> list[Op | None]:
+        kinds = layer.architecture.kinds
+        mixer = _mixer(Layer(layer.structure, layer.phase, layer.tokens, next(k for k in kinds if kind in k.traits)))
+        return [*mixer.projections(), *form(mixer), *mixer.output()]
+
+    return module
 
 
 def _scan(layer: Layer) -> list[Op | None]:
@@ -128,6 +167,18 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
     "absorbed_prompt": _absorbed_prompt,
     "prompt_module": _prompt_module,
     "cache_module": _cache_module,
+    "selected_prefill": _selected_prefill,
+    "selected_decode": _selected_decode,
+    "selected_prefill_reused": _reused(_selected_prefill),
+    "selected_decode_reused": _reused(_selected_decode),
+    **{
+        f"compressed_{phase}_{name}": _compressed(kind, form)
+        for name, kind in compressed.KINDS.items()
+        for phase, form in (
+            ("prefill", lambda mixer: mixer.extend(micro_batch, prompt, _before)),
+            ("decode", lambda mixer: mixer.after(_context)),
+        )
+    },
     "scan": _scan,
     "step": _step,
     "experts": _experts,
@@ -139,6 +190,15 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
 """Operations of a layer, by the name of a form."""
 
 
+def _launched(time: Any, form: Form, structure: InferenceStructure) -> Any:
+    """Seconds of a module whose kernels a host launches one by one, as collectors do: no run has these."""
+    if form.mixer == "attention":
+        return Max(time, block_module_latency) if "block_modules" in structure.families else time
+    if "modules" not in structure.families:
+        return time
+    return Max(time, module_latency + (0 if form.name.endswith("reused") else index_module_latency))
+
+
 def program(form: Form, structure: InferenceStructure) -> Program:
     """The program of a form: seconds, FLOPs, device-memory bytes and message bytes of its operations together."""
     kinds = structure.architecture.kinds
@@ -148,10 +208,13 @@ def program(form: Form, structure: InferenceStructure) -> Program:
     if form.paths:
         ops = [op for op in ops if op.path.endswith(tuple(f"/{path}" for path in form.paths))]
     demands = [op.demand for op in ops]
+    time = sympy.Add(*(op.time for op in ops))
+    if form.name.startswith("selected_prefill"):
+        time = _launched(time, form, structure)
     return lower(
         [],
         {
-            "time": strip_units(sympy.Add(*(op.time for op in ops))),
+            "time": strip_units(time),
             "flops": strip_units(sympy.Add(*(each.flops for each in demands))),
             "bytes": sympy.Add(*(each.memory_bytes for each in demands)),
             "message": sympy.Add(*(each.message_bytes for each in demands)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import attentions, exchanges, expert_exchanges, experts, products, recurrent
+from . import attentions, compressed, exchanges, expert_exchanges, experts, products, recurrent, selected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,15 +18,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     **expert_exchanges.OPERATIONS,
     **experts.OPERATIONS,
     **recurrent.OPERATIONS,
+    **selected.OPERATIONS,
+    **compressed.OPERATIONS,
 }
 """By the name of the table."""
-SPARSE: Final = "attention whose keys an indexer chooses: no closed form"
 UNMODELLED: Final[Mapping[str, str]] = {
     "computescale": "the difference of two kernels' times: no kernel of its own",
-    **{
-        f"{family}_{phase}_module": SPARSE
-        for family in ("dsa", "msa", "dsv4_csa", "dsv4_hca")
-        for phase in ("context", "generation")
-    },
 }
 """Tables whose rows are left out -> the reason."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from . import caches
 from .formats import LeftOutError
 from .forms import Form, Setting
 from .operation import Operation, Sort
@@ -40,34 +43,59 @@ _SCANS: Final = {
 """Kernels: the function of `kernels` that has their operations, and how their paths end."""
 
 
-def _recurrent(model: str, mixer: str) -> Callable[[dict[str, str], str, System], Sort]:
+def _recurrent(model: str, mixer: str, table: str) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
         kernel = texts["kernel_source"]
         if kernel not in _SCANS:
             raise LeftOutError(f"{kernel}: no closed form")
         name, *paths = _SCANS[kernel]
         phase = "prefill" if name == "scan" else "decode"
-        return Sort(kernel, "bfloat16", Form(name, model, mixer, "", phase, tuple(paths)), Setting(system, software))
+        form = Form(name, model, mixer, "", phase, tuple(paths))
+        values = {"convolves": float("convolution" in paths[0]), "steps": float(name == "step")}
+        # The collector for this software convolves as many channels as keys have.
+        values["keys_alone"] = float(table == "gdn" and software == "TensorRT-LLM" and values["convolves"])
+        capacity, share = caches.load().get(texts["system"], (0.0, 1.0))
+        values |= {"near_bytes": capacity, "near_share": share, "far": system.quantities["memory_bandwidth"].value}
+        return Sort(kernel, "bfloat16", form, Setting(system, software), values)
 
     return sort
 
 
-def _recurrent_sizes(rows: Arrays) -> Arrays:
-    sizes = {"micro_batch": rows["batch_size"], "prompt": rows["seq_len"], "conv_kernel": rows["d_conv"]}
-    return sizes | {"hidden_size": rows["d_model"]}
+def _recurrent_sizes(rows: Arrays, channels: Arrays, state: Arrays) -> Arrays:
+    """Sizes of any table: the bandwidth is that of the cache where repetitions find their operands there.
+
+    Args:
+        rows: columns of the table, and values of the sort.
+        channels: that the convolution runs over.
+        state: elements of the states of a sequence.
+    """
+    batch, tokens = rows["batch_size"], rows["seq_len"]
+    if rows["convolves"]:
+        # A step shifts its window, and writes its results, in place.
+        held = 2 * batch * channels * (rows["d_conv"] - 1 + tokens if rows["steps"] else 2 * tokens)
+    else:
+        # Chunks of a scan pass through kernels one after the other, whatever the cache holds.
+        held = 4 * batch * tokens * state if rows["steps"] else np.full(np.shape(batch), np.inf)
+    near = np.where(held <= rows["near_bytes"], rows["near_share"], 1.0)
+    sizes = {"micro_batch": batch, "prompt": tokens, "conv_kernel": rows["d_conv"], "hidden_size": rows["d_model"]}
+    return sizes | {"memory_bandwidth": rows["far"] / near}
 
 
 def _delta_sizes(rows: Arrays) -> Arrays:
-    return _recurrent_sizes(rows) | {
-        "linear_num_key_heads": rows["num_k_heads"],
-        "linear_num_value_heads": rows["num_v_heads"],
+    keys, values = rows["num_k_heads"] * rows["head_k_dim"], rows["num_v_heads"] * rows["head_v_dim"]
+    channels = keys if rows["keys_alone"] else 2 * keys + values
+    alone = 0.5 if rows["keys_alone"] else 1.0
+    return _recurrent_sizes(rows, channels, values * rows["head_k_dim"]) | {
+        "linear_num_key_heads": alone * rows["num_k_heads"],
+        "linear_num_value_heads": (0 if rows["keys_alone"] else 1) * rows["num_v_heads"],
         "linear_key_head_dim": rows["head_k_dim"],
         "linear_value_head_dim": rows["head_v_dim"],
     }
 
 
 def _mamba_sizes(rows: Arrays) -> Arrays:
-    return _recurrent_sizes(rows) | {
+    inner, shared = rows["nheads"] * rows["head_dim"], 2 * rows["n_groups"] * rows["d_state"]
+    return _recurrent_sizes(rows, inner + shared, inner * rows["d_state"]) | {
         "ssm_num_heads": rows["nheads"],
         "ssm_head_dim": rows["head_dim"],
         "ssm_state_size": rows["d_state"],
@@ -83,11 +111,18 @@ MAMBA: Final = ("d_model", "d_state", "d_conv", "nheads", "head_dim", "n_groups"
 RECURRENT: Final = ("batch_size", "seq_len")
 OPERATIONS: Final = {
     "gdn": Operation(
-        (), (*RECURRENT, *DELTA), DELTA, _recurrent("qwen3-next-80b-a3b", "linear_attention"), _delta_sizes
+        (), (*RECURRENT, *DELTA), DELTA, _recurrent("qwen3-next-80b-a3b", "linear_attention", "gdn"), _delta_sizes
     ),
+    # Few models were measured: whole sizes of a call are kept apart, not whole models.
     "kda": Operation(
-        (), (*RECURRENT, *DELTA), DELTA, _recurrent("qwen3-next-80b-a3b", "linear_attention"), _delta_sizes
+        (),
+        (*RECURRENT, *DELTA),
+        (*RECURRENT, *DELTA),
+        _recurrent("kimi-linear-48b-a3b", "linear_attention", "kda"),
+        _delta_sizes,
     ),
-    "mamba2": Operation((), (*RECURRENT, *MAMBA), MAMBA, _recurrent("mamba2-2.7b", "ssm"), _mamba_sizes),
+    "mamba2": Operation(
+        (), (*RECURRENT, *MAMBA), (*RECURRENT, *MAMBA), _recurrent("mamba2-2.7b", "ssm", "mamba2"), _mamba_sizes
+    ),
 }
 """By the name of the table."""

@@ -1,0 +1,133 @@
+"""How processors cut an image into tiles of one size, and how many tokens these become.
+
+Each way is that of the image processor of transformers 5.24 that its docstring names. An overview, the whole image
+scaled to one tile, is one tile more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+Size = tuple[int, int]
+"""Height and width."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Tiles of the image's own size in pixels, and an overview where these are several (`idefics3`, `llama4`)."""
+
+    def cut(self, image: Size, side: int, cells: int) -> Size:
+        """Tiles with the overview, and tokens of all.
+
+        Args:
+            image: height and width in pixels.
+            side: pixels of a side of a tile.
+            cells: tokens of a side of a tile.
+        """
+        tiles = -(-image[0] // side) * -(-image[1] // side)
+        tiles += tiles > 1
+        return tiles, tiles * cells**2
+
+
+def closest(image: Size, side: int, most: int) -> Size:
+    """Rows and columns of tiles, `most` at most, whose shape is nearest to the image's.
+
+    Of equally near ones the larger is taken while it is less than twice the image.
+
+    >>> closest((448, 448), 448, 12), closest((1080, 1920), 448, 12)
+    ((1, 1), (2, 4))
+    """
+    height, width = image
+    grids = [grid for grid in product(range(1, most + 1), repeat=2) if grid[0] * grid[1] <= most]
+    best, least = (1, 1), math.inf
+    for columns, rows in sorted(grids, key=lambda grid: grid[0] * grid[1]):
+        far = abs(width / height - columns / rows)
+        if far < least:
+            best, least = (rows, columns), far
+        elif far == least and height * width > 0.5 * side**2 * rows * columns:
+            best = (rows, columns)
+    return best
+
+
+@dataclass(frozen=True)
+class ClosestGrid(Tiling):
+    """The grid of tiles of the nearest shape, and an overview where these are several (InternVL, `got_ocr2`).
+
+    Attributes:
+        most: tiles at most.
+
+    """
+
+    most: int = 12
+
+    def cut(self, image: Size, side: int, cells: int) -> Size:
+        """See `Tiling.cut`."""
+        rows, columns = closest(image, side, self.most)
+        tiles = rows * columns
+        tiles += tiles > 1
+        return tiles, tiles * cells**2
+
+
+@dataclass(frozen=True)
+class Resolutions(Tiling):
+    """The best of given resolutions, without its padding, a token after every row, and an overview (LLaVA-NeXT).
+
+    Attributes:
+        sizes: of which one is chosen, as height and width.
+        most: tiles whose tokens are kept; more are scaled down (LLaVA-OneVision); 0 for no limit.
+
+    """
+
+    sizes: tuple[Size, ...]
+    most: int = 0
+
+    def best(self, image: Size) -> Size:
+        """The resolution that keeps most of the image, and of such the smallest."""
+        kept, wasted, found = 0, math.inf, self.sizes[0]
+        for height, width in self.sizes:
+            scale = min(width / image[1], height / image[0])
+            effective = min(int(image[1] * scale) * int(image[0] * scale), image[0] * image[1])
+            if effective > kept or (effective == kept and height * width - effective < wasted):
+                kept, wasted, found = effective, height * width - effective, (height, width)
+        return found
+
+    def cut(self, image: Size, side: int, cells: int) -> Size:
+        """See `Tiling.cut`."""
+        rows, columns = (pixels // side for pixels in self.best(image))
+        tiles, (height, width) = rows * columns, image
+        high, wide = rows * cells, columns * cells
+        if width / height > wide / high:
+            high -= (high - int(round(height * (wide / width), 7))) // 2 * 2
+        else:
+            wide -= (wide - int(round(width * (high / height), 7))) // 2 * 2
+        if self.most and (ratio := math.sqrt(high * wide / (self.most * cells**2))) > 1.1:
+            high, wide = int(high // ratio), int(wide // ratio)
+        return tiles + 1, high * (wide + 1) + cells**2
+
+
+@dataclass(frozen=True)
+class Crops(Tiling):
+    """As many tiles as the image has, without its padding, a token after every row, and an overview (Phi-4).
+
+    Attributes:
+        most: tiles at most; an image of more is scaled to the grid of the nearest shape.
+
+    """
+
+    most: int = 36
+
+    def cut(self, image: Size, side: int, cells: int) -> Size:
+        """See `Tiling.cut`."""
+        rows, columns = (-(-pixels // side) for pixels in image)
+        if rows * columns > self.most:
+            rows, columns = closest(image, side, self.most)
+        scale = min(rows * side / image[0], columns * side / image[1])
+        # Each token stands for two patches of a side, of which the first is looked at.
+        patch = side // (2 * cells)
+        high, wide = (
+            -(-(2 * cells * count - math.floor((count * side - int(pixels * scale)) / patch)) // 2)
+            for count, pixels in ((rows, image[0]), (columns, image[1]))
+        )
+        return rows * columns + 1, high * (wide + 1) + 1 + cells * (cells + 1)
