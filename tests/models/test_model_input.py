@@ -112,7 +112,7 @@ def test_bad_values(load, change, parts):
         (MPT, {"attn_config": {"alibi_": True}}, ["attn_config", "'alibi_'", "did you mean alibi"]),
         (MPT, {"attn_config": {"qk_ln": True}}, ["attn_config", "qk_ln is True"]),
         (OPT, {"hidden_size": None}, ["hidden_size is None"]),
-        ({"model_type": "gemma4", "text_config": {}}, {}, ["enable_moe_block is missing", "the class takes false"]),
+        ({"model_type": "arctic"}, {}, ["parallel_attn_mlp_res is missing", "the class takes false"]),
         (
             {"model_type": "llava", "text_config": LLAMA, "quantization_confi": {}},
             {},

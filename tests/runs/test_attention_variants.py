@@ -157,3 +157,30 @@ def test_widths_of_inkling_may_be_told_as_its_checkpoints_do() -> None:
     assert (told.sizes, told.layers) == (made(INKLING).sizes, made(INKLING).layers)
     listed = made(INKLING, layer_types=None, local_layer_ids=[i for i in range(66) if (i + 1) % 6])
     assert listed.layers == made(INKLING, layer_types=None).layers == made(INKLING).layers
+
+
+GEMMA_4 = {"model_type": "gemma4_text", "vocab_size": 262144, "head_dim": 256, "global_head_dim": 512}
+DENSE_4 = {
+    **dict(zip(("hidden_size", "intermediate_size", "num_hidden_layers"), (5376, 21504, 60), strict=True)),
+    **dict(zip(("num_attention_heads", "num_key_value_heads", "num_global_key_value_heads"), (32, 16, 4), strict=True)),
+    "attention_k_eq_v": True,
+    "hidden_size_per_layer_input": 0,
+    "sliding_window": 1024,
+}
+SMALL_4 = {
+    **dict(zip(("hidden_size", "intermediate_size", "num_hidden_layers"), (1536, 6144, 35), strict=True)),
+    **dict(zip(("num_attention_heads", "num_key_value_heads", "num_kv_shared_layers"), (8, 1, 20), strict=True)),
+    "layer_types": [*["sliding_attention"] * 4, "full_attention"] * 7,
+    "use_double_wide_mlp": True,
+}
+
+
+@pytest.mark.parametrize(("keys", "parameters"), [(DENSE_4, 30_697_345_280), (SMALL_4, 4_628_569_344)])
+def test_gemma_4_without_experts(keys: dict[str, Any], parameters: int) -> None:
+    """Parameters of Gemma4ForCausalLM of transformers 5.24 in these dimensions, on the meta device."""
+    of = make_model("gemma-4", "test", GEMMA_4 | keys, "gemma-4.json")
+    assert sf.inspect(of)["parameters"]["total"] == parameters
+    run = train(of, batch=4, micro_batch=2, attention="eager")
+    assert work(run) == pytest.approx(counted(of, batch=4, sequence=512), rel=1e-12)
+    with pytest.raises(sf.InputError, match="attention_k_eq_v"):
+        make_model("gemma-4", "test", GEMMA_4 | SMALL_4 | {"attention_k_eq_v": True}, "gemma-4.json")

@@ -20,7 +20,7 @@ NAMES = sorted(path.stem for path in (GOLDEN_2026 / "configs").glob("*.json"))
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """The rows of a table whose model loads."""
+    """The rows of a table."""
     with (GOLDEN_2026 / name).open(encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
     assert found

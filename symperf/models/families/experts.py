@@ -198,6 +198,16 @@ def gemma4_global_heads(config: Config, sizes: Sizes) -> int:
     return alike(config, sizes)
 
 
+def gemma4_experts(*keys: str) -> Rule:
+    """A size of experts, which say nothing where layers have none."""
+
+    def rule(config: Config, sizes: Sizes) -> int:
+        config.used |= set(keys)
+        return require(*keys)(config, sizes) if config.flag("enable_moe_block", False) else 0
+
+    return rule
+
+
 GLOBAL_HEADS: dict[Mixer, tuple[tuple[str, str], ...]] = {
     "attention": (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
 }
@@ -210,28 +220,20 @@ GEMMA4 = Family(
         "global_head_dim": of_full_layers("head_dim", "global_head_dim", lambda _c, _s: 512),
         "num_global_key_value_heads": gemma4_global_heads,
     }
-    | routed_sizes("num_experts", width="moe_intermediate_size", chosen="top_k_experts"),
+    | {
+        "num_experts": gemma4_experts("num_experts", "num_local_experts"),
+        "num_experts_per_token": gemma4_experts("top_k_experts"),
+        "expert_intermediate_size": gemma4_experts("moe_intermediate_size"),
+    },
     LLAMA_LAYERS
     | {
         "tied_embeddings": tie(True),
-        "block_norms": 7,
+        "block_norms": flag("enable_moe_block", False, yes=7, no=4),
         "query_key_norm": "per_head",
         "shared_key_value": flag("attention_k_eq_v", False),
         "router_scale": True,
     },
     window=window(512),
-    kinds=layout(
-        windows(lambda i, _, s: (i + 1) % 6 != 0 and i + 1 < s["num_layers"]),
-        lambda _c, _s: "dense_experts",
-        GLOBAL_HEADS,
-    ),
-    absent={"enable_moe_block": False, "hidden_size_per_layer_input": 256},
-    only={
-        "enable_moe_block": True,
-        "hidden_size_per_layer_input": 0,
-        "num_kv_shared_layers": 0,
-        "use_double_wide_mlp": False,
-    },
 )
 
 EXPERTS: dict[str, Family] = {
@@ -328,6 +330,5 @@ EXPERTS: dict[str, Family] = {
         kinds=layout(ffns=experts),
     ),
     "llama4_text": LLAMA4,
-    "gemma4_text": GEMMA4,
 }
 """Families with routed experts."""

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from ..configs import flag, require
 from .bases import grouped
 from .dense import DENSE
-from .experts import EXPERTS, GEMMA4, LLAMA4
+from .experts import EXPERTS, LLAMA4
 
 if TYPE_CHECKING:
     from ..configs import Family
 
 MULTIMODAL: dict[str, Family] = {
     "llama4": replace(LLAMA4, section="text_config", only={"model_type": "llama4_text"}),
-    "gemma4": replace(GEMMA4, section="text_config", only={**(GEMMA4.only or {}), "model_type": "gemma4_text"}),
     "phi4_multimodal": replace(
         DENSE["phi3"],
         sizes={**DENSE["phi3"].sizes, **grouped(8)},
