@@ -106,6 +106,7 @@ class Grid:
         tiles: how an image is cut into tiles of `side`; None where it is scaled to one.
         fit: how an image that keeps its shape is fitted to whole tokens; None where it has to have them.
         largest: tokens of an image at most; 0 for no limit of the encoder's.
+        kept: tokens that a file's choice of features adds to an image: the class's, or the first patch's less (-1).
         apart: images are compared with texts and join none: no token of theirs is in a prompt (CLIP).
 
     """
@@ -119,6 +120,7 @@ class Grid:
     tiles: Tiling | None = None
     fit: Nearest | Within | None = None
     largest: int = 0
+    kept: int = 0
     apart: bool = False
 
     def encode(self, image: Image) -> Encoded:
@@ -136,7 +138,7 @@ class Grid:
             if self.tiles:
                 sequences, tokens = self.tiles.cut((image.height, image.width), self.side, cells)
             patches = sequences * rows * columns
-            return Encoded(sequences, rows * columns + self.extra, patches, 0 if self.apart else tokens)
+            return Encoded(sequences, rows * columns + self.extra, patches, 0 if self.apart else tokens + self.kept)
         unit = self.patch * self.merge
         if self.fit and image.frames == 1:
             height, width = self.fit.fit((image.height, image.width), unit)

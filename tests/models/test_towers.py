@@ -156,11 +156,32 @@ def test_images_are_fitted_as_processors_do(fit: Any, unit: int, expected: str) 
     assert " ".join(f"{height}x{width}" for height, width in found) == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "vision", "expected"),
+    [
+        ("llava", CLIP, {"default": 576, "full": 577}),
+        ("llava", ONEVISION, {"default": 728, "full": 729}),
+        ("llava_next", CLIP, {"default": 1850, "full": 1851}),
+        ("llava_onevision", ONEVISION, {"default": 4500, "full": 4501}),
+    ],
+    ids=["clip", "siglip", "next", "onevision"],
+)
+def test_features_that_join_are_those_that_a_file_selects(
+    kind: str, vision: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """`default` leaves out the first, which is the class's where there is one."""
+    for word, tokens in expected.items():
+        config = Config({"vision_config": vision, "vision_feature_select_strategy": word}, "config.json")
+        language = SimpleNamespace(sizes={"hidden_size": 64}, kept=())
+        (found,) = read_towers(config, kind, language)  # type: ignore[arg-type]
+        assert found.grid.encode(Image(1, 500, 900)).tokens == tokens  # type: ignore[arg-type]
+
+
 def test_the_type_of_an_encoder_is_that_of_its_object() -> None:
     """LLaVA around Pixtral's encoder is no CLIP, and what is neither is refused."""
     pixtral = {"model_type": "pixtral", "patch_size": 16, "image_size": 1024, "hidden_size": 1024}
     assert tower("llava", pixtral).grid.encode(Image(1, 500, 1000)).tokens == 32 * (63 + 1)
-    assert tower("llava", ONEVISION).grid.encode(Image(1, 500, 1000)).tokens == 27**2
+    assert tower("llava", ONEVISION).grid.encode(Image(1, 500, 1000)).tokens == 27**2 - 1
     with pytest.raises(InputError, match="model_type is 'dinov2', expected clip_vision_model or pixtral or siglip_v"):
         tower("llava", {"model_type": "dinov2"})
 

@@ -23,6 +23,7 @@ from .tower_parts import (
     family,
     halves,
     intern_stem,
+    llava_grid,
     most_tiles,
     resolutions,
     scaled,
@@ -112,7 +113,7 @@ TILED: dict[str, TowerFamily] = {
     ),
     "llava_next": TowerFamily(
         family(with_defaults(768, 3072, 12, 12), VIT_LAYERS),
-        lambda found: scaled(found, extra=1, tiles=resolutions(found, PINPOINTS)),
+        lambda found: llava_grid(found, class_token=True, tiles=resolutions(found, PINPOINTS)),
         clip_stem,
         next_projector,
         {"patch_size": 32},
@@ -125,7 +126,9 @@ TILED: dict[str, TowerFamily] = {
             only={"vision_use_head": False},
             absent={"vision_use_head": True},
         ),
-        lambda found: scaled(found, tiles=resolutions(found, SQUARES, most_tiles(found))),
+        lambda found: llava_grid(
+            found, class_token=False, absent="full", tiles=resolutions(found, SQUARES, most_tiles(found))
+        ),
         siglip_stem,
         next_projector,
         {"patch_size": 16},

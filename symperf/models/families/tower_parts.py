@@ -235,6 +235,12 @@ def scaled(found: Source, merge: int = 1, **more: Any) -> Grid:
     return Grid(patch, merge, side, **more)
 
 
+def llava_grid(found: Source, *, class_token: bool, absent: str = "default", **more: Any) -> Grid:
+    """Squares of which all features but the first join the text, or all: `vision_feature_select_strategy`."""
+    word = found.outer.text("vision_feature_select_strategy", absent, ("default", "full"))
+    return scaled(found, extra=int(class_token), kept=(word == "full") - (not class_token), **more)
+
+
 def qwen_grid(found: Source, fit: Nearest) -> Grid:
     """Images keep their shape; the bounds of their pixels are those that published processors of the family have."""
     frames = found.size("temporal_patch_size", absent=2)

@@ -50,6 +50,7 @@ from .tower_parts import (
     glm_stem,
     halves,
     kimi_stem,
+    llava_grid,
     patches_stem,
     pixtral_grid,
     pixtral_stem,
@@ -76,7 +77,7 @@ def inner_by_ratio(config: Config, sizes: Sizes) -> int:
 
 CLIP = TowerFamily(
     family(with_defaults(768, 3072, 12, 12), VIT_LAYERS),
-    lambda found: scaled(found, extra=1),
+    lambda found: llava_grid(found, class_token=True),
     clip_stem,
     llava_projector,
     {"patch_size": 32},
@@ -142,7 +143,7 @@ TOWERS: dict[str, TowerFamily] = {
     ),
     "llava/siglip_vision_model": TowerFamily(
         replace(SIGLIP, absent={"vision_use_head": True}),
-        scaled,
+        lambda found: llava_grid(found, class_token=False),
         siglip_stem,
         llava_projector,
         {"patch_size": 16},
