@@ -64,11 +64,10 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
     by = {(row["schedule"], row["precision"], row["recompute"]): row for row in rows("moe_schedules")}
     for precision, recompute in itertools.product(study.PRECISIONS, ("none", "full")):
         times = [by[schedule, precision, recompute]["time_s"] for schedule in study.SCHEDULES]
-        # Zero bubble with unequal stages is an upper bound: every pass as slow as on the slowest stage.
-        assert times[-1] == min(times)
+        assert times == sorted(times, reverse=True)
         hidden = by["dualpipe", precision, recompute]
-        assert hidden["time_s"] < 0.7 * by["1f1b", precision, recompute]["time_s"]
-        assert min(hidden["all_to_all"], hidden["share_compute"]) < 0.2
+        assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
+        assert hidden["all_to_all"] < 0.2
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
