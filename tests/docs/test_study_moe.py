@@ -54,7 +54,7 @@ def test_computation_to_communication_is_near_one_to_one() -> None:
 
 def test_transfers_in_16_bits_would_pace_the_step_in_fp8() -> None:
     """As most software sends tokens: the all-to-all has most of the step, and the step its length."""
-    for recompute, seconds in (("none", 16.9), ("full", 23.8)):
+    for recompute, seconds in (("none", 14.3), ("full", 21.2)):
         run = study.trained("fp8", recompute=recompute).bind(dispatch_element_bytes=2.0)
         assert run.value("time") == pytest.approx(seconds, abs=0.1)
         assert study.responsible(run, study.TRANSFERS) > 0.7 * run.value("time")
@@ -81,11 +81,11 @@ def test_work_and_all_to_all_are_equal_in_fp8_with_full_recomputation() -> None:
 
 
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 2 % than with full recomputation, which does more than DeepSeek's, and by 35 % than with none."""
+    """By 14 % than with full recomputation, which does more than DeepSeek's, and by 52 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.02, abs=0.01)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.354, abs=0.01)
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.14, abs=0.01)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.524, abs=0.01)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
