@@ -67,7 +67,8 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         assert times == sorted(times, reverse=True)
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
-        assert hidden["all_to_all"] < 0.2
+        # What no other pass hides: those that run alone.
+        assert hidden["all_to_all"] < 0.25
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
