@@ -5,11 +5,13 @@ no plan raises: ideal = 3 F / (devices x rate x efficiency), with F the forward 
 attention scores. A schedule whose backward passes are whole waits besides for b = (p - 1) / v of its m equal slots, so
 
     time >= ideal (1 + b / m)        1F1B, GPipe and interleaved (Narayanan et al. 2021, section 2.2)
-    time >= ideal                    the others
+    time >= ideal                    the others, and stages of other kinds of layers with m <= p
 
 because the fold of `formulas.discipline` proves the step time to rise with the time of every operation, and leaving out
 all but some products can only shorten it. What a bound prunes is slower than a plan that has been computed: the optimum
-is never lost.
+is never lost. With m > p the first bound holds for unequal stages under 1F1B too: of T = S + max_i ((m - p + i - 1) t_i
++ Y_i), with Y_i = t_(i+1) + ... + t_p and S = Y_0, were every term below (m - 1) S / p, then, by induction from i = p
+down, Y_i < (p - i) S / p, and so S < S.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ def lower_bounds(question: SearchQuestion, columns: Mapping[str, Array], ideal: 
     """At each row of a table, the bound for schedules whose backward passes are whole, and that for the others."""
     micro_batches = question.batch / (columns["dp"] * columns["micro_batch"])
     idle = (columns["pp"] - 1) / columns["vpp"]
+    if question.model.segments:
+        idle = np.where(micro_batches > columns["pp"], idle, 0.0)
     return ideal * (1 + idle / micro_batches), np.full(len(columns["tp"]), ideal)
 
 

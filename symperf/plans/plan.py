@@ -173,9 +173,9 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
             "DeepSpeed refuses it"
         )
     if plan.uneven_stages and model.sizes["num_layers"] % plan.pp:
-        layers = f"{plan.pp} stages do not divide the {model.sizes['num_layers']} layers: the fullest stage is counted"
-        bound = plan.effective_schedule not in ("1f1b", "gpipe")
-        found.append(f"{layers}, and every stage taken to be as full" if bound else layers)
+        found.append(
+            f"{plan.pp} stages do not divide the {model.sizes['num_layers']} layers: the fullest stage is counted"
+        )
     if micro_batches < plan.pp:
         found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")
     return found

@@ -54,7 +54,7 @@ def test_computation_to_communication_is_near_one_to_one() -> None:
 
 def test_transfers_in_16_bits_would_pace_the_step_in_fp8() -> None:
     """As most software sends tokens: the all-to-all has most of the step, and the step its length."""
-    for recompute, seconds in (("none", 16.9), ("full", 23.8)):
+    for recompute, seconds in (("none", 14.3), ("full", 21.2)):
         run = study.trained("fp8", recompute=recompute).bind(dispatch_element_bytes=2.0)
         assert run.value("time") == pytest.approx(seconds, abs=0.1)
         assert study.responsible(run, study.TRANSFERS) > 0.7 * run.value("time")
@@ -64,11 +64,11 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
     by = {(row["schedule"], row["precision"], row["recompute"]): row for row in rows("moe_schedules")}
     for precision, recompute in itertools.product(study.PRECISIONS, ("none", "full")):
         times = [by[schedule, precision, recompute]["time_s"] for schedule in study.SCHEDULES]
-        # Zero bubble with unequal stages is an upper bound: every pass as slow as on the slowest stage.
-        assert times[-1] == min(times)
+        assert times == sorted(times, reverse=True)
         hidden = by["dualpipe", precision, recompute]
-        assert hidden["time_s"] < 0.7 * by["1f1b", precision, recompute]["time_s"]
-        assert min(hidden["all_to_all"], hidden["share_compute"]) < 0.2
+        assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
+        # What no other pass hides: those that run alone.
+        assert hidden["all_to_all"] < 0.25
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
@@ -82,11 +82,11 @@ def test_work_and_all_to_all_are_equal_in_fp8_with_full_recomputation() -> None:
 
 
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 2 % than with full recomputation, which does more than DeepSeek's, and by 35 % than with none."""
+    """By 14 % than with full recomputation, which does more than DeepSeek's, and by 52 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.02, abs=0.01)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.354, abs=0.01)
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.14, abs=0.01)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.524, abs=0.01)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 

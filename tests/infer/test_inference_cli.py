@@ -122,7 +122,7 @@ BAD = [
     ("--stack vlm", ["stack: found 'vlm'", "did you mean vllm"]),
     ("--stack missing.toml", ["missing.toml: no such file"]),
     ("--tp 3", ["tp: 3 does not divide the 32 attention heads"]),
-    ("--pp 5", ["pp x vpp: 5 does not divide the 32 layers"]),
+    ("--pp 33", ["pp: 33 stages, but", "32 layers"]),
     ("--dp 3", ["batch: 2 sequences are not divisible"]),
     ("--set prompts=3", ["unknown symbol 'prompts'", "prompt"]),
     ("--set gap_latency=-1", ["gap_latency: found -1"]),

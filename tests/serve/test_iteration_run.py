@@ -15,6 +15,7 @@ CASES = {
     "dense": ("llama-2-70b", "h100-sxm", sf.Plan(tp=8)),
     "experts": ("mixtral-8x7b", "h100-sxm", sf.Plan(tp=2, dp=2)),
     "stages": ("llama-2-70b", "a100-80gb-sxm", sf.Plan(tp=4, pp=2)),
+    "other stages": ("deepseek-v2-lite", "h100-sxm", sf.Plan(pp=2)),
 }
 
 
