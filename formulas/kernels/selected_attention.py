@@ -37,12 +37,12 @@ from .thin_matmul import gap_time
     curvature="affine",
 )
 def index_read_bytes(micro_batch: Any, context: Any, index_head_dim: Any, index_key_bytes: Any) -> Any:
-    """Bytes of the indexer's cached keys that scoring reads: b l d_x w_x, once for all of its heads.
+    """Bytes of the indexer's cached keys that scoring reads: b l d_x w_idx, once for all of its heads.
 
     Assumes: a tile of queries passes over the keys once; later tiles find them in L2.
 
     Source: DeepSeek-AI 2025 (V3.2) equation (1): one key for all heads. The released code keeps it in FP8 with a scale
-    of 4 bytes for 128 features, so that w_x = 1 + 4 / 128.
+    of 4 bytes for 128 features, so that w_idx = 1 + 4 / 128.
 
     >>> from sympy import Rational
     >>> index_read_bytes(1, 1000, 128, 1 + Rational(4, 128))
@@ -82,7 +82,7 @@ def score_traffic_bytes(scores: Any, statistic_bytes: Any) -> Any:
 def index_time(work_flops: Any, traffic_bytes: Any, score_bytes: Any) -> Any:
     """Time of an indexer's kernels: the slower of products and keys, then the selection among the scores.
 
-    The equation: T_gap + lambda_idx + max(W / (F_idx eta_idx), Q / beta') + rho_sel S / beta'.
+    The equation: T_gap + lambda_idx + max(W / (F_idx eta_idx), Q / beta') + rho_sel Q_xs / beta'.
 
     Assumes: selection waits for the scores of its query; a radix selection reads them rho_sel times as often as once.
 
@@ -105,7 +105,7 @@ def index_time(work_flops: Any, traffic_bytes: Any, score_bytes: Any) -> Any:
     increasing="slot_share slots",
 )
 def computed_keys(visible_keys: Any, slots: Any) -> Any:
-    """Keys that a kernel computes for a query of n keys and k places for them: n + sigma_sel max(k - n, 0).
+    """Keys that a kernel computes for a query of k_max places: n_see + sigma_sel max(k_max - n_see, 0).
 
     Assumes: sigma_sel is 0 where a kernel stops at the last key and 1 where it computes empty places as well.
 
@@ -126,7 +126,7 @@ def computed_keys(visible_keys: Any, slots: Any) -> Any:
     curvature="affine",
 )
 def gathered_bytes(tokens: Any, visible_keys: Any, cached_elements: Any, kv_bytes: Any) -> Any:
-    """Bytes of the selected keys that queries gather from the cache: T n n_el w_kv.
+    """Bytes of the selected keys that queries gather from the cache: T n_see n_el w_kv.
 
     Assumes: no two queries share what they read.
 

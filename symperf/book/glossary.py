@@ -103,7 +103,7 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Entry], bool]], ...] = (
         "formal",
         "Parameters of kernels, collectives and pipelines",
         _REPLACED,
-        _formal("formal", "model", "state", "attention", "collectives", "products", "experts", "scans"),
+        _formal("formal", "model", "state", "attention", "selection", "collectives", "products", "experts", "scans"),
     ),
     ("formal-inference", "Parameters of generation and serving", _REPLACED, _formal("inference", "serving")),
     ("formal-chip", "Parameters of chips, energy and cost", _REPLACED, _formal("chip", "energy", "cost")),

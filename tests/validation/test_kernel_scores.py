@@ -12,6 +12,7 @@ from support.paths import ROOT
 
 from symperf.book.measured import CATALOGUE
 from symperf.calibration.kernels.choose import OWN
+from symperf.calibration.kernels.selected_stages import SELECTED
 from symperf.calibration.kernels.stages import STAGES
 from symperf.infer.reached import ANY
 from symperf.infer.stack import Stack
@@ -25,6 +26,8 @@ KERNELS = ROOT / "benchmarks" / "calibration" / "kernels"
 NAMES = {"nccl": "NCCL", "wideep_deepep_ll": "DeepEP, low latency", "mamba2": "Mamba-2", "gemm": "products"}
 """Tables -> the names of their rows in the catalogue's scores."""
 DEVICES = {name for stage in STAGES if stage.of_device for name in stage.constants}
+APART = {name for stage in SELECTED for name in stage.constants}
+"""Constants of attention to selected keys, which are fitted apart."""
 
 
 @pytest.mark.parametrize("profile", STACKS.values())
@@ -32,7 +35,10 @@ def test_a_software_has_at_most_twenty_constants_of_its_own_on_a_device(profile:
     reached = {name: each for name, each in Stack.load(profile).reached.items() if name != ANY}
     assert len(reached) > 1
     for each in reached.values():
-        assert 0 < each.count - len(DEVICES & set(each.constants)) <= OWN
+        formats = [name for form in each.formats.values() for name in form]
+        apart = len(APART & set(each.constants)) + sum(name in APART for name in formats)
+        assert 0 < each.count - apart - len((DEVICES - APART) & set(each.constants)) <= OWN
+        assert apart <= OWN + len(formats)
 
 
 @pytest.mark.parametrize("profile", STACKS.values())

@@ -8,7 +8,7 @@ from .entry import FRACTION, POSITIVE, ZERO_UP, add
 index_key_bytes = add(
     "format",
     "index_key_bytes",
-    "w_x",
+    "w_{idx}",
     "Bytes of an element of an indexer's cached key, its part of a scale included.",
     BYTE,
     POSITIVE,
@@ -175,6 +175,6 @@ scores = add("formal", "scores", "N_{sco}", "Scores that an indexer gives, of qu
 cached_elements = add(
     "formal", "cached_elements", "n_{el}", "Elements that a layer caches of a token.", domain=POSITIVE
 )
-visible_keys = add("formal", "visible_keys", "n_v", "Selected keys that a query sees, the mean.", domain=POSITIVE)
-slots = add("formal", "slots", "n_s^{max}", "Places that a query has for selected keys.", domain=POSITIVE)
-score_bytes = add("formal", "score_bytes", "S", "Bytes of an indexer's scores, written and read once.", BYTE, ZERO_UP)
+visible_keys = add("formal", "visible_keys", "n_{see}", "Selected keys that a query sees, the mean.", domain=POSITIVE)
+slots = add("formal", "slots", "k_{max}", "Places of a query for selected keys.", domain=POSITIVE)
+score_bytes = add("formal", "score_bytes", "Q_{xs}", "Bytes of an indexer's scores, moved twice.", BYTE, ZERO_UP)
