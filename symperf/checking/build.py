@@ -9,11 +9,12 @@ import contextlib
 import inspect
 import os
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
-from .modules import Modules
+from .modules import AUDIO, VISION, Modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +76,7 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
                 f"{where}: {WHAT}: transformers {transformers.__version__} cannot build it: {reason}"
             ) from None
         versions = {"transformers": str(transformers.__version__), "torch": str(torch.__version__)}
-        return _read(built, config, versions, torch)
+        return replace(_read(built, config, versions, torch), encoders=tuple(encoder_keys(data)))
 
 
 def _configuration(data: Mapping[str, Any], known: Any) -> Any:
@@ -84,6 +85,11 @@ def _configuration(data: Mapping[str, Any], known: Any) -> Any:
     if nested in known.sub_configs and nested not in found and "hidden_size" in found:
         found[nested] = {key: value for key, value in found.items() if key not in known.sub_configs}
     return known.from_dict(found)
+
+
+def encoder_keys(data: Mapping[str, Any]) -> list[str]:
+    """Keys of a file under which it describes encoders of images or sound."""
+    return [key for key, value in data.items() if isinstance(value, dict) and (VISION.search(key) or AUDIO.search(key))]
 
 
 def _class(model: Model, kind: str, listed: Any, transformers: Any) -> tuple[str, dict[str, Any]]:
