@@ -4,6 +4,7 @@
     python benchmarks/calibration/kernels.py --write             # and writes them into symperf/catalogue
     python benchmarks/calibration/kernels.py --systems h100-sxm --software vLLM
     python benchmarks/calibration/kernels.py --recurrent         # those of recurrent layers, for all devices at once
+    python benchmarks/calibration/kernels.py --apart selected --write # those of attention to selected keys, apart
 
 A device's own constants go into its system file, a software's into `catalogue/kernels/PROFILE.toml`, with the medians
 over devices under [on.any]. The files of `LASTING` hold constants that whole steps and lasting loads were compared
@@ -21,7 +22,9 @@ import numpy as np
 
 from symperf.calibration.kernels.calibrate import calibrate_anywhere, calibrate_kernels
 from symperf.calibration.kernels.choose import OWN
+from symperf.calibration.kernels.compressed_stages import COMPRESSED
 from symperf.calibration.kernels.files import constant, tables
+from symperf.calibration.kernels.selected_stages import SELECTED
 from symperf.calibration.kernels.stages import RECURRENT, STAGES
 from symperf.common.errors import InputError
 from symperf.infer.reached import ANY
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from symperf.calibration.kernels.calibrate import KernelCalibration
+    from symperf.calibration.kernels.stages import Stage
 
 KERNELS = Path(__file__).parent / "kernels"
 REACHED = CATALOGUE.parent / "kernels"
@@ -54,6 +58,8 @@ DEVICES = (
 LASTING = ("a100-80gb-sxm", "h100-sxm", "h200-sxm")
 APART = {"l40s": ("domain", "crowding")}
 """Families that are no device's, but a machine's, which has a file of its own."""
+APART_STAGES = {"selected": SELECTED, "compressed": COMPRESSED}
+"""Attention to selected keys and to compressed entries, which few models have."""
 OF_DEVICE = frozenset(name for stage in STAGES if stage.of_device for name in stage.constants)
 OF_PAIRS = tuple(stage for stage in STAGES if stage not in RECURRENT)
 """What is fitted for each pair of device and software; recurrent layers have constants that hold on any device."""
@@ -69,9 +75,14 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(DEVICES), help="by commas")
     parser.add_argument("--software", default=",".join(["", *STACKS]), help="by commas; empty is the device itself")
     parser.add_argument("--recurrent", action="store_true", help="fit the constants of recurrent layers on any device")
+    parser.add_argument("--apart", choices=sorted(APART_STAGES), help="constants of one kind of layers, in own files")
     options = parser.parse_args()
     if options.recurrent:
         _recurrent(options)
+        return
+    if options.apart:
+        systems = [System.load(name) for name in options.systems.split(",")]
+        _apart(options.apart, systems, write=options.write)
         return
     for software in options.software.split(","):
         systems = [System.load(name) for name in options.systems.split(",")]
@@ -107,13 +118,27 @@ def _recurrent(options: argparse.Namespace) -> None:
             load_known.cache_clear()
 
 
-def _all(systems: Sequence[System], software: str, most: int | None) -> list[KernelCalibration]:
-    return [each for system in systems if (each := _calibrate(system, software, most)) is not None]
+def _apart(part: str, systems: Sequence[System], *, write: bool) -> None:
+    """Constants of one kind of layers, in files of their own, with the medians over devices."""
+    for software, profile in STACKS.items():
+        found = _all(systems, software, None, APART_STAGES[part])
+        for each in found:
+            _show(each)
+        if write:
+            name = f"{part}-{profile}"
+            _put(name, {ANY: "\n".join([f"[on.{ANY}]", *_medians([each.constants for each in found], {})])})
+            _write_profile(name, found)
 
 
-def _calibrate(system: System, software: str, most: int | None) -> KernelCalibration | None:
+def _all(
+    systems: Sequence[System], software: str, most: int | None, stages: Sequence[Stage] = OF_PAIRS
+) -> list[KernelCalibration]:
+    return [each for system in systems if (each := _calibrate(system, software, most, stages)) is not None]
+
+
+def _calibrate(system: System, software: str, most: int | None, stages: Sequence[Stage]) -> KernelCalibration | None:
     try:
-        return calibrate_kernels(KERNELS, system, software=software, stages=OF_PAIRS, most=most, origin=ORIGIN)
+        return calibrate_kernels(KERNELS, system, software=software, most=most, origin=ORIGIN, stages=stages)
     except InputError as error:
         print(error)
         return None

@@ -14,6 +14,7 @@ from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..mathematics.series import excess
 from ..sources import DEEPSEEK32, KWON
+from .windows import exceeding
 
 
 @formula(
@@ -126,6 +127,26 @@ def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> 
 
 
 @formula(
+    glyph="n_{cho}",
+    dimension=ONE,
+    source=DEEPSEEK32,
+    increasing="sequence",
+    decreasing="compress_ratio index_top_keys",
+)
+def choosing_tokens(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
+    """Tokens of a sequence that see more entries than they select: max(s - (m_c (k_x + 1) - 1), 0).
+
+    Assumes: a token that sees k_x entries or fewer takes all of them, which software does without looking at scores.
+
+    Source: derivation: floor(t / m_c) > k_x from t = m_c (k_x + 1) on.
+
+    >>> choosing_tokens(3000, 4, 512), sum(token // 4 > 512 for token in range(1, 3001))
+    (949, 949)
+    """
+    return excess(sequence, exceeding(compress_ratio * (index_top_keys + 1), 1))
+
+
+@formula(
     glyph="M_{ovl}",
     dimension=BYTE,
     source=DEEPSEEK32,
@@ -155,7 +176,7 @@ def overlap_state_bytes(
     source=KWON,
     increasing="compress_ratio micro_batch state_bytes width",
     decreasing="head_dim",
-    curvature="convex",
+    curvature="affine",
 )
 def compressor_state_bytes(micro_batch: Any, compress_ratio: Any, head_dim: Any, width: Any, state_bytes: Any) -> Any:
     """Bytes that serving software holds of a sequence for a compressor: values and gates of the tokens pooled next.
@@ -178,7 +199,7 @@ def compressor_state_bytes(micro_batch: Any, compress_ratio: Any, head_dim: Any,
     dimension=BYTE,
     source=DEEPSEEK32,
     increasing="statistic_bytes tokens width",
-    curvature="convex",
+    curvature="affine",
 )
 def kept_state_bytes(tokens: Any, width: Any, statistic_bytes: Any) -> Any:
     """Bytes of keeping values and gates of tokens until they are pooled: 4 T n w_s.

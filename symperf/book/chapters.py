@@ -124,6 +124,7 @@ CHAPTERS = (
             "dealing": "Layers dealt to stages",
             "zero_bubble": "Zero-bubble pipelines",
             "dual_pipe": "Bidirectional pipelines",
+            "unequal_stages": "Stages of different times",
         },
     ),
     Chapter(

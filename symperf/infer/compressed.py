@@ -22,14 +22,17 @@ from ..formulas.kernels import thin_matmul as thin
 from ..formulas.kernels.roofline import traffic_time, work_time
 from ..formulas.language.atoms import Max, Min, ceil_div
 from ..formulas.language.symbols import (
+    SYMBOLS,
     activation_bytes,
     attention_rate,
     compress_ratio,
+    entry_choice_latency,
     gather_efficiency,
     head_dim,
     hidden_size,
     index_head_dim,
     index_key_bytes,
+    index_top_keys,
     kv_bytes,
     memory_bandwidth,
     micro_batch,
@@ -48,6 +51,7 @@ from ..formulas.mathematics.series import excess
 from ..models import sparse_counts
 from ..operations.schedule import Demand, Op
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from ..systems.kernel_constants import FAMILIES
 from .attention import CachedAttention
 from .cache_read import BlockRead, CacheRead
 from .indexer import CAST_FLOPS, Indexer
@@ -57,10 +61,25 @@ if TYPE_CHECKING:
     from .layer import Layer
 
 
+EACH = head_dim, kv_bytes
+"""Features of a key or entry that is cached, and bytes of each."""
+OF_ENTRIES = {
+    SYMBOLS[name].symbol: SYMBOLS[f"entry_{name}"].symbol
+    for family in ("selection", "selected")
+    for name in FAMILIES[family]
+}
+"""What stands for the constants of kernels that select keys one by one where they select entries."""
+
+
+def of_entries(op: Op) -> Op:
+    """An operation with the constants of kernels for entries."""
+    return replace(op, time=op.time.xreplace(OF_ENTRIES))
+
+
 class CompressedAttention(CachedAttention):
     """The compressed attention of one kind of layer, in one phase."""
 
-    families = ("selected", "selected")
+    families = ("entries", "entries")
 
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
@@ -149,15 +168,22 @@ class CompressedAttention(CachedAttention):
 
         Chosen entries are gathered for each token; kernels whose constants are known gather the others too.
         """
-        known, read = self.families_known[0], self.demand(sequences, new_tokens)
-        work = keys * read.work * (self.rows if known else 1)
-        gathered = comp.shared_key_bytes(sequences * new_tokens, keys, head_dim, kv_bytes)
-        once = comp.shared_key_bytes(sequences, held, head_dim, kv_bytes)
-        traffic = read.own + (gathered if known or self.indexer else once)
+        read, known = self.demand(sequences, new_tokens), self.families_known[0]
         path = self.path(f"{prefix}flash")
         if not known:
-            return self.layer.kernels.fused_products(path, work, traffic, 1)
-        return Op(path, sel.selected_attention_time(work, traffic), Demand(work, traffic))
+            gathers = self.indexer is not None
+            moved = comp.shared_key_bytes(sequences * (new_tokens if gathers else 1), keys if gathers else held, *EACH)
+            return self.layer.kernels.fused_products(path, keys * read.work, read.own + moved, 1)
+        computed = self.computed(keys)
+        work = computed * read.work * self.rows
+        traffic = read.own * self.rows + comp.shared_key_bytes(sequences * new_tokens, computed, *EACH)
+        return of_entries(Op(path, sel.selected_attention_time(work, traffic), Demand(work, traffic)))
+
+    def computed(self, keys: Any) -> Any:
+        """Keys that a kernel computes of those that a query sees: some of its empty places too where it chooses."""
+        if self.indexer is None:
+            return keys
+        return sel.computed_keys(keys, sliding_window + index_top_keys).xreplace(OF_ENTRIES)
 
     # --- over a cache
 
@@ -185,22 +211,23 @@ class CompressedAttention(CachedAttention):
 
     def step(self, sequences: Any, new_tokens: Any, keys: Any) -> Op:
         """The core of one step that sees so many keys, the mean."""
-        return self.layer.kernels.cached(self.path("flash"), keys, self.read(sequences, new_tokens))
+        computed = self.computed(keys) if self.families_known[1] else keys
+        return of_entries(self.layer.kernels.cached(self.path("flash"), computed, self.read(sequences, new_tokens)))
 
     def demand(self, sequences: Any, new_tokens: Any = 1) -> CacheRead:
         """Queries in, results out; each key once for all heads, chosen entries once for every new token."""
         work = att.attention_flops(sequences, new_tokens, 1, self.heads, head_dim)
         own = 2 * sequences * new_tokens * self.width * activation_bytes
         readers = sequences * new_tokens if self.indexer else sequences
-        return CacheRead(work, own, comp.shared_key_bytes(readers, 1, head_dim, kv_bytes))
+        return CacheRead(work, own, comp.shared_key_bytes(readers, 1, *EACH))
 
     def blocks(self, found: CacheRead, sequences: Any, new_tokens: Any) -> BlockRead:  # noqa: ARG002
-        """By the kernel of selected keys, which this is with other keys."""
+        """By the kernel of selected keys, which this is with constants of its own; queries and results are padded."""
         bandwidth = memory_bandwidth * gather_efficiency
-        work = found.work * self.rows
+        work, own = found.work * self.rows, found.own * self.rows
         products, key = work_time(work, attention_rate * selected_efficiency), traffic_time(found.each, bandwidth)
         start = thin.gap_time() + selected_latency
-        return BlockRead(work, found.own, found.each, products, traffic_time(found.own, bandwidth), key, start)
+        return BlockRead(work, own, found.each, products, traffic_time(own, bandwidth), key, start)
 
     @property
     def rows(self) -> Any:
@@ -243,8 +270,34 @@ class CompressedAttention(CachedAttention):
 class EntryIndexer(Indexer):
     """An indexer whose keys are entries of a compressor of its own."""
 
+    families = ("entry_selection", "entry_selection")
+
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer, compress_ratio)
+
+    def select(self, sequences: Any, pairs: Any, keys: Any, prefix: str = "") -> Op:
+        """Scores of new tokens, and the entries that they select, if the last of them has a choice."""
+        return self.choosing(super().select(sequences, pairs, keys, prefix), Min(1, self.choices(keys)))
+
+    def growing(self, contexts: tuple[Any, Any], sequences: Any = micro_batch, new_tokens: Any = 1) -> Op:
+        """Selection of every step of a growing context; later ones have a choice."""
+        count, first = contexts
+        choices = excess(self.choices(first + count - 1), self.choices(first - 1))
+        return self.choosing(super().growing(contexts, sequences, new_tokens), choices)
+
+    def over(self, context: Any, passes: Any = None) -> Op:
+        """Selection of one new token of every sequence."""
+        return self.choosing(super().over(context, passes), Min(1, self.choices(context)))
+
+    def choosing(self, op: Op, times: Any) -> Op:
+        """An operation with the constants of kernels for entries, of which so many steps have a choice."""
+        made = of_entries(op)
+        known = self.families_known[0]
+        return replace(made, time=made.time + times * entry_choice_latency) if known else made
+
+    def choices(self, tokens: Any) -> Any:
+        """Tokens of a sequence that have a choice."""
+        return comp.choosing_tokens(tokens, compress_ratio, index_top_keys)
 
     def projections(self) -> list[Op | None]:
         """Its entries; queries from the compressed ones of attention, in their format; and the weights of its heads."""

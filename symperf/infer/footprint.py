@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, ceil_div
+from ..formulas.language.atoms import Max, Min, above_one, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
@@ -37,6 +37,7 @@ from ..formulas.language.symbols import (
     relative_rows,
     sliding_window,
     ssm_chunk_size,
+    stage_number,
     state_bytes,
     statistic_bytes,
     table_bytes,
@@ -46,7 +47,8 @@ from ..formulas.language.symbols import (
     workspace_bytes,
 )
 from ..formulas.memory import model_state
-from ..formulas.memory.stage_memory import fragmentation_memory
+from ..formulas.memory.parameters import linear_parameters
+from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts
 from ..models import sparse_counts as sparse
@@ -55,13 +57,15 @@ from ..models.own_sizes import in_own_sizes, of_kind
 from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
+from ..train.memory.footprint import of_largest
 from .compressed import CompressedAttention, compressed_cache_bytes
 from .kernels import numbered_symbols
-from .passes import layers_of, number_of
+from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
-    from ..models.architecture import LayerKind
+    from ..models.architecture import Architecture, LayerKind
+    from ..operations.dealing import Dealing
     from .structure import InferenceStructure
 
 
@@ -125,8 +129,8 @@ def _states(structure: InferenceStructure) -> Any:
 
 def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> Any:
     """Bytes on the stage that has most, given how many layers of each kind the model has and the bytes of one."""
-    dealing = Dealing(structure.segments)
-    if dealing.unequal and kept:
+    dealing = dealing_of(structure)
+    if dealing.differs and kept:
         return Max(*dealing.on_deciding(sum(dealing.layers_of(n) * size for n, size in kept)))
     return sum(n / pp * size for n, size in kept)
 
@@ -193,18 +197,27 @@ def _outputs(structure: InferenceStructure) -> Any:
 
 
 def _weights(structure: InferenceStructure) -> dict[str, Any]:
-    """Bytes of weights of layers and of ends, of each the most that a stage has."""
-    architecture, dealing = structure.architecture, Dealing(structure.segments)
+    """Bytes of weights of layers and of ends: of each the most that a stage has, or those of the fullest stage."""
+    architecture, dealing = structure.architecture, dealing_of(structure)
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
     layers += _apart(structure, dealing, structure.kept)
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    if dealing.differs:
+        ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
+        return of_largest({"weights/layers": layers, "weights/ends": ends}, dealing)
     ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
-    return {
-        "weights/layers": Max(*dealing.on_deciding(layers)) if dealing.unequal else layers,
-        "weights/ends": ends,
-    }
+    return {"weights/layers": layers, "weights/ends": ends}
+
+
+def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
+    """Parameters of the ends on stage i; a tied table is copied to the last stage of several."""
+    last = counts.final_norm_parameters(architecture) + head_weight * counts.head_parameters(architecture, tp)
+    if architecture.tied_embeddings:
+        last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    tables = counts.embedding_parameters(architecture, tp)
+    return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
 
 
 def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:

@@ -11,10 +11,24 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ..formulas.language.atoms import Max, less_one
-from ..formulas.language.symbols import batch, dp, generate, micro_batch, num_layers, pp, prompt, tp
+from ..formulas.language.symbols import (
+    batch,
+    dp,
+    generate,
+    micro_batch,
+    num_layers,
+    pp,
+    prompt,
+    statistic_bytes,
+    tp,
+)
+from ..formulas.memory import stage_memory as each
 from ..formulas.parallel import pipeline as pipe
 from ..models import counts
+from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
@@ -48,7 +62,7 @@ def prefill(structure: InferenceStructure) -> Node:
     """All prompts through the model: micro-batches fill the pipeline one after the other.
 
     Time is (m + p - 1) times a stage's, and what the ends of the model add (`end_stages_time`). Where stages have other
-    kinds of layers, the first micro-batch passes all of them, and the others come at the pace of the slowest.
+    layers, the first micro-batch passes all of them, and the others come at the pace of the slowest, with its end.
     """
     two = structure.architecture.stacks == 2
     last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
@@ -56,11 +70,9 @@ def prefill(structure: InferenceStructure) -> Node:
     texts = two and not structure.architecture.spectra
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
-    return in_sequence(
-        passes_of_stages(
-            structure, last, layers, waits()[0], lambda mean, most: mean * pp + most * less_one(micro_batches())
-        ),
-        Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp),
+    ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
+    return passes_of_stages(
+        structure, last, (layers, ends), waits()[0], lambda all_, most: all_ + most * less_one(micro_batches())
     )
 
 
@@ -84,8 +96,8 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     """The decode steps of a generation; in each, every micro-batch passes every stage once.
 
     A step takes max(m, p) times a stage's time: with fewer micro-batches than stages, a token waits for its
-    predecessor to leave the last one. Where stages have other kinds of layers, it takes m times the slowest one's, or
-    that of all of them.
+    predecessor to leave the last one. Where stages have other layers, it takes m times the slowest one's, or that of
+    all of them.
 
     Args:
         structure: what gives it its form.
@@ -96,42 +108,61 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
         return StepSeries(in_sequence(), count)
     ends = ModelEnds(structure, "decode", micro_batch)
     layers = [(_decode(layer, count), layer.kind) for layer, _ in layers_of(structure, "decode")]
-    each = in_sequence(
-        passes_of_stages(
-            structure, ends, layers, waits()[1], lambda mean, most: Max(mean * pp, most * micro_batches())
-        ),
-        Ends(ends.embedding(), ends.head(), micro_batches(), pp),
+    both = Ends(ends.embedding(), ends.head(), micro_batches(), pp)
+    step = passes_of_stages(
+        structure, ends, (layers, both), waits()[1], lambda all_, most: Max(all_, most * micro_batches())
     )
-    return StepSeries(each, count)
+    return StepSeries(step, count)
 
 
 def passes_of_stages(
     structure: InferenceStructure,
-    ends: ModelEnds,
-    layers: list[tuple[Sequence, LayerKind]],
+    model_ends: ModelEnds,
+    parts: tuple[list[tuple[Sequence, LayerKind]], Ends],
     count: Any,
     paced: Callable[[Any, Any], Any],
 ) -> Node:
-    """The passes of all micro-batches through the stages, without the ends of the model.
+    """The passes of all micro-batches through the stages, and the ends of the model.
 
     Args:
         structure: what gives it its form.
-        ends: have the transfer to the next stage.
-        layers: one layer of each kind that a pass runs, with its kind.
+        model_ends: have the transfer to the next stage.
+        parts: one layer of each kind that a pass runs, with its kind; and the ends.
         count: how often a stage is waited for where stages are equal.
-        paced: the time where they have other kinds of layers, from that of the mean stage and that of the slowest.
+        paced: the time where they have other layers, from that of all of them and that of the slowest, each with ends.
     """
-    dealing, kinds = Dealing(structure.segments), len(structure.architecture.kinds)
-    send = ends.kernels.send(ends.path("pipeline/send"), ends.stage_message / tp, pipeline_group(ends.structure))
+    layers, ends = parts
+    dealing, kinds = dealing_of(structure), len(structure.architecture.kinds)
+    path, group = model_ends.path("pipeline/send"), pipeline_group(model_ends.structure)
+    handed = model_ends.tokens * handed_selection(structure.architecture) * statistic_bytes
+    send = model_ends.kernels.send(path, (model_ends.stage_message + handed) / tp, group)
 
     def stage(held: Callable[[Any], Any]) -> Sequence:
         return in_sequence(*(Repeat(layer, held(number_of(kind, kinds))) for layer, kind in layers), send)
 
     mean = stage(lambda of_model: of_model / pp)
-    if not dealing.unequal:
-        return Repeat(mean, count)
+    if not dealing.differs:
+        return in_sequence(Repeat(mean, count), ends)
     stages = [stage(functools.partial(dealing.on_stage, number=number)) for number in dealing.deciding]
-    return Scheduled((mean, *stages), (count, *(ZERO,) * len(stages)), lambda mean, *each: paced(mean, Max(*each)))
+    # Once each, whose number is known to be that of the ends.
+    both = [Ends(end, in_sequence(), sympy.S.One, sympy.S.One) for end in (ends.first, ends.last)]
+
+    def rule(mean_time: Any, first_time: Any, last_time: Any, *times: Any) -> Any:
+        slowest = Max(
+            *(
+                time + each.is_first_stage(number) * first_time + each.is_last_stage(number, pp) * last_time
+                for number, time in zip(dealing.deciding, times, strict=True)
+            )
+        )
+        return paced(mean_time * pp + first_time + last_time, slowest)
+
+    counts = (count, *(ends.micro_batches,) * 2, *(ZERO,) * len(stages))
+    return Scheduled((mean, *both, *stages), counts, rule)
+
+
+def dealing_of(structure: InferenceStructure) -> Dealing:
+    """How the layers of a structure are dealt to stages."""
+    return Dealing(structure.segments, structure.stages)
 
 
 def _decode(layer: Layer, steps: Any) -> Sequence:

@@ -68,8 +68,21 @@ def _constants(entry: object, path: Path, label: str) -> object:
     found: dict[str, Any] = {}
     for each in entries:
         for system, constants in _file(path.parent / each, f"{label}: on: {each}").items():
-            found[system] = {**found.get(system, {}), **constants}
+            known = found.get(system, {})
+            formats = _joined(known.get("formats", {}), constants.get("formats", {}))
+            found[system] = {**known, **constants, **({"formats": formats} if formats else {})}
     return found
+
+
+def _joined(first: object, second: object) -> object:
+    """Tables of formats, taken together format by format; what is no table is left to who reads it."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return second or first
+    tables = {**first, **second}
+    both = [name for name in first if name in second]
+    return tables | {
+        n: {**first[n], **second[n]} for n in both if isinstance(first[n], dict) and isinstance(second[n], dict)
+    }
 
 
 def _file(path: Path, where: str) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _APPLY = (
     "tp_does_not_divide_heads",
     "tp_does_not_divide_intermediate_size",
-    "stages_do_not_divide_layers",
+    "more_stages_than_layers",
     "batch_is_not_divisible",
     "ep_needs_experts",
     "ep_does_not_divide_experts",
@@ -35,6 +35,8 @@ _APPLY = (
 )
 RULES = (*MODEL_RULES, *(rule for rule in RUN_RULES if rule.name in _APPLY))
 """The rules of a training run that an inference shares."""
+ALWAYS = {"vpp": 1, "uneven": 1}
+"""What every plan of an inference is: stages need not divide the layers."""
 
 
 def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-    refuse(rules, values | {"vpp": 1})
+    refuse(rules, values | ALWAYS)
     if plan.node_limit is not None and not model.architecture.routed:
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)

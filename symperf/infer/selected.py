@@ -21,6 +21,7 @@ from ..formulas.language.symbols import (
     activation_bytes,
     attention_rate,
     gather_efficiency,
+    group_rows,
     index_block_size,
     index_top_blocks,
     index_top_keys,
@@ -167,6 +168,12 @@ class SelectedBlocks(SelectedKeys, SoftmaxAttention):
     def __init__(self, layer: Layer) -> None:
         super().__init__(layer)
         self.indexer = BlockIndexer(layer)
+
+    @property
+    def rows(self) -> Any:
+        """Rows that a kernel multiplies for a group of query heads, of which there may be fewer."""
+        group = self.heads / self.units
+        return Max(group, group_rows) / group
 
     @property
     def beside(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
@@ -90,6 +90,7 @@ class InferenceStructure:
         narrow_head: the matrix of the head is stored below 16 bits.
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
+        stages: "even", or "late" where stages do not divide the layers.
     """
 
     architecture: Architecture
@@ -117,6 +118,7 @@ class InferenceStructure:
     narrow_head: bool = False
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
+    stages: Literal["even", "late"] = "even"
 
     sequence_parallel = False
     context = "none"
@@ -197,6 +199,7 @@ def structure_of(
         narrow_head=stored.narrow_head,
         node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
+        stages="late" if model.sizes["num_layers"] % plan.pp else "even",
     )
 
 

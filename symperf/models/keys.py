@@ -70,7 +70,7 @@ BESIDE_TEXT = """
     process_image_mode projector_hidden_size downsample_ratio vision_aspect_ratio max_dynamic_patch min_dynamic_patch
     dynamic_image_size force_image_size pad2square ps_version select_layer template use_backbone_lora use_llm_lora
     use_thumbnail video_fps audio_sample_rate
-    position_id_per_seconds seconds_per_chunk
+    position_id_per_seconds seconds_per_chunk scale_factor
 """
 """Keys beside a nested language model: they speak of the encoders of images and sound, or of where these meet text."""
 

@@ -137,6 +137,16 @@ def entry_elements(kind: LayerKind) -> Any:
     return sym.head_dim if "all_entries" in kind.traits else ZERO
 
 
+def handed_selection(architecture: Architecture) -> Any:
+    """Selected keys of a token that one stage of a pipeline hands to the next, as an upper bound.
+
+    A stage that starts with layers which reuse a selection has none of its own; one that starts with an indexer needs
+    none. They are counted at every boundary of a model that has such layers.
+    """
+    reused = any("reused_index" in kind.traits for kind in architecture.kinds)
+    return sym.index_top_keys if reused else ZERO
+
+
 def index_elements(kind: LayerKind) -> Any:
     """Elements of the indexer's key that a layer caches of every token; where pooled, its gate and a mark too."""
     if "pooled_index" in kind.traits:

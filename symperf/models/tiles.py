@@ -16,7 +16,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tiling:
-    """Tiles of the image's own size in pixels, and an overview where these are several (`idefics3`, `llama4`)."""
+    """A grid of tiles, and an overview where these are several."""
 
     def cut(self, image: Size, side: int, cells: int) -> Size:
         """Tiles with the overview, and tokens of all.
@@ -26,9 +26,63 @@ class Tiling:
             side: pixels of a side of a tile.
             cells: tokens of a side of a tile.
         """
-        tiles = -(-image[0] // side) * -(-image[1] // side)
+        rows, columns = self.grid(image, side)
+        tiles = rows * columns
         tiles += tiles > 1
         return tiles, tiles * cells**2
+
+    def grid(self, image: Size, side: int) -> Size:
+        """Rows and columns of tiles."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LongestEdge(Tiling):
+    """The longer side is scaled to a number of tiles, whatever it was (`idefics3`).
+
+    Attributes:
+        tiles: of the longer side.
+
+    """
+
+    tiles: int = 4
+
+    def grid(self, image: Size, side: int) -> Size:
+        """See `Tiling.grid`.
+
+        >>> LongestEdge().grid((500, 900), 364)
+        (3, 4)
+        """
+        height, width = image
+        longest = self.tiles * side
+        other = int(longest / (max(image) / min(image)))
+        other = max(1, -(-(other + other % 2) // side))
+        return (other, self.tiles) if width >= height else (self.tiles, other)
+
+
+@dataclass(frozen=True)
+class Canvas(Tiling):
+    """The smallest grid that holds the image as it is, or else that which shrinks it least (`llama4`).
+
+    Attributes:
+        most: tiles at most.
+
+    """
+
+    most: int = 16
+
+    def grid(self, image: Size, side: int) -> Size:
+        """See `Tiling.grid`.
+
+        >>> Canvas().grid((500, 900), 336)
+        (2, 3)
+        """
+        sides = range(1, self.most + 1)
+        every = [(rows, columns) for rows, columns in product(sides, sides) if rows * columns <= self.most]
+        scales = {each: min(each[0] * side / image[0], each[1] * side / image[1]) for each in every}
+        held = [scale for scale in scales.values() if scale >= 1]
+        best = min(held) if held else max(scales.values())
+        return min((each for each in every if scales[each] == best), key=lambda each: each[0] * each[1])
 
 
 def closest(image: Size, side: int, most: int) -> Size:
@@ -62,12 +116,9 @@ class ClosestGrid(Tiling):
 
     most: int = 12
 
-    def cut(self, image: Size, side: int, cells: int) -> Size:
-        """See `Tiling.cut`."""
-        rows, columns = closest(image, side, self.most)
-        tiles = rows * columns
-        tiles += tiles > 1
-        return tiles, tiles * cells**2
+    def grid(self, image: Size, side: int) -> Size:
+        """See `Tiling.grid`."""
+        return closest(image, side, self.most)
 
 
 @dataclass(frozen=True)

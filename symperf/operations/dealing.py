@@ -9,6 +9,7 @@ behind it. Any other has as much of each kind as one of them, or less, and holds
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -42,7 +43,8 @@ class Dealing:
 
     Attributes:
         segments: of the model in order, each as the symbols that count its kinds; one segment may be empty.
-        stages: "even", "uneven" (the first L mod p stages have a layer more) or "given" first and last ones.
+        stages: "even", "uneven" (the first L mod p stages have a layer more), "late" (the L mod p stages before the
+            last have it, as vLLM deals: distributed/utils.py, get_pp_indices) or "given" first and last ones.
         schedule: of the pipeline: chunks of "interleaved" are dealt in turn, a device of "dualpipe" has two stages.
     """
 
@@ -52,8 +54,13 @@ class Dealing:
 
     @property
     def unequal(self) -> bool:
-        """Whether stages have other layers: there are several segments."""
+        """Whether stages have other kinds of layers: there are several segments."""
         return len(self.segments) > 1
+
+    @property
+    def differs(self) -> bool:
+        """Whether stages are told apart: by kinds of layers, or by their number."""
+        return self.unequal or self.stages != "even"
 
     @cached_property
     def layers(self) -> Any:
@@ -62,6 +69,9 @@ class Dealing:
             first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
             inside = above_one(stage_number) * above_one(pp / stage_number)
             return first * first_stage_layers + last * last_stage_layers + inside * middle_layers()
+        if self.stages == "late":
+            whole, more = _fewest_and_more()
+            return whole + above_one((stage_number + 1) / (pp - more)) * above_one(pp / stage_number)
         return each.uneven_stage_layers(num_layers, pp, stage_number) if self.stages == "uneven" else num_layers / pp
 
     def layers_of(self, count: Any) -> Any:
@@ -91,12 +101,46 @@ class Dealing:
                 found.append(Max(1, Min(pp, pp + 1 - _fewest_and_more()[1])))
         for at in range(len(self.segments) - 1):
             number = self._end(self._leading(at + 1))
+            # The stage before may have the most of a kind: later stages have a layer more.
+            found += [Max(1, Min(pp, number) - 1)] if self.stages == "late" else []
             found += [Min(pp, number), Min(pp, number + 1)]
+        found += [Max(1, pp - 1)] if self.stages == "late" else []
         return tuple(dict.fromkeys([*found, pp]))
+
+    @cached_property
+    def pacing(self) -> tuple[Any, ...]:
+        """The numbers of stages that decide a schedule which drains slow stages late: also the last but one."""
+        return tuple(dict.fromkeys([*self.deciding[:-1], Max(1, less_one(pp)), pp]))
+
+    @cached_property
+    def one_way(self) -> Dealing:
+        """The stages of one way of a pipeline that has two."""
+        return dataclasses.replace(self, schedule="1f1b")
+
+    def before(self, count: Any, number: Any) -> Any:
+        """Layers of the mean stage before one, of which the model has `count`; none before the first."""
+        start = self._at(self._start, number)
+        return self._first(count, start) / Max(1, less_one(number))
+
+    def behind(self, count: Any, number: Any) -> Any:
+        """Layers of the mean stage behind one, of which the model has `count`; none behind the last."""
+        until = self._at(self._start + self.layers, number)
+        left = Max(0, count - self._first(count, until))
+        return left / Max(1, pp - number)
+
+    def _first(self, count: Any, layers: Any) -> Any:
+        """Of the model's first layers those of which it has `count`."""
+        if count == num_layers or not self.unequal:
+            return layers * (count / num_layers)
+        at = next(k for k, names in enumerate(self.segments) if str(count) in names)
+        return count / self._size(at) * Min(self._size(at), Max(0, layers - self._leading(at)))
+
+    def _at(self, form: Any, number: Any) -> Any:
+        return sympy.sympify(form, strict=True).xreplace({stage_number: number})
 
     def on_stage(self, count: Any, number: Any) -> Any:
         """Layers on a stage of which the model has `count`."""
-        return sympy.sympify(self.layers_of(count), strict=True).xreplace({stage_number: number})
+        return self._at(self.layers_of(count), number)
 
     def on_deciding(self, form: Any) -> list[Any]:
         """A form in the number of a stage, on each of the stages that decide."""
@@ -128,9 +172,10 @@ class Dealing:
         before = less_one(stage_number)
         if self.stages == "given":
             return above_one(stage_number) * (first_stage_layers + less_one(Max(1, before)) * middle_layers())
-        if self.stages == "uneven":
+        if self.stages in ("uneven", "late"):
             whole, more = _fewest_and_more()
-            return before * whole + Min(before, more)
+            ahead = Min(before, more) if self.stages == "uneven" else Max(0, stage_number + more - pp)
+            return before * whole + ahead
         return before * num_layers / pp
 
     def _end(self, leading: Any) -> Any:
@@ -144,6 +189,9 @@ class Dealing:
         if self.stages == "uneven":
             whole, more = _fewest_and_more()
             return Max(ceil_div(leading + 1, ceil_div(num_layers, pp)), ceil_div(Max(0, leading + 1 - more), whole))
+        if self.stages == "late":
+            whole, more = _fewest_and_more()
+            return Min(ceil_div(leading + 1, whole), ceil_div(leading + pp - more, whole + 1))
         return ceil_div(leading + 1, num_layers / pp)
 
 

@@ -61,7 +61,8 @@ def inspect(
         batch: sequences.
         sequence: new tokens in a sequence.
         causal_half: count only the pairs of attention that the masks leave (causal, windows), not the whole square.
-        encoder_sequence: tokens of the encoder's sequence, where there are an encoder and a decoder; else `sequence`.
+        encoder_sequence: tokens of the encoder's sequence, where there are an encoder and a decoder; by default
+            `sequence`, or as many as an encoder of sound fills every recording up to.
         context: tokens cached before the new ones, as in generation, which attend to them and to themselves; windows
             are then as full as they get. By default nothing is cached.
         absorbed: with a context, latent attention attends to the cached latents; else to expanded heads, cached.
@@ -87,7 +88,7 @@ def inspect(
         "batch": batch,
         "sequence": sequence,
         "context": keys,
-        "encoder_sequence": sequence if encoder_sequence is None else encoder_sequence,
+        "encoder_sequence": encoder_sequence or model.sizes.get("encoder_position_rows", sequence),
         "element_bytes": STATE_BYTES["activation_bytes"],
         "state_bytes": RECURRENT_STATE_BYTES,
     }

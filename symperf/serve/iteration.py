@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..formulas.language.atoms import Max
 from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens
 from ..infer.embedding_and_head import ModelEnds
 from ..infer.passes import number_of, passes_of_stages, root_of
-from ..operations.schedule import Ends, Node, sequence
+from ..operations.schedule import Ends, Node
 from .attention import NEW_TOKENS, IterationLayer
 
 if TYPE_CHECKING:
@@ -28,11 +29,14 @@ def trees(structure: InferenceStructure) -> dict[str, Node]:
 
 
 def tree(structure: InferenceStructure, kind: str) -> Node:
-    """The schedule tree of a kind: every stage for one group, repeated, and the ends of the model for each group."""
+    """The schedule tree of a kind: every stage for one group, repeated, and the ends of the model for each group.
+
+    Where stages have other layers, all groups pass the slowest, or one passes all, whichever takes longer.
+    """
     ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
-    stages = passes_of_stages(structure, ends, passed, pp, lambda _, most: most * pp)
-    return sequence(stages, Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp))
+    both = Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp)
+    return passes_of_stages(structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight))
 
 
 def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:

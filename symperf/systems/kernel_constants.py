@@ -39,7 +39,7 @@ _PART: Final = Limits(FRACTION, 1e-4, 1.0)
 _UP_PART: Final = Limits(FRACTION, 1e-4, 1.0, _UP)
 _SELECTION: Final[Mapping[str, Limits]] = {
     "index_latency": LATENCY,
-    "index_efficiency": _ATTAINED,
+    "index_efficiency": _PART,
     "select_passes": PASSES,
 }
 _SELECTED: Final[Mapping[str, Limits]] = {
@@ -91,8 +91,17 @@ FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {
     "selection": _SELECTION,
     "selected": _SELECTED,
     "block_selection": {f"block_{name}": limits for name, limits in _SELECTION.items()},
-    "selected_blocks": {f"block_{name}": limits for name, limits in _SELECTED.items()},
+    "selected_blocks": {
+        **{f"block_{name}": limits for name, limits in _SELECTED.items()},
+        "group_rows": Limits(FACTOR, 1.0, 128.0),
+    },
+    "entry_selection": {
+        **{f"entry_{name}": limits for name, limits in _SELECTION.items()},
+        "entry_choice_latency": LATENCY,
+    },
+    "entries": {f"entry_{name}": limits for name, limits in _SELECTED.items()},
     "modules": {"module_latency": LATENCY, "index_module_latency": LATENCY},
+    "block_modules": {"block_module_latency": LATENCY},
     "experts": _EXPERTS,
     "direct_exchanges": {
         "exchange_latency": LINK_LATENCY,
@@ -117,6 +126,7 @@ FORMAT_CONSTANTS: Final[Mapping[str, Limits]] = {
     "format_latency": LATENCY,
     **CAST,
     "absorb_latency": LATENCY,
+    "module_latency": LATENCY,
     **_EXPERTS,
 }
 """Constants of products in one format, which software states by format."""

@@ -29,6 +29,10 @@ UNALIGNED = (
 )
 SENT_IN_16_BITS = "Megatron-Core sends no FP8 (core/transformer/moe/fused_a2a.py at 02ad939b)"
 SENT_IN_FP8 = "DeepSeek-V3 sends FP8 (report section 3.3.3), 1.03125 B with DeepEP's FP32 scale for each 128 values"
+TRAINED_INDEXER = (
+    "indexers are trained in every step, the sparse stage of DeepSeek-V3.2 (report section 2.1); 0 where they are "
+    "frozen, as GLM-5 has them in reinforcement learning"
+)
 
 DEFAULTS: dict[str, tuple[float, str]] = {
     **{name: (float(value), MEGATRON) for name, value in STATE_BYTES.items()},
@@ -44,6 +48,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_narrow": (64.0, CUTLASS),
     "alignment_efficiency": (0.36, UNALIGNED),
     "state_bytes": (4.0, "recurrent states and decays in FP32, as mamba_ssm and flash-linear-attention keep them"),
+    "index_training": (1.0, TRAINED_INDEXER),
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
@@ -60,6 +65,7 @@ LIMITS: dict[str, Limits] = {
     **{name: _TILE if name.startswith("tile_") else _ELEMENT for name in DEFAULTS},
     "alignment_efficiency": Limits(FRACTION, 1e-2, 1.0),
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
+    "index_training": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
     "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),

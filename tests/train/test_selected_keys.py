@@ -17,6 +17,7 @@ from symperf.train.memory.saved_activations import _mixer_kept, index_kept
 
 NAMES = ("deepseek-v3.2", "minimax-m3-vl")
 TOP = 2048
+LOSS = {"index_target", "index_loss"}
 
 
 @cache
@@ -33,10 +34,11 @@ def model(name: str) -> sf.Model:
     return make_model(name, "a test", data, f"{name}.json")
 
 
-def training(name: str, sequence: int = 4096, micro_batch: int = 1, **plan: Any) -> Any:
-    """A step of so many sequences as there are replicas."""
-    made = sf.Plan(micro_batch=micro_batch, **plan)
-    return sf.training(model(name), sf.System.load("h200-sxm"), made, batch=micro_batch * made.dp, sequence=sequence)
+def training(name: str, sequence: int = 4096, stated: dict[str, float] | None = None, **plan: Any) -> Any:
+    """A step of as many sequences as there are replicas."""
+    made = sf.Plan(**plan)
+    system = sf.System.load("h200-sxm")
+    return sf.training(model(name), system, made, batch=made.dp, sequence=sequence, **(stated or {}))
 
 
 def flops(run: Any, name: str) -> float:
@@ -147,3 +149,28 @@ def test_what_a_layer_of_blocks_keeps() -> None:
     form = index_kept(run.model.architecture.kinds[-1], tokens)
     values = {symbol: run.bound[symbol.name][0] for symbol in form.free_symbols}
     assert float(form.subs(values)) == tokens * (2 * 2 * 128 * (4 + 1) + 4 * 4 * 16)
+
+
+def test_a_frozen_indexer_has_no_loss_and_no_gradients() -> None:
+    """What is left of a step without its training is what the loss, its gradients and their positions took."""
+    trained, frozen = training("deepseek-v3.2"), training("deepseek-v3.2", stated={"index_training": 0.0})
+    spent = sum(row.time_s for row in trained.table() if LOSS & {*row.name.split("/")})
+    assert 0 < spent < trained.value("time") - frozen.value("time")
+    rows = {row.name: row.time_s for row in frozen.table() if "/index_" in row.name}
+    assert all(value == 0 for name, value in rows.items() if LOSS & {*name.split("/")})
+    assert any(value > 0 for value in rows.values())
+
+
+def test_a_stage_hands_on_what_was_selected() -> None:
+    """A model whose layers reuse a selection sends it with the stream: 2,048 places of 4 bytes a token."""
+    data = json.loads((GOLDEN_2026 / "configs" / "glm-5.json").read_text(encoding="utf-8"))
+    data |= {"num_hidden_layers": 4, "num_nextn_predict_layers": 0}
+    every = make_model("glm", "a test", data, "glm.json")
+    reuse = make_model("glm", "a test", {**data, "indexer_types": ["full", "shared"] * 2}, "glm.json")
+    sent = [
+        sf.training(each, sf.System.load("h200-sxm"), sf.Plan(pp=2), batch=2, sequence=1024).value(
+            "term/pipeline/send/forward/message"
+        )
+        for each in (every, reuse)
+    ]
+    assert sent[1] - sent[0] == 1024 * TOP * 4

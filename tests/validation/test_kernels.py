@@ -286,7 +286,7 @@ REASONS: list[tuple[str, Row, str]] = [
     ("context_attention", PROMPT | {"kv_cache_dtype": "fp2"}, "cache in fp2: no format of a cache"),
     ("nccl", NCCL | {"nccl_dtype": "quarter"}, "messages of quarter: the bytes of an element are not known"),
     ("nccl", NCCL | {"op_name": "gossip"}, "gossip: no such collective"),
-    ("dsa_context_module", HEAD, UNMODELLED["dsa_context_module"]),
+    ("computescale", HEAD, UNMODELLED["computescale"]),
     ("newest_kernel", HEAD, "no operation of this name"),
 ]
 

@@ -18,6 +18,7 @@ from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
 from .efficiency import *  # noqa: F403
 from .energy import *  # noqa: F403
+from .entries import *  # noqa: F403
 from .entry import COUNT as COUNT
 from .entry import FRACTION as FRACTION
 from .entry import POSITIVE as POSITIVE

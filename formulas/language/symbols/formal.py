@@ -82,6 +82,92 @@ fill_time = add(
 bottleneck_time = add(
     "formal", "bottleneck_time", "T_{max}", "Time of one micro-batch on the slowest stage, both ways.", SECOND, ZERO_UP
 )
+before_forward_time = add(
+    "formal", "before_forward_time", "P_f", "Forward time of one micro-batch before a stage.", SECOND, ZERO_UP
+)
+before_gradient_time = add(
+    "formal",
+    "before_gradient_time",
+    "P_i",
+    "Time of the input gradients of one micro-batch before a stage.",
+    SECOND,
+    ZERO_UP,
+)
+before_paired_time = add(
+    "formal", "before_paired_time", "P_{fb}", "Time of one pair of passes on each device outside.", SECOND, ZERO_UP
+)
+behind_time = add("formal", "behind_time", "Y_b", "Time of one micro-batch behind a stage, both ways.", SECOND, ZERO_UP)
+behind_gradient_time = add(
+    "formal",
+    "behind_gradient_time",
+    "Y_i",
+    "Time of the input gradients of one micro-batch behind a stage.",
+    SECOND,
+    ZERO_UP,
+)
+fill_forward_time = add(
+    "formal", "fill_forward_time", "T_{fill,f}", "Forward time of one micro-batch in all stages.", SECOND, ZERO_UP
+)
+fill_gradient_time = add(
+    "formal",
+    "fill_gradient_time",
+    "T_{fill,i}",
+    "Time of the input gradients of one micro-batch in all stages.",
+    SECOND,
+    ZERO_UP,
+)
+first_weight_gradient_time = add(
+    "formal",
+    "first_weight_gradient_time",
+    "T_{g,1}",
+    "Time of the weight gradients of one micro-batch on the first stage.",
+    SECOND,
+    POSITIVE,
+)
+far_forward_time = add(
+    "formal", "far_forward_time", "T_{f'}", "Forward time of a device's stage of the other way.", SECOND, POSITIVE
+)
+far_backward_time = add(
+    "formal", "far_backward_time", "T_{b'}", "Backward time of a device's stage of the other way.", SECOND, POSITIVE
+)
+far_weight_gradient_time = add(
+    "formal",
+    "far_weight_gradient_time",
+    "T_{g'}",
+    "Time of the weight gradients of a device's stage of the other way.",
+    SECOND,
+    POSITIVE,
+)
+far_paired_time = add(
+    "formal",
+    "far_paired_time",
+    "T_{fb'}",
+    "Time of a pair of passes whose forward pass is of the other way's stage.",
+    SECOND,
+    POSITIVE,
+)
+far_input_gradient_time = add(
+    "formal",
+    "far_input_gradient_time",
+    "T_{i'}",
+    "Time of the input gradients of a device's stage of the other way.",
+    SECOND,
+    POSITIVE,
+)
+begin_time = add("formal", "begin_time", "T_{beg}", "Time until the first gradient of a device.", SECOND, ZERO_UP)
+middle_begin_time = add(
+    "formal", "middle_begin_time", "T_{beg,m}", "Time until the first pair of the middle device.", SECOND, ZERO_UP
+)
+middle_paired_time = add(
+    "formal", "middle_paired_time", "T_{fb,m}", "Time of a pair of passes on the middle device.", SECOND, POSITIVE
+)
+middle_backward_time = add(
+    "formal", "middle_backward_time", "T_{b,m}", "Backward time of the middle device's far stage.", SECOND, POSITIVE
+)
+middle_end_time = add(
+    "formal", "middle_end_time", "T_{e,m}", "Time from the middle device's last pair to the end.", SECOND, ZERO_UP
+)
+end_time = add("formal", "end_time", "T_e", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP)
 layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
 first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)
 middle_layers = add("formal", "middle_layers", "L_{mid}", "Layers of each stage between the ends.", domain=ZERO_UP)

@@ -94,6 +94,15 @@ index_module_latency = add(
     ZERO_UP,
     "launch",
 )
+block_module_latency = add(
+    "efficiency",
+    "block_module_latency",
+    r"\lambda_{mod}^{b}",
+    "Time that a host takes to launch the kernels of a module of attention to selected blocks one by one.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 block_index_latency = add(
     "efficiency",
     "block_index_latency",
@@ -146,6 +155,20 @@ block_slot_share = add(
     r"\sigma_{sel}^{b}",
     "Part of a query's places for selected blocks that a kernel computes though they are empty.",
     domain=FRACTION,
+)
+index_training = add(
+    "efficiency",
+    "index_training",
+    r"\chi_{idx}",
+    "Part of the steps that train the indexers as well: 1 in the sparse stage, 0 where they are frozen.",
+    domain=FRACTION,
+)
+group_rows = add(
+    "efficiency",
+    "group_rows",
+    "B_{grp}",
+    "Rows that attention to selected blocks multiplies for a group of query heads, however few they are.",
+    domain=POSITIVE,
 )
 
 scores = add("formal", "scores", "N_{sco}", "Scores that an indexer gives, of queries with keys.", domain=POSITIVE)

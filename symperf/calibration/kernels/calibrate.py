@@ -291,15 +291,13 @@ def _fit(found: KernelCalibration, rows: Rows, stage: Stage) -> Fitted | None:
     problem = Problem(families, dict(stage.constants), priors, NOISE, "soft-l1")
     outcome = solve(problem)
     values = problem.at(outcome.logs)
-    used = [name for place, name in enumerate(problem.names) if np.any(outcome.slopes[:, place])]
+    used = [name for place, name in enumerate(problem.names) if stage.whole or np.any(outcome.slopes[:, place])]
     count = len(outcome.residuals)
     source = (
         f"fitted by symperf calibrate to {count:,} calibration rows of {', '.join(stage.rows)} of {found.origin}"
         f"{' in ' + stage.precision if stage.precision else ''}, {found.date}"
     )
     constants = {name: _quantity(name, values[name], outcome, problem.names.index(name), source) for name in used}
-    if stage.whole:
-        constants |= {name: stand_in(start) for name, start in stage.constants.items() if name not in constants}
     places = [problem.names.index(name) for name in used]
     slopes = (outcome.slopes[:, places], outcome.weights)
     fitted = Fitted(stage, constants, count, before, None, slopes)

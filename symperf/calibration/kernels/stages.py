@@ -34,7 +34,7 @@ class Stage:
             repeat a kernel, so that smaller ones may find their operands there.
         commonest: of several kernels for one format only the one with most rows is taken: the software's usual one.
         given: what constants are where neither a row nor an earlier stage tells them.
-        whole: its constants mean nothing without each other: those that no row tells stay where the search starts.
+        whole: its constants mean nothing without each other: those that no row tells stay where the search ends.
     """
 
     name: str

@@ -21,6 +21,7 @@ MULTIMODAL: dict[str, Family] = {
         sizes={**DENSE["phi3"].sizes, **grouped(8)},
         harmless=(*DENSE["phi3"].harmless, "vision_config", "audio_config"),
     ),
+    "qwen2_vl_text": DENSE["qwen2"],
     "qwen2_5_vl_text": DENSE["qwen2"],
     "qwen3_vl_text": DENSE["qwen3"],
     "glm4v_text": replace(
@@ -41,7 +42,7 @@ MULTIMODAL: dict[str, Family] = {
 LANGUAGE_MODELS = """
     qwen2_audio voxtral qwen2_5_omni_thinker qwen3_omni_moe_thinker
     llava llava_next llava_onevision mistral3 paligemma glm4v glm4v_moe glm46v
-    qwen2_5_vl idefics3 internvl qwen3_vl qwen3_vl_moe kimi_k25 kimi_k3 qwen3_5 qwen3_5_moe step3p7
+    qwen2_vl qwen2_5_vl idefics3 smolvlm internvl qwen3_vl qwen3_vl_moe kimi_k25 kimi_k3 qwen3_5 qwen3_5_moe step3p7
 """
 WRAPPED = {**dict.fromkeys(LANGUAGE_MODELS.split(), "text_config"), "internvl_chat": "llm_config"}
 """Model types whose language model is of another family -> the key that holds it."""
@@ -52,7 +53,7 @@ THINKERS = {"qwen2_5_omni": "thinker_config", "qwen3_omni_moe": "thinker_config"
 SPEAKING = ("talker_config", "token2wav_config", "code2wav_config", "enable_audio_output", "thinker_config")
 """Keys beside it that are of what speaks."""
 
-FLAT = {"qwen2_5_vl": "qwen2_5_vl_text", "step3p7": "step3p5"}
+FLAT = {"qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text", "step3p7": "step3p5"}
 """Model types whose older files tell the language model at the top -> the kind that it is of."""
 
 LLAMA_CLASS = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000}

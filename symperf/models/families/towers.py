@@ -1,8 +1,8 @@
 """Encoders beside language models: what the keys of their `vision_config` mean, one entry per kind of encoder.
 
 Sizes, biases, norms and class defaults are those of transformers 5.24 (`modeling_clip`, `_siglip`, `_pixtral`,
-`_qwen2_5_vl`, `_qwen3_vl`, `_glm4v`, `_kimi_k25`, `_minimax_m3_vl`, `_gemma4`, `_llama4`, `_idefics3`, and the
-projectors in `_llava`, `_mistral3`, `_gemma3`, `_paligemma`).
+`_qwen2_vl`, `_qwen2_5_vl`, `_qwen3_vl`, `_glm4v`, `_kimi_k25`, `_minimax_m3_vl`, `_gemma4`, `_llama4`, `_idefics3`,
+and the projectors in `_llava`, `_mistral3`, `_gemma3`, `_paligemma`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..configs import Config, flag, hidden_by_heads, optional, require
 from ..description import describe
 from ..resizing import Nearest
-from ..tiles import Tiling
+from ..tiles import Canvas, LongestEdge
 from ..towers import Tower
 from .audio_towers import AUDIO
 from .projectors import (
@@ -65,8 +65,14 @@ from .tower_parts import (
 )
 
 if TYPE_CHECKING:
-    from ..configs import Parsed
+    from ..configs import Parsed, Sizes
     from .tower_parts import AudioFamily
+
+
+def inner_by_ratio(config: Config, sizes: Sizes) -> int:
+    """The width of the MLP, a multiple of the encoder's."""
+    return optional("mlp_ratio", absent=4)(config, sizes) * sizes["hidden_size"]
+
 
 CLIP = TowerFamily(
     family(with_defaults(768, 3072, 12, 12), VIT_LAYERS),
@@ -100,6 +106,12 @@ QWEN25 = TowerFamily(
     lambda found: qwen_grid(found, Nearest(3_136, 12_845_056)),
     lambda found: qwen_stem(found, bias=False),
     qwen_projector,
+)
+IDEFICS = TowerFamily(
+    family(with_defaults(1152, 3072, 12, 16), VIT_LAYERS),
+    lambda found: scaled(found, found.beside("scale_factor", 2), tiles=LongestEdge()),
+    siglip_stem,
+    lambda found: single(found, bias=False, merge=found.beside("scale_factor", 2)),
 )
 PIXTRAL = family(
     with_defaults(1024, 4096, 24, 16) | {"head_dim": optional("head_dim", absent=hidden_by_heads)},
@@ -157,6 +169,16 @@ TOWERS: dict[str, TowerFamily] = {
         pixtral_stem,
         mistral_projector,
     ),
+    "qwen2_vl": TowerFamily(
+        family(
+            QWEN_SIZES | {"hidden_size": require("embed_dim"), "intermediate_size": inner_by_ratio},
+            VIT_LAYERS | ROTARY | {"final_norm": False},
+            harmless=(*HARMLESS, "hidden_size", "mlp_ratio"),
+        ),
+        QWEN25.grid,
+        lambda found: qwen_stem(found, bias=False),
+        lambda found: qwen_projector(found, norm=2),
+    ),
     **dict.fromkeys(("qwen2_5_vl", "qwen2_5_omni_thinker"), QWEN25),
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen3_omni_moe_thinker"), QWEN3),
     "kimi_k25": TowerFamily(
@@ -208,12 +230,7 @@ TOWERS: dict[str, TowerFamily] = {
     ),
     "gemma3": TowerFamily(SIGLIP, gemma3_grid, siglip_stem, lambda found: single(found, bias=False, norm=True)),
     "paligemma": TowerFamily(SIGLIP, scaled, siglip_stem, lambda found: single(found, bias=True)),
-    "idefics3": TowerFamily(
-        family(with_defaults(1152, 3072, 12, 16), VIT_LAYERS),
-        lambda found: scaled(found, found.beside("scale_factor", 2), tiles=Tiling()),
-        siglip_stem,
-        lambda found: single(found, bias=False, merge=found.beside("scale_factor", 2)),
-    ),
+    **dict.fromkeys(("idefics3", "smolvlm"), IDEFICS),
     "gemma4": TowerFamily(
         family(
             GEMMA4_SIZES,
@@ -230,7 +247,7 @@ TOWERS: dict[str, TowerFamily] = {
     ),
     "llama4": TowerFamily(
         family(with_defaults(768, 5632, 34, 16), VIT_LAYERS | ROTARY),
-        lambda found: scaled(found, halves(found.vision, "pixel_shuffle_ratio"), extra=1, tiles=Tiling()),
+        lambda found: scaled(found, halves(found.vision, "pixel_shuffle_ratio"), extra=1, tiles=Canvas()),
         lambda found: patches_stem(found, bias=False, values=(squares(found) + 2) * found.width + 2 * found.width),
         llama4_projector,
     ),

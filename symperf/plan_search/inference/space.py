@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ...infer.formats import sixteen_bits
-from ...infer.rules import RULES
+from ...infer.rules import ALWAYS, RULES
 from ...infer.stack import DEFAULT
 from ...plans.fields import KINDS
 from ...plans.plan import FIELDS as PLAN
@@ -119,7 +119,7 @@ class InferenceQuestion:
         batch = fields.get("batch", plan.dp)
         plan = plan.with_micro_batch(max(batch // plan.dp, 1))
         values = run_values(plan, model.name, model.sizes, self.base.system, (batch, self.prompt + self.generate))
-        values |= {"vpp": 1}
+        values |= ALWAYS
         rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
         return next((rule.name for rule in rules if not rule.holds(values)), None)
 

@@ -17,6 +17,7 @@ from ...formulas.language.symbols import (
     residual_block,
     statistic_bytes,
 )
+from ...models.sparse_counts import handed_selection
 from ...operations.groups import Group, tensor_group
 from ...operations.kernels import Kernels
 from ...operations.schedule import Node, Op, Overlap, Sequence, sequence
@@ -47,10 +48,11 @@ class Blocks:
 
     @property
     def stage_message(self) -> Any:
-        """Bytes of the residual stream, or of all of several, or of its gradient, as it goes from stage to stage."""
+        """Bytes of the residual stream, of all of several, or its gradient, to the next stage; and of a selection."""
         width = statistic_bytes if self.architecture.wide_stream else activation_bytes
         streams = num_streams if self.architecture.hyper_connections else 1
-        return streams * self.shapes.tokens * hidden_size * width
+        selection = handed_selection(self.architecture) * statistic_bytes
+        return self.shapes.tokens * (streams * hidden_size * width + selection)
 
     # --- tensor-parallel collectives
 

@@ -21,6 +21,7 @@ from ...formulas.language.symbols import (
     index_block_size,
     index_head_dim,
     index_num_heads,
+    index_training,
     micro_batch,
     q_lora_rank,
     sequence,
@@ -28,6 +29,8 @@ from ...formulas.language.symbols import (
     tp,
 )
 from ...operations.groups import parts
+from ...operations.schedule import Repeat
+from ...operations.schedule import sequence as in_sequence
 from ...operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ class Indexer:
         ]
 
     def backward(self) -> Operations:
-        """The loss over the selected keys, and gradients of the indexer's weights alone.
+        """The loss over the selected keys, and gradients of the indexer's weights alone; a frozen one has neither.
 
         What attention gave is computed again, summed over the heads and over the devices that hold them; the scores of
         the selected keys are computed again too, with the gradients of their two factors.
@@ -97,12 +100,13 @@ class Indexer:
         pairs = core.selected
         target = pairs * (self.heads if self.blocks else 1) * statistic_bytes
         keys = sel.gathered_bytes(pairs, 1, index_head_dim, activation_bytes)
-        return [
+        steps = in_sequence(
             self.kernels.flash(path("flash/index_target/backward"), core.score_work, core.gathered_keys + target),
             None if self.blocks else self.kernels.all_reduce(path("index_target/reduce"), target, self.layer.group),
             self.kernels.flash(path("flash/index_loss/backward"), 3 * self.pair_work(pairs), 2 * keys + 2 * target),
             *self.projections_backward(),
-        ]
+        )
+        return [in_sequence(Repeat(steps, index_training))]
 
     def projections_backward(self) -> Operations:
         """Gradients of the projections' weights."""

@@ -61,7 +61,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     layers come one after another, the terms are those of the fullest of the stages that decide.
     """
     if structure.segments:
-        return _of_largest(stage_footprint(structure), dealing_of(structure))
+        return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
     return _terms(share, _activations(share))
 
@@ -73,7 +73,7 @@ def memory(structure: Structure) -> Any:
     return sympy.Add(*footprint(structure).values())
 
 
-def _of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
+def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
     """The terms of the stage whose sum is largest, the first of equals; sums may differ by rounding."""
     totals = dealing.on_deciding(sympy.Add(*terms.values()))
     largest, left = Max(*totals), sympy.S.One

@@ -49,7 +49,11 @@ class MultiToken:
 
     def node(self) -> Node:
         """Both passes of all modules for one micro-batch."""
-        return Repeat(sequence(self.forward(), self.backward()), num_multi_token_layers)
+        return sequence(*self.passes())
+
+    def passes(self) -> tuple[Repeat, Repeat]:
+        """Forward and backward of all modules for one micro-batch."""
+        return Repeat(self.forward(), num_multi_token_layers), Repeat(self.backward(), num_multi_token_layers)
 
     def forward(self) -> Sequence:
         """One module's forward pass."""

@@ -13,21 +13,21 @@ from ...formulas.language.symbols import (
     num_layers,
     num_recomputed_layers,
     overlap_dp,
-    overlap_ep,
     pp,
 )
-from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
 from ...operations.dealing import middle_layers
 from ...operations.schedule import Overlap, Repeat, Scheduled, part
 from ...operations.schedule import sequence as in_sequence
-from ..memory.device_share import dealing_of, fullest_layers
+from ..memory.device_share import fullest_layers
 from .host_offload import with_gradients
+from .passes import of_weights, pair_passes
+from .unequal_stages import split_unequal_stages
 
 if TYPE_CHECKING:
-    from ...operations.schedule import Node, Op
+    from ...operations.schedule import Node
     from .step import TrainingStep
 
 ZB_TIMES = {
@@ -37,41 +37,26 @@ ZB_TIMES = {
 }
 
 
-def of_weights(op: Op) -> bool:
-    """Whether an operation of a backward pass belongs to the gradients of weights, which no other stage waits for."""
-    return op.path.endswith(("backward_weight", "backward_bias"))
-
-
-def between_devices(op: Op) -> bool:
-    """Whether DualPipe runs an operation beside the other direction's pass: transfers of experts and of stages."""
-    return "/experts/dispatch/" in op.path or "/experts/combine/" in op.path or op.path.startswith("pipeline/send")
-
-
 def split_schedule(step: TrainingStep) -> list[Node | None]:
     """A pipeline with gradients of inputs and of weights as passes of their own.
 
-    Every stage is taken to be the fullest; where stages have other kinds of layers, the slowest. Gradients are reduced
-    after the pipeline, as far as `overlap_dp` does not allow it beside the schedule.
+    Gradients are reduced after the pipeline, as far as `overlap_dp` does not allow it beside the schedule.
     """
-    structure, count = step.structure, step.micro_batches
-    stages = step.deciding if structure.segments else [(step.forward, step.backward)]
-    ends = step.ends(sympy.S.Half, sympy.S.One) if structure.schedule == "dualpipe" else step.ends()
-    passes = [one for stage in stages for one in _split_passes(structure.schedule, stage)]
-    width = len(passes) // len(stages)
-
-    def rule(*times: Any) -> Any:
-        found = [_split_time(step, times[at : at + width]) for at in range(0, len(stages) * width, width)]
-        return Max(*found) if structure.segments else found[0]
-
-    counts = (*(count,) * 3, *(sympy.S.Zero,) * (width - 3))
-    if structure.segments:
-        # Operations are counted on a stage of the mean size.
-        counts = (*(sympy.S.Zero,) * len(passes), *(count,) * 3)
-        passes += _split_passes("", step.passes(fullest=False))
-    node = Scheduled(tuple(passes), counts, rule)
+    structure = step.structure
+    if structure.segments or structure.stages != "even":
+        node, ends = split_unequal_stages(step), None
+    else:
+        node = _split_equal_stages(step)
+        ends = step.ends(sympy.S.Half, sympy.S.One) if structure.schedule == "dualpipe" else step.ends()
     reduction = step.gradient_reduction()
     whole = node if reduction is None else Overlap(node, reduction, overlap_dp)
     return [with_gradients(structure, whole, step.share.updated_parameters), ends]
+
+
+def _split_equal_stages(step: TrainingStep) -> Scheduled:
+    passes = _split_passes(step.structure.schedule, (step.forward, step.backward))
+    counts = (*(step.micro_batches,) * 3, *(sympy.S.Zero,) * (len(passes) - 3))
+    return Scheduled(tuple(passes), counts, lambda *times: _split_time(step, times))
 
 
 def _split_passes(schedule: str, stage: tuple[Node, Node]) -> list[Node]:
@@ -87,37 +72,6 @@ def _split_time(step: TrainingStep, times: tuple[Any, ...]) -> Any:
     if pair:
         return dual.dual_pipe_time(forward, inputs, weights, pair[0], step.micro_batches, pp)
     return ZB_TIMES[step.structure.schedule](forward, inputs, weights, step.micro_batches, pp)
-
-
-def pair_passes(forward: Node, backward: Node) -> Node:
-    """A forward and a backward pass beside each other: transfers run beside the work of the other direction."""
-    both = in_sequence(forward, backward)
-    return Overlap(part(both, lambda op: not between_devices(op)), part(both, between_devices), overlap_ep)
-
-
-def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
-    """All micro-batches but the first, at the pace of the slowest of the stages that decide, and both ends.
-
-    The time of (m - 1) max over i of (T_i + [i = 1] T_1 + [i = p] T_p) + T_1 + T_p, where T_i is that of the layers of
-    stage i; by `uneven_stages_time`. Operations are counted on a stage of the mean size.
-    """
-    first, last = step.both_ends()
-    numbers = dealing_of(step.structure).deciding
-    stages = [in_sequence(*passes) for passes in step.deciding]
-
-    def rule(*times: Any) -> Any:
-        first_time, last_time = times[-2:]
-        slowest = Max(
-            *(
-                time + each.is_first_stage(number) * first_time + each.is_last_stage(number, pp) * last_time
-                for number, time in zip(numbers, times, strict=False)
-            )
-        )
-        return pipe.uneven_stages_time(first_time + last_time, slowest, step.micro_batches)
-
-    mean = in_sequence(*step.passes(fullest=False))
-    counts = (*(sympy.S.Zero,) * len(stages), less_one(step.micro_batches), *(step.micro_batches,) * 2)
-    return Scheduled((*stages, mean, first, last), counts, rule)
 
 
 def paced_by_given_stages(step: TrainingStep) -> Scheduled:

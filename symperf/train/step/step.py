@@ -47,7 +47,8 @@ from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, with_overheads
-from .pipelines import paced_by_deciding_stages, paced_by_given_stages, split_schedule
+from .pipelines import paced_by_given_stages, split_schedule
+from .unequal_stages import paced_by_deciding_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ class TrainingStep:
         Args:
             layers_of: how many layers the stage has of which the model has a count.
         """
-        all_layers = layers_of(num_layers) if self.structure.segments else None
+        all_layers = Max(1, layers_of(num_layers)) if self.structure.segments else None
         forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
         backward = self.stage(
             [
@@ -180,6 +181,15 @@ class TrainingStep:
             in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
             in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward(), *self.modules),
         )
+
+    def end_passes(self) -> dict[str, tuple[Sequence, Sequence]]:
+        """The same as passes: forward and backward of the first and of the last stage."""
+        ends = self.model_ends
+        modules = MultiToken(self.structure).passes() if self.structure.architecture.multi_token_head else (None, None)
+        return {
+            "first": (ends.embedding_forward(), ends.embedding_backward()),
+            "last": (in_sequence(ends.head_forward(), modules[0]), in_sequence(ends.head_backward(), modules[1])),
+        }
 
     @cached_property
     def modules(self) -> list[Node]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FLASH: Final[Mapping[str, float]] = {"hidden_size": 4096, "q_lora_rank": 1024, "index_top_keys": 512}
 PRO: Final[Mapping[str, float]] = {"hidden_size": 7168, "q_lora_rank": 1536, "index_top_keys": 1024}
 """Sizes in which the two models differ beside their heads: config.json of DeepSeek-V4-Flash and DeepSeek-V4-Pro."""
+PLAIN: Final = ("rtx-pro-6000",)
+"""Devices that the software has no kernels of compressed attention for."""
 HEADS_OF_A_GROUP: Final = 8
 """Heads of a group of the output: 64 in 8 groups, 128 in 16."""
 KINDS: Final = {"csa": "selected_entries", "hca": "all_entries"}
@@ -28,6 +30,8 @@ KINDS: Final = {"csa": "selected_entries", "hca": "all_entries"}
 
 def _modules(kind: str, phase: str) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
+        if system.name in PLAIN:
+            raise LeftOutError("no kernels for this device: a path 10 to 100 times as long as those of others")
         name = texts["model"].rpartition("/")[2]
         sizes = next((each for word, each in (("V4-Flash", FLASH), ("V4-Pro", PRO)) if word in name), None)
         if sizes is None:

@@ -17,6 +17,7 @@ from ...formulas.kernels import expert_formats as fmt
 from ...formulas.kernels import moe
 from ...formulas.language.atoms import Max
 from ...formulas.language.symbols import (
+    block_module_latency,
     ep,
     index_module_latency,
     micro_batch,
@@ -189,6 +190,15 @@ KERNELS: Final[Mapping[str, Callable[[Layer], Iterable[Op | None]]]] = {
 """Operations of a layer, by the name of a form."""
 
 
+def _launched(time: Any, form: Form, structure: InferenceStructure) -> Any:
+    """Seconds of a module whose kernels a host launches one by one, as collectors do: no run has these."""
+    if form.mixer == "attention":
+        return Max(time, block_module_latency) if "block_modules" in structure.families else time
+    if "modules" not in structure.families:
+        return time
+    return Max(time, module_latency + (0 if form.name.endswith("reused") else index_module_latency))
+
+
 def program(form: Form, structure: InferenceStructure) -> Program:
     """The program of a form: seconds, FLOPs, device-memory bytes and message bytes of its operations together."""
     kinds = structure.architecture.kinds
@@ -199,8 +209,8 @@ def program(form: Form, structure: InferenceStructure) -> Program:
         ops = [op for op in ops if op.path.endswith(tuple(f"/{path}" for path in form.paths))]
     demands = [op.demand for op in ops]
     time = sympy.Add(*(op.time for op in ops))
-    if form.name.startswith("selected_prefill") and "modules" in structure.families:
-        time = Max(time, module_latency + (0 if form.name.endswith("reused") else index_module_latency))
+    if form.name.startswith("selected_prefill"):
+        time = _launched(time, form, structure)
     return lower(
         [],
         {

@@ -36,7 +36,7 @@ def _latents(phase: str) -> Callable[[dict[str, str], str, System], Sort]:
         if "dense_mha" in kernel:
             raise LeftOutError("prompts that end before the selection starts, by kernels of attention to all keys")
         if software == "vLLM" and kernel == "default":
-            raise LeftOutError("prompts that end before the selection starts, by kernels of attention to all keys")
+            raise LeftOutError("kernels of older releases, which multiply in 8 bits")
         form = Form(f"{name}_reused" if label else name, MODELS[texts["architecture"]], "latent_attention", phase=phase)
         return Sort(label, _format(texts), form, _setting(texts, software, system))
 
@@ -45,6 +45,10 @@ def _latents(phase: str) -> Callable[[dict[str, str], str, System], Sort]:
 
 def _blocks(phase: str) -> Callable[[dict[str, str], str, System], Sort]:
     def sort(texts: dict[str, str], software: str, system: System) -> Sort:
+        if software == "TensorRT-LLM" and texts["kernel_source"] == "default":
+            raise LeftOutError("no kernel of the software for selected blocks: a path whose time grows with all pairs")
+        if software == "TensorRT-LLM" and phase == "prefill":
+            raise LeftOutError("times of a host that plans each call: 8,192 tokens take 18 times as long as 65,536")
         form = Form(f"selected_{phase}", MSA, "attention", "experts", phase=phase)
         return Sort("", _format(texts), form, _setting(texts, software, system))
 

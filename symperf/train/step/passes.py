@@ -1,0 +1,28 @@
+"""Passes of a stage taken apart: gradients of weights, transfers between devices, and pairs that overlap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...formulas.language.symbols import overlap_ep
+from ...operations.schedule import Overlap, part
+from ...operations.schedule import sequence as in_sequence
+
+if TYPE_CHECKING:
+    from ...operations.schedule import Node, Op
+
+
+def of_weights(op: Op) -> bool:
+    """Whether an operation of a backward pass belongs to the gradients of weights, which no other stage waits for."""
+    return op.path.endswith(("backward_weight", "backward_bias"))
+
+
+def between_devices(op: Op) -> bool:
+    """Whether DualPipe runs an operation beside the other direction's pass: transfers of experts and of stages."""
+    return "/experts/dispatch/" in op.path or "/experts/combine/" in op.path or op.path.startswith("pipeline/send")
+
+
+def pair_passes(forward: Node, backward: Node) -> Node:
+    """A forward and a backward pass beside each other: transfers run beside the work of the other direction."""
+    both = in_sequence(forward, backward)
+    return Overlap(part(both, lambda op: not between_devices(op)), part(both, between_devices), overlap_ep)

@@ -1,0 +1,255 @@
+"""Pipelines of a training step whose stages hold other layers: what the schedule makes of the stages that decide.
+
+Of a stage that decides its passes count, and those of the stages before and behind it, of which one of the mean size
+stands for all. The ends of the model run on the stages that have them. Operations are counted on a stage of the mean
+size.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ...formulas.language.atoms import Max, Min, above_one, less_one
+from ...formulas.language.symbols import pp
+from ...formulas.memory import stage_memory as each
+from ...formulas.parallel import pipeline as pipe
+from ...formulas.parallel import unequal_stages as unequal
+from ...formulas.parallel.zero_bubble import excess
+from ...operations.schedule import ZERO, Scheduled, part
+from ...operations.schedule import sequence as in_sequence
+from ..memory.device_share import dealing_of
+from .passes import of_weights, pair_passes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...operations.schedule import Node
+    from .step import TrainingStep
+
+IN_FLIGHT = {"zero-bubble": pp, "zb-h2": pp + less_one(pp), "zero-bubble-2p": 2 * pp}
+"""Micro-batches that a device holds."""
+FORWARD, INPUTS, WEIGHTS = "forward", "inputs", "weights"
+MIDDLE = 1
+"""Place of the device in the middle among those of DualPipe that decide."""
+
+
+class Parts:
+    """Passes under names, by which a rule asks for their times."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.counts: list[Any] = []
+
+    def add(self, name: str, node: Node, count: Any = ZERO) -> None:
+        """A pass that is run `count` times."""
+        self.nodes[name] = node
+        self.counts.append(count)
+
+    def add_passes(self, name: str, passes: tuple[Node, Node], count: Any = ZERO) -> None:
+        """A forward pass, and a backward one in gradients of inputs and of weights."""
+        forward, backward = passes
+        self.add(f"{name}/{FORWARD}", forward, count)
+        self.add(f"{name}/{INPUTS}", part(backward, lambda op: not of_weights(op)), count)
+        self.add(f"{name}/{WEIGHTS}", part(backward, of_weights), count)
+
+    def scheduled(self, rule: Callable[[Mapping[str, Any]], Any]) -> Scheduled:
+        """All passes, with a rule from their times by name."""
+        names = tuple(self.nodes)
+        return Scheduled(
+            tuple(self.nodes.values()),
+            tuple(self.counts),
+            lambda *times: rule(dict(zip(names, times, strict=True))),
+        )
+
+
+def paced_by_deciding_stages(step: TrainingStep) -> Scheduled:
+    """All micro-batches but the first, as the stages that decide see them, and both ends.
+
+    Under 1F1B by `one_f_one_b_later_time`, at most at the pace of the slowest stage, which is that of other schedules.
+    """
+    dealing, parts, m = dealing_of(step.structure), Parts(), step.micro_batches
+    alternates = step.structure.schedule == "1f1b"
+    for k, (number, (forward, backward)) in enumerate(zip(dealing.deciding, step.deciding, strict=True)):
+        parts.add(f"{k}/forward", forward)
+        parts.add(f"{k}/backward", backward)
+        if alternates and number != pp:
+            behind = step.passes_of(functools.partial(dealing.behind, number=number))
+            parts.add(f"{k}/behind", in_sequence(*behind))
+    parts.add("mean", in_sequence(*step.passes(fullest=False)), less_one(m))
+    for end, passes in step.end_passes().items():
+        for phase, node in zip(("forward", "backward"), passes, strict=True):
+            parts.add(f"{end}/{phase}", node, m)
+
+    def rule(times: Mapping[str, Any]) -> Any:
+        later, paces = [], []
+        last = times["last/forward"] + times["last/backward"]
+        for k, number in enumerate(dealing.deciding):
+            one, two = (_with_ends(times, f"{k}/{phase}", number) for phase in ("forward", "backward"))
+            behind = _behind(number) * times.get(f"{k}/behind", ZERO) + above_one(pp / number) * last
+            paces.append(one + two)
+            later.append(unequal.one_f_one_b_later_time(one, two, behind, m, pp, number))
+        slowest = pipe.uneven_stages_time(ZERO, Max(*paces), m)
+        ends = times["first/forward"] + times["first/backward"] + last
+        return ends + (Min(slowest, Max(*later)) if alternates else slowest)
+
+    return parts.scheduled(rule)
+
+
+def split_unequal_stages(step: TrainingStep) -> Scheduled:
+    """A schedule with gradients of inputs and of weights as passes of their own, and both ends."""
+    return _dual_pipe(step) if step.structure.schedule == "dualpipe" else _zero_bubble(step)
+
+
+def _zero_bubble(step: TrainingStep) -> Scheduled:
+    dealing, m = dealing_of(step.structure), step.micro_batches
+    parts = _mean_and_ends(step, m)
+    numbers = dealing.pacing
+    for k, number in enumerate(numbers):
+        parts.add_passes(f"{k}", step.passes_of(functools.partial(dealing.on_stage, number=number)))
+        if number != 1:
+            forward, backward = step.passes_of(functools.partial(dealing.before, number=number))
+            parts.add(f"{k}/before/{FORWARD}", forward)
+            parts.add(f"{k}/before/{INPUTS}", part(backward, lambda op: not of_weights(op)))
+        if number != pp:
+            forward, backward = step.passes_of(functools.partial(dealing.behind, number=number))
+            parts.add(f"{k}/behind", in_sequence(forward, part(backward, lambda op: not of_weights(op))))
+    flush = step.structure.schedule == "zero-bubble"
+    formula = unequal.zero_bubble_stage_flush_time if flush else unequal.zero_bubble_stage_time
+
+    def rule(times: Mapping[str, Any]) -> Any:
+        found = []
+        first_weights = _with_ends(times, f"0/{WEIGHTS}", numbers[0])
+        last = times[f"last/{FORWARD}"] + times[f"last/{INPUTS}"]
+        for k, number in enumerate(numbers):
+            forward, inputs, weights = (
+                _with_ends(times, f"{k}/{phase}", number) for phase in (FORWARD, INPUTS, WEIGHTS)
+            )
+            before, back = (
+                less_one(number) * times.get(f"{k}/before/{phase}", ZERO) + above_one(number) * times[f"first/{phase}"]
+                for phase in (FORWARD, INPUTS)
+            )
+            behind = _behind(number) * times.get(f"{k}/behind", ZERO) + above_one(pp / number) * last
+            in_flight = IN_FLIGHT[step.structure.schedule]
+            found.append(
+                formula(forward, inputs, weights, before, back, behind, first_weights, m, pp, in_flight, number)
+            )
+        return Max(*found)
+
+    return parts.scheduled(rule)
+
+
+def _dual_pipe(step: TrainingStep) -> Scheduled:
+    """Devices have stage i of the one way and p + 1 - i of the other, and each end half of the micro-batches."""
+    dealing, m = dealing_of(step.structure).one_way, step.micro_batches
+    parts = _mean_and_ends(step, m, m / 2)
+    near = [sympy.S.One, pp / 2, *(Min(number, pp + 1 - number) for number in dealing.deciding[1:-1])]
+    numbers = tuple(dict.fromkeys(near))
+    for k, number in enumerate(numbers):
+        own, far = (step.passes_of(functools.partial(dealing.on_stage, number=at)) for at in (number, pp + 1 - number))
+        parts.add_passes(f"{k}", own)
+        parts.add_passes(f"{k}/far", far)
+        parts.add(f"{k}/pair", pair_passes(own[0], far[1]))
+        parts.add(f"{k}/far/pair", pair_passes(far[0], own[1]))
+        if number != 1:
+            before = step.passes_of(functools.partial(dealing.before, number=number))
+            behind = step.passes_of(functools.partial(dealing.behind, number=pp + 1 - number))
+            parts.add(f"{k}/before/{FORWARD}", before[0])
+            if k == MIDDLE:
+                parts.add(f"{k}/before/{INPUTS}", part(before[1], lambda op: not of_weights(op)))
+            parts.add(f"{k}/behind/{INPUTS}", part(behind[1], lambda op: not of_weights(op)))
+            parts.add(f"{k}/before/pair", pair_passes(behind[0], before[1]))
+
+    def rule(times: Mapping[str, Any]) -> Any:
+        def end(name: str, *phases: str) -> Any:
+            return sum(times[f"{name}/{phase}"] for phase in phases)
+
+        def of_all(phase: str) -> Any:
+            return pp * times[f"mean/{phase}"] + end("first", phase) + end("last", phase)
+
+        first, last = end("first", INPUTS, WEIGHTS), end("last", INPUTS, WEIGHTS)
+        ended = unequal.dual_pipe_end_time(
+            end("0", INPUTS, WEIGHTS) + first,
+            end("0/far", INPUTS, WEIGHTS) + last,
+            end("0", WEIGHTS) + end("first", WEIGHTS),
+            end("0/far", WEIGHTS) + end("last", WEIGHTS),
+            of_all(INPUTS),
+            pp,
+        )
+
+        def around(k: int, name: str, of_ends: Any) -> Any:
+            """What passes outside of a device take, of which one of the mean size is known."""
+            return less_one(numbers[k]) * times.get(f"{k}/{name}", ZERO) + above_one(numbers[k]) * of_ends
+
+        def own(k: int, *phases: str) -> Any:
+            return end(f"{k}", *phases) + each.is_first_stage(numbers[k]) * end("first", *phases)
+
+        def far(k: int, *phases: str) -> Any:
+            return end(f"{k}/far", *phases) + each.is_first_stage(numbers[k]) * end("last", *phases)
+
+        def pairs(k: int) -> tuple[Any, Any]:
+            outermost = each.is_first_stage(numbers[k])
+            near = times[f"{k}/pair"] + outermost * (end("first", FORWARD) + last)
+            return near, times[f"{k}/far/pair"] + outermost * (end("last", FORWARD) + first)
+
+        def begun(k: int) -> Any:
+            before = around(k, f"before/{FORWARD}", end("first", FORWARD))
+            behind = around(k, f"behind/{INPUTS}", end("last", INPUTS))
+            alone = own(k, FORWARD), far(k, FORWARD)
+            return unequal.dual_pipe_begin_time(*alone, before, of_all(FORWARD), behind, pp, numbers[k])
+
+        gradients = INPUTS, WEIGHTS
+        middle_end = unequal.dual_pipe_middle_end_time(
+            own(MIDDLE, *gradients),
+            far(MIDDLE, *gradients),
+            own(MIDDLE, INPUTS),
+            far(MIDDLE, INPUTS),
+            around(MIDDLE, f"before/{INPUTS}", end("first", INPUTS)),
+            own(0, WEIGHTS),
+            pp,
+        )
+        middle_backward = far(MIDDLE, *gradients)
+        middle = begun(MIDDLE) + middle_backward, pairs(MIDDLE)[1], middle_backward, middle_end
+        return Max(
+            *(
+                unequal.dual_pipe_device_time(
+                    own(k, *gradients),
+                    far(k, FORWARD),
+                    far(k, *gradients),
+                    *pairs(k),
+                    around(k, "before/pair", end("last", FORWARD) + first),
+                    begun(k),
+                    ended,
+                    *middle,
+                    m,
+                    pp,
+                    number,
+                )
+                for k, number in enumerate(numbers)
+            )
+        )
+
+    return parts.scheduled(rule)
+
+
+def _mean_and_ends(step: TrainingStep, count: Any, of_ends: Any = None) -> Parts:
+    """The passes of a stage of the mean size, which is counted, and those of both ends."""
+    parts = Parts()
+    parts.add_passes("mean", step.passes(fullest=False), count)
+    for end, passes in step.end_passes().items():
+        parts.add_passes(end, passes, count if of_ends is None else of_ends)
+    return parts
+
+
+def _with_ends(times: Mapping[str, Any], name: str, number: Any) -> Any:
+    """The time of a pass on a stage, with that of the ends of the model if it has them."""
+    phase = name.rpartition("/")[2]
+    first, last = each.is_first_stage(number), each.is_last_stage(number, pp)
+    return times[name] + first * times[f"first/{phase}"] + last * times[f"last/{phase}"]
+
+
+def _behind(number: Any) -> Any:
+    """How many stages are behind one."""
+    return excess(pp, number)
