@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EXTRA, WHAT = "hf", "--check"
 LANGUAGE = (
     ("IMAGE_TEXT_TO_TEXT", "AutoModelForImageTextToText"),
+    ("MULTIMODAL_LM", "AutoModelForMultimodalLM"),
     ("CAUSAL_LM", "AutoModelForCausalLM"),
     ("MASKED_LM", "AutoModelForMaskedLM"),
 )
@@ -96,7 +97,7 @@ def _class(model: Model, kind: str, listed: Any, transformers: Any) -> tuple[str
     """The class that builds a kind of model with the head that it is counted with, and what it is told."""
     ways = TWO_STACKS if model.architecture.stacks == 2 else CLASSES[model.architecture.head]
     for names, auto in ways:
-        if kind in getattr(listed, f"MODEL_FOR_{names}_MAPPING_NAMES"):
+        if kind in getattr(listed, f"MODEL_FOR_{names}_MAPPING_NAMES", ()):
             return auto, {}
     known = listed.MODEL_MAPPING_NAMES[kind]
     bare = getattr(transformers, known if isinstance(known, str) else known[0])

@@ -30,7 +30,11 @@ MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spe
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {' and '.join(MISSING)}: pip install 'symperf[hf]'")
 
 CATALOGUES = [source.path(name) for source in (CATALOGUE, BENCHMARKS) for name in source.names()]
-GOLDEN_FILES = [path for folder in (GOLDEN, GOLDEN_2026) for path in sorted((folder / "configs").glob("*.json"))]
+GOLDEN_FILES = [
+    path
+    for folder in (GOLDEN / "configs", GOLDEN_2026 / "configs", GOLDEN_2026 / "towers")
+    for path in sorted(folder.glob("*.json"))
+]
 FILES = {f"{path.parent.parent.name}-{path.stem}": path for path in (*CATALOGUES, *GOLDEN_FILES)}
 
 LLM_FOUNDRY = "transformers' MPT ignores learned positions, and has no biases"
