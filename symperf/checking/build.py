@@ -9,11 +9,12 @@ import contextlib
 import inspect
 import os
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, quote
 from ..common.extras import import_extra
-from .modules import Modules
+from .modules import AUDIO, VISION, Modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EXTRA, WHAT = "hf", "--check"
 LANGUAGE = (
     ("IMAGE_TEXT_TO_TEXT", "AutoModelForImageTextToText"),
+    ("MULTIMODAL_LM", "AutoModelForMultimodalLM"),
     ("CAUSAL_LM", "AutoModelForCausalLM"),
     ("MASKED_LM", "AutoModelForMaskedLM"),
 )
@@ -75,7 +77,7 @@ def build(data: Mapping[str, Any], where: str, model: Model) -> Modules:
                 f"{where}: {WHAT}: transformers {transformers.__version__} cannot build it: {reason}"
             ) from None
         versions = {"transformers": str(transformers.__version__), "torch": str(torch.__version__)}
-        return _read(built, config, versions, torch)
+        return replace(_read(built, config, versions, torch), encoders=tuple(encoder_keys(data)))
 
 
 def _configuration(data: Mapping[str, Any], known: Any) -> Any:
@@ -86,11 +88,16 @@ def _configuration(data: Mapping[str, Any], known: Any) -> Any:
     return known.from_dict(found)
 
 
+def encoder_keys(data: Mapping[str, Any]) -> list[str]:
+    """Keys of a file under which it describes encoders of images or sound."""
+    return [key for key, value in data.items() if isinstance(value, dict) and (VISION.search(key) or AUDIO.search(key))]
+
+
 def _class(model: Model, kind: str, listed: Any, transformers: Any) -> tuple[str, dict[str, Any]]:
     """The class that builds a kind of model with the head that it is counted with, and what it is told."""
     ways = TWO_STACKS if model.architecture.stacks == 2 else CLASSES[model.architecture.head]
     for names, auto in ways:
-        if kind in getattr(listed, f"MODEL_FOR_{names}_MAPPING_NAMES"):
+        if kind in getattr(listed, f"MODEL_FOR_{names}_MAPPING_NAMES", ()):
             return auto, {}
     known = listed.MODEL_MAPPING_NAMES[kind]
     bare = getattr(transformers, known if isinstance(known, str) else known[0])

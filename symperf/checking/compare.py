@@ -77,7 +77,7 @@ def compare(model: Model, modules: Modules) -> Comparison:
     beside = {part: count for part, count in theirs.items() if part in ENCODERS and "language" in theirs}
     notes = []
     whole = True
-    if beside and not model.towers:
+    if beside and not model.towers and not modules.encoders:
         whole = False
         told = " and ".join(f"{part} ({count:,} parameters)" for part, count in beside.items())
         notes.append(f"the file describes no encoder of its own: {told} of class defaults is left out")

@@ -48,6 +48,7 @@ class Modules:
         head: the parameter that gives logits, if there is one; that of an embedding where they are tied.
         experts: of a layer with experts, and how many of them a token passes; None where there are none.
         settings: values that its configuration has after class defaults, by key.
+        encoders: keys under which its file describes encoders of images or sound.
 
     """
 
@@ -59,6 +60,7 @@ class Modules:
     head: str | None = None
     experts: tuple[int, int] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    encoders: tuple[str, ...] = ()
 
     def elements(self, name: str) -> int:
         """Elements of a parameter."""

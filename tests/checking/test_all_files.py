@@ -30,7 +30,11 @@ MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spe
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {' and '.join(MISSING)}: pip install 'symperf[hf]'")
 
 CATALOGUES = [source.path(name) for source in (CATALOGUE, BENCHMARKS) for name in source.names()]
-GOLDEN_FILES = [path for folder in (GOLDEN, GOLDEN_2026) for path in sorted((folder / "configs").glob("*.json"))]
+GOLDEN_FILES = [
+    path
+    for folder in (GOLDEN / "configs", GOLDEN_2026 / "configs", GOLDEN_2026 / "towers")
+    for path in sorted(folder.glob("*.json"))
+]
 FILES = {f"{path.parent.parent.name}-{path.stem}": path for path in (*CATALOGUES, *GOLDEN_FILES)}
 
 LLM_FOUNDRY = "transformers' MPT ignores learned positions, and has no biases"
@@ -39,6 +43,7 @@ KNOWN = {
     **{f"validation-mpt-{size}": LLM_FOUNDRY for size in ["125m", "350m", "760m", "1b", "3b", "7b-benchmark", "13b"]},
     **{f"validation-mpt-{size}": LLM_FOUNDRY for size in ("30b-benchmark", "70b")},
     "catalogue-flan-t5-large": ALWAYS_TIED,
+    "golden2-default-glm5_next": "its encoder of images is not counted yet, as a warning says",
 }
 """Files whose checkpoints differ from the modules of transformers, and why."""
 

@@ -104,6 +104,15 @@ def test_what_cannot_be_compared_is_noted() -> None:
     assert "parameters, language" in {row.what for row in comparison.rows}
 
 
+def test_an_encoder_that_the_file_describes_and_we_do_not_count_is_a_difference() -> None:
+    tower = {"model.vision_tower.layers.0.mlp.fc1.weight": (7, 3)}
+    assert building.encoder_keys({"vision_config": {"depth": 3}, "image_size": 224, "audio_config": None}) == [
+        "vision_config"
+    ]
+    ours, theirs = rows(LLAMA, tower, encoders=("vision_config",))["parameters"]
+    assert theirs - ours == 21
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> str:
     path = tmp_path / "tiny.json"
