@@ -238,18 +238,6 @@ def test_faults_of_sparse_attention_name_their_key(name: str, change: dict[str, 
         make_model(name, "test", {**data, **change}, f"{name}.json")
 
 
-@pytest.mark.parametrize("name", ["deepseek-v4-flash"])
-def test_runs_of_compressed_attention_are_refused(name: str) -> None:
-    """Counts are exact; a time that took them for dense attention would be silently another model's."""
-    of, system = model(name), sf.System.load("h200-sxm")
-    with pytest.raises(sf.InputError, match="not modelled yet"):
-        sf.training(of, system, sf.Plan(), batch=8, sequence=128)
-    with pytest.raises(sf.InputError, match="not modelled yet"):
-        sf.inference(of, system, sf.Plan(precision="bf16"), batch=1, prompt=128, generate=8)
-    with pytest.raises(sf.InputError, match="not modelled yet"):
-        sf.serving(of, system, sf.Plan(precision="bf16"), prompt=128, generate=8)
-
-
 @pytest.mark.parametrize(
     "change",
     [
