@@ -126,7 +126,7 @@ def by_head(config: Config, sizes: Sizes) -> int:
         config.fail("head_dim" if given else "num_heads", f"a divisor of the hidden size {hidden}")
     found = hidden // size if given else size
     if config.holds("num_heads") and config.integer("num_heads") != found:
-        config.fail("num_heads", f"{found} as head_dim says")
+        config.fail("num_heads", f"{found} as the hidden_size {hidden} by head_dim")
     return found
 
 
