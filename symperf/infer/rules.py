@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..models.shared_blocks import shared
 from ..plans.combinations import COMBINATION_RULES
 from ..plans.plan import FIELDS
 from ..plans.rule import BrokenRuleError
@@ -29,6 +28,8 @@ _APPLY = (
     "expert_tp_does_not_divide_experts_width",
     "experts_do_not_fill_the_replicas",
     "experts_lie_across_pipelines",
+    "shared_blocks_in_a_pipeline",
+    "attention_residuals_in_a_pipeline",
     "no_network",
     "no_scale_out_network",
 )
@@ -47,8 +48,6 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
             raise InputError(f"{name}: is modelled in training only")
     if model.architecture.sparse:
         raise BrokenRuleError.of(COMBINATION_RULES[0], {"model": model.name})
-    if model.architecture.attention_residuals and plan.pp > 1:
-        raise BrokenRuleError.of(COMBINATION_RULES[1], {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
@@ -121,10 +120,6 @@ def _check_shards(plan: Plan, model: Model) -> None:
         size = model.sizes.get(name, 0)
         if size % plan.tp:
             raise InputError(f"tp: {plan.tp} does not divide the {size} {words} of {model.name}")
-    if plan.pp > 1 and any(shared(kind) for kind in model.architecture.kinds):
-        raise InputError(
-            f"pp: found {plan.pp}, expected 1: blocks of {model.name} are shared between layers of all stages"
-        )
     if model.architecture.stacks == 2 and plan.pp > 1:
         raise InputError(f"pp: found {plan.pp}, expected 1: a pipeline of an encoder and a decoder is not modelled")
 

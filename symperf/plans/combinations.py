@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 NAMES = (
     "sparse",
     "shared_blocks",
-    "one_stage",
-    "mixed_stages",
     "flash",
     "relative_positions",
     "parts",
@@ -62,15 +60,9 @@ COMBINATION_RULES = (
         "time and memory in runs are not modelled yet; expected a model without",
     ),
     _rule(
-        "shared_blocks_need_one_stage",
-        "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
-        "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
-    ),
-    _rule(
-        "attention_residuals_in_a_pipeline",
-        "mixed_stages == 0",
-        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
-        "is not modelled yet, expected pp = 1",
+        "shared_blocks_need_whole_weights",
+        "shared_blocks == 0 or zero <= 2",
+        "zero: blocks of {model} are shared between layers, which would gather them at every use; expected up to 2",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -230,8 +222,6 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
     return {
         "sparse": architecture.sparse,
         "shared_blocks": _shares_blocks(model),
-        "one_stage": plan.pp == 1,
-        "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

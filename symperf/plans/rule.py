@@ -50,6 +50,8 @@ SIZES = (
     "ssm_groups",
     "ssm_inner_size",
     "lru_width",
+    "num_shared_blocks",
+    "residual_block",
     "linear_num_key_heads",
     "linear_num_value_heads",
 )
@@ -59,7 +61,7 @@ ABSENT = {
     "num_experts": 1,
     "expert_intermediate_size": 1,
     **dict.fromkeys(("num_patches", "ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
-    **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 0),
+    **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "num_shared_blocks", "residual_block"), 0),
 }
 """What stands for sizes that a model has not."""
 
