@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..models.shared_blocks import shared
 from ..plans.combinations import COMBINATION_RULES
 from ..plans.plan import FIELDS
 from ..plans.rule import BrokenRuleError
@@ -30,6 +29,8 @@ _APPLY = (
     "experts_do_not_fill_the_replicas",
     "experts_lie_across_pipelines",
     "side_blocks_in_a_pipeline",
+    "shared_blocks_in_a_pipeline",
+    "attention_residuals_in_a_pipeline",
     "no_network",
     "no_scale_out_network",
 )
@@ -48,10 +49,9 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     for name, field in FIELDS.items():
         if field.inference == "refused" and getattr(plan, name) != field.default:
             raise InputError(f"{name}: is modelled in training only")
-    pooled = any("pooled_index" in kind.traits for kind in model.architecture.kinds)
-    if pooled or (model.architecture.attention_residuals and plan.pp > 1):
-        name = "pooled_indexes_are_counted_only" if pooled else "attention_residuals_in_a_pipeline"
-        raise BrokenRuleError.of(next(rule for rule in COMBINATION_RULES if rule.name == name), {"model": model.name})
+    if any("pooled_index" in kind.traits for kind in model.architecture.kinds):
+        rule = next(rule for rule in COMBINATION_RULES if rule.name == "pooled_indexes_are_counted_only")
+        raise BrokenRuleError.of(rule, {"model": model.name})
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
@@ -133,10 +133,6 @@ def _check_shards(plan: Plan, model: Model) -> None:
         size = model.sizes.get(name, 0)
         if size % plan.tp:
             raise InputError(f"tp: {plan.tp} does not divide the {size} {words} of {model.name}")
-    if plan.pp > 1 and any(shared(kind) for kind in model.architecture.kinds):
-        raise InputError(
-            f"pp: found {plan.pp}, expected 1: blocks of {model.name} are shared between layers of all stages"
-        )
     if model.architecture.stacks == 2 and plan.pp > 1:
         raise InputError(f"pp: found {plan.pp}, expected 1: a pipeline of an encoder and a decoder is not modelled")
 

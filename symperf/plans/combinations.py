@@ -20,11 +20,9 @@ NAMES = (
     "pooled",
     "selects",
     "all_gather",
-    "mixed_stages",
     "forward_only",
     "two_towers",
     "shared_blocks",
-    "one_stage",
     "flash",
     "relative_positions",
     "parts",
@@ -79,10 +77,9 @@ COMBINATION_RULES = (
         "all; expected all-gather, found {cp_kind}",
     ),
     _rule(
-        "attention_residuals_in_a_pipeline",
-        "mixed_stages == 0",
-        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
-        "is not modelled yet, expected pp = 1",
+        "shared_blocks_need_whole_weights",
+        "shared_blocks == 0 or zero <= 2",
+        "zero: blocks of {model} are shared between layers, which would gather them at every use; expected up to 2",
     ),
     _rule(
         "what_runs_forward_only_is_not_trained",
@@ -95,11 +92,6 @@ COMBINATION_RULES = (
         "two_towers == 0",
         "{model} compares images with texts, and a step over both of its towers is not modelled yet: symperf inspect "
         "and infer have them; expected a model without",
-    ),
-    _rule(
-        "shared_blocks_need_one_stage",
-        "shared_blocks == 0 or (one_stage == 1 and zero <= 2)",
-        "pp: blocks of {model} are shared between layers of all stages; expected pp = 1 and zero up to 2",
     ),
     _rule(
         "relative_positions_need_eager_attention",
@@ -260,11 +252,9 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "pooled": any("pooled_index" in kind.traits for kind in architecture.kinds),
         "selects": architecture.selects,
         "all_gather": plan.cp_kind == "all-gather",
-        "mixed_stages": architecture.attention_residuals and plan.pp > 1,
         "two_towers": any(tower.grid.apart for tower in model.towers),
         "forward_only": bool(_forward_part(model)),
         "shared_blocks": _shares_blocks(model),
-        "one_stage": plan.pp == 1,
         "flash": attention == "flash",
         "relative_positions": architecture.positions == "relative",
         "parts": plan.cp > 1,

@@ -147,6 +147,17 @@ KIND_RULES = (
         "expected pp = 1, found pp = {pp}",
     ),
     Rule(
+        "shared_blocks_in_a_pipeline",
+        "num_shared_blocks == 0 or pp == 1",
+        "pp: found {pp}, expected 1: blocks of {model} are shared between layers of all stages",
+    ),
+    Rule(
+        "attention_residuals_in_a_pipeline",
+        "residual_block == 0 or pp == 1",
+        "pp: the layers of {model} read sums of blocks of earlier layers, which every stage would have to send; that "
+        "is not modelled yet, expected pp = 1",
+    ),
+    Rule(
         "encoder_and_decoder_in_a_pipeline",
         "two_stacks == 0 or pp == 1",
         "pp: {model} has an encoder and a decoder, whose layers differ in cost and which a pipeline would have to "

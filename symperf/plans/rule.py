@@ -51,6 +51,8 @@ SIZES = (
     "ssm_groups",
     "ssm_inner_size",
     "lru_width",
+    "num_shared_blocks",
+    "residual_block",
     "linear_num_key_heads",
     "linear_num_value_heads",
     "output_groups",
@@ -65,6 +67,7 @@ ABSENT = {
     **dict.fromkeys(("encoder_position_rows", "num_patches", "output_groups"), 0),
     **dict.fromkeys(("ssm_num_heads", "ssm_groups", "ssm_inner_size", "lru_width"), 0),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "layer_input_size", "num_update_streams"), 0),
+    **dict.fromkeys(("num_shared_blocks", "residual_block"), 0),
 }
 """What stands for sizes that a model has not."""
 

@@ -24,8 +24,9 @@ several = settings(max_examples=max(15, settings.default.max_examples // 4))
 RESOURCES = {name for name, entry in SYMBOLS.items() if entry.resource is not None}
 
 
-SCANS = {"/ssm/scan": 5, "/linear_attention/scan": 6}
-"""Kernels of a chunked scan: mamba_ssm's ssd_combined.py, flash-linear-attention's chunk_gated_delta_rule."""
+SCANS = {"/ssm/scan": 5, "/linear_attention/scan": 6, "/matrix_memory/scan": 4, "/wkv/scan": 6}
+"""Kernels of a chunked scan: mamba_ssm's ssd_combined.py, flash-linear-attention's chunk_gated_delta_rule and
+chunk_rwkv7, mlstm_kernels' chunkwise mLSTM."""
 
 
 def never_falls(values: Any) -> bool:

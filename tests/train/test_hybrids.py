@@ -191,8 +191,8 @@ def _only(model: sf.Model, mixer: str) -> sf.Model:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"pp": 2}, "expected pp = 1 and zero up to 2"),
-        ({"dp": 2, "zero": 3}, "expected pp = 1 and zero up to 2"),
+        ({"pp": 3}, "pp: found 3, expected 1: blocks of default-zamba2 are shared"),
+        ({"dp": 2, "zero": 3}, "zero: blocks of default-zamba2 are shared between layers"),
         ({"precision": "fp8"}, "blocks that layers share are not listed"),
         ({"optimizer": "muon"}, "blocks that layers share are not listed"),
     ],
