@@ -16,6 +16,7 @@ from ..language.symbols import (
     attention_efficiency,
     attention_rate,
     chunk_latency,
+    convolution_efficiency,
     convolution_latency,
     convolution_passes,
     flop,
@@ -28,6 +29,8 @@ from ..language.symbols import (
     sequence_latency,
     update_latency,
     update_passes,
+    vector_rate,
+    window_efficiency,
     window_latency,
     window_passes,
 )
@@ -116,48 +119,55 @@ def measured_update_time(traffic_bytes: Any) -> Any:
     glyph="T_{cw}",
     dimension=SECOND,
     source=MAMBA,
-    increasing="traffic_bytes window_latency window_passes",
-    decreasing="memory_bandwidth memory_efficiency",
+    increasing="traffic_bytes window_latency window_passes work_flops",
+    decreasing="memory_bandwidth memory_efficiency vector_rate window_efficiency",
     curvature="convex",
 )
-def measured_window_time(traffic_bytes: Any) -> Any:
-    """Time of a software's convolution of a few tokens whose window is kept: lambda + rho Q / (B_m eta_m).
+def measured_window_time(work_flops: Any, traffic_bytes: Any) -> Any:
+    """Time of a software's convolution of a few tokens whose window is kept.
 
-    Assumes: as `measured_update_time`.
+    The equation: lambda + max(W / (F_v eta_cw), rho Q / (B_m eta_m)).
+
+    Assumes: as `measured_update_time`; a thread loads and shifts the window of its channel beside the products, so that
+    the units that compute bind where a memory is fast.
 
     Source: derivation: as `measured_update_time`, of the kernel causal_conv1d_update (Gu and Dao 2023).
 
-    >>> from sympy import Symbol
-    >>> measured_window_time(Symbol("Q"))
-    Q*window_passes/(memory_bandwidth*memory_efficiency) + window_latency
+    >>> from sympy import symbols
+    >>> measured_window_time(*symbols("W Q"))
+    window_latency + Max(W/(vector_rate*window_efficiency), Q*window_passes/(memory_bandwidth*memory_efficiency))
     """
-    return window_latency + window_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+    moved = window_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
+    return window_latency + Max(moved, work_flops / (vector_rate * window_efficiency))
 
 
 @formula(
     glyph="T_{cv}",
     dimension=SECOND,
     source=MAMBA,
-    increasing="convolution_latency convolution_passes micro_batch sequence_latency traffic_bytes width",
-    decreasing="memory_bandwidth memory_efficiency",
+    increasing="convolution_latency convolution_passes micro_batch sequence_latency traffic_bytes width work_flops",
+    decreasing="convolution_efficiency memory_bandwidth memory_efficiency vector_rate",
     curvature="convex",
 )
-def measured_convolution_time(traffic_bytes: Any, micro_batch: Any, width: Any) -> Any:
-    """Time of a software's convolution over whole sequences: lambda + max(rho Q / (B_m eta_m), b h' lambda_sq).
+def measured_convolution_time(work_flops: Any, traffic_bytes: Any, micro_batch: Any, width: Any) -> Any:
+    """Time of a software's convolution over whole sequences.
 
-    Assumes: kernels that take a block for each sequence and channel start these one after the other, however short the
-    sequences are; lambda_sq is 0 of others.
+    The equation: lambda + max(W / (F_v eta_cv), rho Q / (B_m eta_m), b h' lambda_sq).
+
+    Assumes: as `measured_window_time`; kernels that take a block for each sequence and channel start these one after
+    the other, however short the sequences are; lambda_sq is 0 of others.
 
     Source: derivation, as `measured_scan_time`; the kernel causal_conv1d_fn has a block for each sequence and channel
     (Gu and Dao 2023).
 
     >>> from sympy import symbols
-    >>> measured_convolution_time(*symbols("Q b w"))  # doctest: +NORMALIZE_WHITESPACE
-    convolution_latency + Max(b*sequence_latency*w,
+    >>> measured_convolution_time(*symbols("W Q b w"))  # doctest: +NORMALIZE_WHITESPACE
+    convolution_latency + Max(W/(convolution_efficiency*vector_rate), b*sequence_latency*w,
     Q*convolution_passes/(memory_bandwidth*memory_efficiency))
     """
     moved = convolution_passes * traffic_bytes / (memory_bandwidth * memory_efficiency)
-    return convolution_latency + Max(moved, micro_batch * width * sequence_latency)
+    computed = work_flops / (vector_rate * convolution_efficiency)
+    return convolution_latency + Max(computed, moved, micro_batch * width * sequence_latency)
 
 
 @formula(

@@ -103,7 +103,7 @@ class Recurrent:
         tokens = sequences * length
         traffic = conv.convolution_bytes(tokens, self.channels, sym.conv_kernel, activation_bytes, table_bytes)
         op = self._convolution("convolution", traffic, tokens)
-        time = scan.measured_convolution_time(traffic, sequences, self.channels)
+        time = scan.measured_convolution_time(op.demand.flops, traffic, sequences, self.channels)
         return self.kernels.measured("convolutions", op, time, channelwise=self.channelwise)
 
     def convolve_step(self, sequences: Any, new_tokens: Any) -> Op:
@@ -111,7 +111,8 @@ class Recurrent:
         shape = self.channels, sym.conv_kernel
         traffic = step.convolution_step_bytes(sequences, new_tokens, *shape, activation_bytes, table_bytes)
         op = self._convolution("convolution_update", traffic, sequences * new_tokens)
-        return self.kernels.measured("windows", op, scan.measured_window_time(traffic), channelwise=self.channelwise)
+        time = scan.measured_window_time(op.demand.flops, traffic)
+        return self.kernels.measured("windows", op, time, channelwise=self.channelwise)
 
     def _convolution(self, name: str, traffic: Any, tokens: Any) -> Op:
         each = 2 * sym.conv_kernel + FLOPS_PER_ELEMENT["activation"]

@@ -61,9 +61,10 @@ _RECURRENT: Final[Mapping[str, Mapping[str, Limits]]] = {
     "convolutions": {
         "convolution_latency": LATENCY,
         "convolution_passes": PASSES,
+        "convolution_efficiency": _PART,
         "sequence_latency": Limits(TIME, 1e-16, 1e-4, zero=True),
     },
-    "windows": {"window_latency": LATENCY, "window_passes": PASSES},
+    "windows": {"window_latency": LATENCY, "window_passes": PASSES, "window_efficiency": _PART},
 }
 """Of recurrent layers; the kernels of Kimi Delta Attention have their own."""
 FAMILIES: Final[Mapping[str, Mapping[str, Limits]]] = {

@@ -56,21 +56,23 @@ def test_a_measured_scan_is_as_written(work: float, traffic: float, sequence: in
     assert found == pytest.approx(2e-5 + max(parts), rel=1e-9)
 
 
-@given(traffic=st.floats(0, 1e13), batch=st.integers(1, 4096), width=st.integers(1, 10**5))
-def test_measured_steps_and_convolutions_are_as_written(traffic: float, batch: int, width: int) -> None:
+@given(work=st.floats(0, 1e15), traffic=st.floats(0, 1e13), batch=st.integers(1, 4096), width=st.integers(1, 10**5))
+def test_measured_steps_and_convolutions_are_as_written(work: float, traffic: float, batch: int, width: int) -> None:
     own = {"update_latency": 4e-6, "update_passes": 0.9, "window_latency": 2e-6, "window_passes": 1.2}
     own |= {"convolution_latency": 5e-6, "convolution_passes": 1.5, "sequence_latency": 8e-10}
+    own |= {"window_efficiency": 0.05, "convolution_efficiency": 0.2, "vector_rate": 6.7e13}
     points = {SYMBOLS[name].symbol: number for name, number in {**own, **DEVICE}.items()}
     moved = traffic / (3.35e12 * 0.8)
     found = [
         float(evaluate(form, points))
         for form in (
             measured_update_time(traffic),
-            measured_window_time(traffic),
-            measured_convolution_time(traffic, batch, width),
+            measured_window_time(work, traffic),
+            measured_convolution_time(work, traffic, batch, width),
         )
     ]
-    wanted = [4e-6 + 0.9 * moved, 2e-6 + 1.2 * moved, 5e-6 + max(1.5 * moved, batch * width * 8e-10)]
+    convolved = max(work / (6.7e13 * 0.2), 1.5 * moved, batch * width * 8e-10)
+    wanted = [4e-6 + 0.9 * moved, 2e-6 + max(work / (6.7e13 * 0.05), 1.2 * moved), 5e-6 + convolved]
     assert found == pytest.approx(wanted, rel=1e-9)
 
 

@@ -62,6 +62,13 @@ convolution_passes = add(
     "Bytes that a convolution takes the time of, over those of its closed form.",
     domain=POSITIVE,
 )
+convolution_efficiency = add(
+    "efficiency",
+    "convolution_efficiency",
+    r"\eta_{cv}",
+    "Part of the vector units' peak that the products of a convolution reach.",
+    domain=POSITIVE,
+)
 sequence_latency = add(
     "efficiency",
     "sequence_latency",
@@ -87,6 +94,13 @@ window_passes = add(
     "Bytes that a convolution of a few tokens takes the time of, over its closed form.",
     domain=POSITIVE,
 )
+window_efficiency = add(
+    "efficiency",
+    "window_efficiency",
+    r"\eta_{cw}",
+    "Part of the vector units' peak that a convolution of a few tokens reaches.",
+    domain=POSITIVE,
+)
 channel_scan_efficiency = add(
     "efficiency",
     "channel_scan_efficiency",
@@ -97,7 +111,8 @@ channel_scan_efficiency = add(
 
 CHANNEL = (
     *("scan_latency", "chunk_latency", "scan_passes", "update_latency", "update_passes", "convolution_latency"),
-    *("convolution_passes", "sequence_latency", "window_latency", "window_passes"),
+    *("convolution_passes", "convolution_efficiency", "sequence_latency", "window_latency", "window_passes"),
+    "window_efficiency",
 )
 """Constants of which the kernels of Kimi Delta Attention have their own, named `channel_` before."""
 for _name in CHANNEL:

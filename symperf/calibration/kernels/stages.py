@@ -89,10 +89,16 @@ CAST: Final = {"cast_latency": 4e-6, "cast_passes": 2.0}
 APART: Final = (OTHER, "nongated")
 """Kernels of experts that a software takes on request, and those of models without gates, which are few."""
 _UPDATES: Final = {"update_latency": 4e-6, "update_passes": 1.0}
-_CONVOLUTIONS: Final = {"convolution_latency": 5e-6, "convolution_passes": 1.5, "sequence_latency": 5e-10}
-_WINDOWS: Final = {"window_latency": 3e-6, "window_passes": 1.2}
+_CONVOLUTIONS: Final = {
+    "convolution_latency": 5e-6,
+    "convolution_passes": 1.1,
+    "convolution_efficiency": 0.17,
+    "sequence_latency": 5e-10,
+}
+_WINDOWS: Final = {"window_latency": 3e-6, "window_passes": 1.0, "window_efficiency": 0.05}
 
 
+_NO_WORK: Final = Quantity(1.0, "no row tells it: memory binds in all")
 _NO_BLOCKS: Final = Quantity(0.0, "no row tells it: blocks of these kernels take many channels of a sequence")
 
 
@@ -108,9 +114,15 @@ RECURRENT: Final = (
         _CONVOLUTIONS,
         {"gdn": (), "mamba2": ()},
         without=("update", "recurrent", "chunk"),
-        given={"sequence_latency": _NO_BLOCKS},
+        given={"sequence_latency": _NO_BLOCKS, "convolution_efficiency": _NO_WORK},
     ),
-    Stage("windows", _WINDOWS, {"gdn": (), "mamba2": ()}, without=("_fn", "recurrent", "chunk")),
+    Stage(
+        "windows",
+        _WINDOWS,
+        {"gdn": (), "mamba2": ()},
+        without=("_fn", "recurrent", "chunk"),
+        given={"window_efficiency": _NO_WORK},
+    ),
     Stage(
         "channelwise scans",
         _channelwise({"scan_latency": 3e-5, "chunk_latency": 4e-6, "scan_passes": 1.0})
@@ -125,13 +137,14 @@ RECURRENT: Final = (
         _channelwise(_CONVOLUTIONS),
         {"kda": ()},
         without=("update", "decode", "recurrent", "chunk", "flashkda"),
-        given={"channel_sequence_latency": _NO_BLOCKS},
+        given={"channel_sequence_latency": _NO_BLOCKS, "channel_convolution_efficiency": _NO_WORK},
     ),
     Stage(
         "channelwise windows",
         _channelwise(_WINDOWS),
         {"kda": ()},
         without=("_fn", "decode", "recurrent", "chunk", "flashkda", "gating"),
+        given={"channel_window_efficiency": _NO_WORK},
     ),
 )
 """Kernels of recurrent layers beside the scans of gated delta rules. Together they would be more constants than a
