@@ -84,6 +84,7 @@ CHAPTERS = (
             "wkv": "RWKV-7",
             "ssm": "State-space models",
             "scan": "Scans",
+            "measured_scan": "Measured kernels of recurrent layers",
             "convolution": "Convolution",
             "recurrent_decode": "Decoding with recurrent layers",
         },

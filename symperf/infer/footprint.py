@@ -54,7 +54,6 @@ from ..models import counts, layer_counts, near_counts
 from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
-from ..models.shared_blocks import shared
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
@@ -147,7 +146,7 @@ def activations(structure: InferenceStructure) -> Any:
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
     # Behind the first of mixers side by side waits its result; a shared block reads a wide copy, and the embedding.
-    waiting = Max(*((3 if shared(kind) else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
+    waiting = Max(*((3 if kind.shared else len(kind.beside)) for kind in architecture.kinds)) * hidden_size
     matrices = 3 if architecture.gated_mlp else 2
     dense = [kind for kind in architecture.kinds if kind.ffn in ("dense", "dense_experts")]
     blocks += dict.fromkeys(of_kind(matrices * intermediate_size / tp, kind) for kind in dense)

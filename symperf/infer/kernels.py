@@ -19,7 +19,7 @@ from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import looped_matmul as looped
 from ..formulas.kernels import matmul, roofline
 from ..formulas.kernels import thin_matmul as thin
-from ..formulas.kernels.scan import measured_scan_time
+from ..formulas.kernels.measured_scan import measured_scan_time
 from ..formulas.language.symbols import (
     SYMBOLS,
     activation_bytes,

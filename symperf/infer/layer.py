@@ -27,7 +27,6 @@ from ..formulas.language.symbols import (
 )
 from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
-from ..models.shared_blocks import shared
 from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
@@ -198,7 +197,7 @@ class Layer(Block):
         """The mixers' block around their cores."""
         if not self.mixers:
             return []
-        if shared(self.kind):
+        if self.kind.shared:
             return shared_block.mixing(self, core)
         block, both = f"{self.root}/{self.mixer.folder}", self.architecture.parallel_block and self.kind.ffn != "none"
         normalised = "normalised_input" in self.kind.traits
@@ -224,7 +223,7 @@ class Layer(Block):
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
-        if shared(self.kind):
+        if self.kind.shared:
             return shared_block.feed_forward(self)
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone

@@ -13,7 +13,7 @@ from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import linear_attention as lin
 from ..formulas.kernels import matrix_memory as memory
 from ..formulas.kernels import wkv
-from ..formulas.kernels.scan import measured_update_time
+from ..formulas.kernels.measured_scan import measured_update_time
 from ..formulas.language import symbols as sym
 from ..formulas.language.symbols import activation_bytes, hidden_size, state_bytes, tp
 from ..operations.shapes import FLOPS_PER_ELEMENT

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.generation import recurrent_decode as step
 from ..formulas.kernels import convolution as conv
 from ..formulas.kernels import elementwise as ew
-from ..formulas.kernels import scan, ssm
+from ..formulas.kernels import measured_scan as measured
+from ..formulas.kernels import ssm
 from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import ceil_div
 from ..formulas.language.symbols import activation_bytes, hidden_size, micro_batch, state_bytes, table_bytes, tp
@@ -103,7 +104,7 @@ class Recurrent:
         tokens = sequences * length
         traffic = conv.convolution_bytes(tokens, self.channels, sym.conv_kernel, activation_bytes, table_bytes)
         op = self._convolution("convolution", traffic, tokens)
-        time = scan.measured_convolution_time(op.demand.flops, traffic, sequences, self.channels)
+        time = measured.measured_convolution_time(op.demand.flops, traffic, sequences, self.channels)
         return self.kernels.measured("convolutions", op, time, channelwise=self.channelwise)
 
     def convolve_step(self, sequences: Any, new_tokens: Any) -> Op:
@@ -111,7 +112,7 @@ class Recurrent:
         shape = self.channels, sym.conv_kernel
         traffic = step.convolution_step_bytes(sequences, new_tokens, *shape, activation_bytes, table_bytes)
         op = self._convolution("convolution_update", traffic, sequences * new_tokens)
-        time = scan.measured_window_time(op.demand.flops, traffic)
+        time = measured.measured_window_time(op.demand.flops, traffic)
         return self.kernels.measured("windows", op, time, channelwise=self.channelwise)
 
     def _convolution(self, name: str, traffic: Any, tokens: Any) -> Op:

@@ -127,6 +127,11 @@ class LayerKind:
         return tuple(replace(self, mixer=mixer, beside=()) for mixer in (self.mixer, *self.beside))
 
     @property
+    def shared(self) -> bool:
+        """Whether such layers are uses of shared blocks."""
+        return "shared_block" in self.traits
+
+    @property
     def label(self) -> str:
         """The kind in one word, as paths and counts name it: `attention_dense`.
 

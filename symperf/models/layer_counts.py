@@ -165,7 +165,7 @@ def norms(architecture: Architecture, kind: LayerKind) -> Any:
     count -= "normalised_input" in kind.traits
     scales = ((kind.mixer != "none") + (kind.ffn != "none")) * h if architecture.layer_scale else ZERO
     cross = max(architecture.block_norms // 2, 1) if kind.cross else 0
-    return (count + cross + block.shared(kind)) * norm(architecture, h) + scales
+    return (count + cross + kind.shared) * norm(architecture, h) + scales
 
 
 @in_own_sizes

@@ -22,23 +22,17 @@ if TYPE_CHECKING:
     from .architecture import Architecture, LayerKind
 
 ZERO = sympy.S.Zero
-TRAIT = "shared_block"
 h, rank = sym.hidden_size, sym.adapter_rank
-
-
-def shared(kind: LayerKind) -> bool:
-    """Whether layers of a kind are uses of shared blocks."""
-    return TRAIT in kind.traits
 
 
 def read_width(kind: LayerKind) -> Any:
     """Features of a token that the projections of queries, keys and values read."""
-    return 2 * h if shared(kind) else h
+    return 2 * h if kind.shared else h
 
 
 def wider_weights(kind: LayerKind) -> Any:
     """Weights of queries, keys and values that read the embedding beside the stream, and their norm's."""
-    if not shared(kind):
+    if not kind.shared:
         return ZERO
     return h * att.query_key_value_width(sym.num_attention_heads, sym.num_key_value_heads, sym.head_dim)
 
@@ -53,12 +47,12 @@ def attention_adapter_weights(kind: LayerKind) -> Any:
 
 def joining_weights(kind: LayerKind) -> Any:
     """Weights of the projection of a use's result."""
-    return par.linear_parameters(h, h) if shared(kind) else ZERO
+    return par.linear_parameters(h, h) if kind.shared else ZERO
 
 
 def adapter_weights(architecture: Architecture, kind: LayerKind) -> Any:
     """Weights of the MLP's adapter."""
-    if not shared(kind):
+    if not kind.shared:
         return ZERO
     ups = 2 if architecture.gated_mlp else 1
     return par.linear_parameters(h, rank) + par.linear_parameters(rank, ups * sym.intermediate_size)
@@ -72,4 +66,4 @@ def own_weights(architecture: Architecture, kind: LayerKind) -> Any:
 
 def of_all_layers(count: Any, each: Any, own: Any, kind: LayerKind) -> Any:
     """What `count` layers of a kind have together, of which each has `each`, and `own` of it for itself."""
-    return sym.num_shared_blocks * (each - own) + count * own if shared(kind) else count * each
+    return sym.num_shared_blocks * (each - own) + count * own if kind.shared else count * each

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from .quantization import HEAD, SIXTEEN
-from .shared_blocks import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,8 +80,8 @@ def matrices(model: Model) -> Iterator[Matrix]:
     for place, count in model.layers:
         kind = model.architecture.kinds[place]
         for _ in range(count):
-            uses += shared(kind)
-            if uses <= model.sizes.get("num_shared_blocks", 0) or not shared(kind):
+            uses += kind.shared
+            if uses <= model.sizes.get("num_shared_blocks", 0) or not kind.shared:
                 yield from _of_layer(model, kind, f"layers.{layer}")
             layer += 1
     if not model.architecture.tied_embeddings and model.architecture.head in ("vocabulary", "transformed"):
@@ -113,7 +112,7 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         width, kv_heads = heads * size("head_dim"), size("num_key_value_heads")
         values = size("v_head_dim" if "own_values" in kind.traits else "head_dim")
         one = model.architecture.shared_key_value and kind.mixer == "attention"
-        reused, read = "reused_keys" in kind.traits, 2 * h if shared(kind) else h
+        reused, read = "reused_keys" in kind.traits, 2 * h if kind.shared else h
         found = [
             ("q_proj", width * (2 if model.architecture.attention_gate else 1), read),
             *([] if reused else [("k_proj", kv_heads * size("head_dim"), read)]),

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
-from ..models.shared_blocks import shared
 from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
@@ -311,7 +310,7 @@ def _forward_part(model: Model) -> str:
 
 def _shares_blocks(model: Model) -> bool:
     """Whether several layers share their weights."""
-    return any(shared(kind) for kind in model.architecture.kinds)
+    return any(kind.shared for kind in model.architecture.kinds)
 
 
 def _first_recurrent(architecture: Architecture) -> str:

@@ -11,7 +11,7 @@ from support.kernel_tables import write_table
 from support.oracle import evaluate
 
 import symperf as sf
-from symperf.formulas.kernels.scan import (
+from symperf.formulas.kernels.measured_scan import (
     measured_convolution_time,
     measured_scan_time,
     measured_update_time,

@@ -168,7 +168,7 @@ def _projected() -> Any:
 
 
 def _wider(kind: LayerKind) -> Any:
-    return hidden_size * _projected() if block.shared(kind) else ZERO
+    return hidden_size * _projected() if kind.shared else ZERO
 
 
 def _attention_adapters(kind: LayerKind) -> Any:
@@ -179,7 +179,7 @@ def _attention_adapters(kind: LayerKind) -> Any:
 
 
 def _mlp_adapter(architecture: Architecture, kind: LayerKind) -> Any:
-    if not block.shared(kind):
+    if not kind.shared:
         return ZERO
     ups = 2 if architecture.gated_mlp else 1
     return sym.adapter_rank * (hidden_size + ups * intermediate_size / tp)

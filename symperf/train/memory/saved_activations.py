@@ -21,7 +21,6 @@ from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
-from ...models.shared_blocks import shared
 from ...operations.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def _side_width(architecture: Architecture) -> Any:
 
 def _beside_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     """Bytes that a use of a shared block keeps more: the embedding before and after the norm, adapters, its result."""
-    if not shared(kind):
+    if not kind.shared:
         return ZERO
     ranks = 4 if "adapted_attention" in kind.traits else 1
     kept = saved.input_kept_bytes(shapes.stream_tokens, hidden_size) + saved.input_kept_bytes(

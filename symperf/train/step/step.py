@@ -32,7 +32,6 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
-from ...models.shared_blocks import shared
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
@@ -325,7 +324,7 @@ def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]
         return decoder, [(decoder, num_layers)]
     found = [
         (
-            (SharedBlock if shared(kind) else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
+            (SharedBlock if kind.shared else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
             counts.count_of(kind),
         )
         for kind in kinds
