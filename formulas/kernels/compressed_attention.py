@@ -93,23 +93,6 @@ def entry_pairs(sequence: Any, compress_ratio: Any) -> Any:
     return excess(entries * (sequence + 1), compress_ratio * entries * (entries + 1) / 2)
 
 
-@formula(glyph="n_{sep}", dimension=ONE, source=DEEPSEEK32)
-def selected_entry_pairs(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
-    """Pairs of a query and a selected entry: the sum over t from 1 to s of min(k_x, floor(t / m_c)).
-
-    The equation: `entry_pairs` of s without `entry_pairs` of max(s - k_x m_c, 0).
-
-    Assumes: a query with k_x entries or fewer sees all.
-
-    Source: derivation: floor(t / m_c) - k_x = floor((t - k_x m_c) / m_c) from t = k_x m_c on.
-
-    >>> selected_entry_pairs(2048, 4, 100), sum(min(100, token // 4) for token in range(1, 2049))
-    (184700, 184700)
-    """
-    late = excess(sequence, index_top_keys * compress_ratio)
-    return excess(entry_pairs(sequence, compress_ratio), entry_pairs(late, compress_ratio))
-
-
 @formula(
     glyph="n_{sel}", dimension=ONE, source=DEEPSEEK32, increasing="context index_top_keys", decreasing="compress_ratio"
 )
@@ -124,6 +107,23 @@ def selected_entries(context: Any, compress_ratio: Any, index_top_keys: Any) -> 
     (512, 25)
     """
     return Min(index_top_keys, compressed_entries(context, compress_ratio))
+
+
+@formula(glyph="n_{sep}", dimension=ONE, source=DEEPSEEK32)
+def selected_entry_pairs(sequence: Any, compress_ratio: Any, index_top_keys: Any) -> Any:
+    """Pairs of a query and a selected entry: the sum over t from 1 to s of min(k_x, floor(t / m_c)).
+
+    The equation: n (s + 1) - m_c n (n + 1) / 2 with n = min(k_x, floor(s / m_c)).
+
+    Assumes: a query with k_x entries or fewer sees all.
+
+    Source: derivation: the j-th of a query's entries, up to k_x, is there for the s + 1 - j m_c tokens from j m_c on.
+
+    >>> selected_entry_pairs(2048, 4, 100), sum(min(100, token // 4) for token in range(1, 2049))
+    (184700, 184700)
+    """
+    seen = selected_entries(sequence, compress_ratio, index_top_keys)
+    return excess(seen * (sequence + 1), compress_ratio * seen * (seen + 1) / 2)
 
 
 @formula(

@@ -73,14 +73,14 @@ XLSTM = arxiv(
     "beck2024",
     "2405.04517",
     "xLSTM: Extended Long Short-Term Memory",
-    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Spanring, Markus and others',
+    "Beck, Maximilian and Poeppel, Korbinian and Spanring, Markus and others",
     2024,
 )
 TFLA = arxiv(
     "beck2025",
     "2503.14376",
     "Tiled Flash Linear Attention: More Efficient Linear RNN and xLSTM Kernels",
-    'Beck, Maximilian and P{\\"o}ppel, Korbinian and Lippe, Phillip and Hochreiter, Sepp',
+    "Beck, Maximilian and Poeppel, Korbinian and Lippe, Phillip and Hochreiter, Sepp",
     2025,
 )
 RWKV7 = arxiv(

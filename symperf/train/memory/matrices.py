@@ -200,7 +200,8 @@ def _delta_rule_columns(kind: LayerKind) -> Any:
     channel, gate = "channel_decay" in kind.traits, "narrow_gate" in kind.traits
     dealt = recurrent.LINEAR_CHANNELS + (0 if gate else recurrent.LINEAR_VALUES)
     dealt += sym.linear_num_value_heads * (1 if channel else 2)
-    return dealt / tp + channel * sym.linear_key_head_dim + gate * sym.linear_value_head_dim
+    narrow = (sym.linear_key_head_dim if channel else 0) + (sym.linear_value_head_dim if gate else 0)
+    return dealt / tp + narrow
 
 
 def _compressed(kind: LayerKind) -> list[Matrix]:
