@@ -73,6 +73,8 @@ def parallel_points(seed: int, regime: str = "even", size: int = 1024) -> Batch:
         "overlap_parameters": draw.random.uniform(0, 1, size),
         "num_experts": experts,
         "node_limit": draw.whole(1, 8),
+        "num_expert_groups": np.full(size, 8.0),
+        "expert_groups_per_token": draw.whole(1, 8),
         "num_experts_per_token": np.minimum(experts, draw.powers(3)),
         "expert_intermediate_size": 64 * draw.whole(1, 64),
         "shared_expert_intermediate_size": found["tp"] * 64 * draw.whole(1, 8),

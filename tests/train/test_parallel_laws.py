@@ -107,7 +107,7 @@ def test_one_part_sends_nothing(way: str) -> None:
 def test_the_ring_takes_the_time_of_its_formula(seed: int, regime: str) -> None:
     """The tree's core is `ring_attention_time` and, backward, `ring_attention_backward_time`; merging aside."""
     of = parallel(context="ring")
-    (core,) = TrainingStep(of).decoder.mixers
+    ((core,),) = TrainingStep(of).decoder.mixers
     batch = parallel_points(seed, regime, 128)
     values = Values(of, batch)
 

@@ -12,6 +12,7 @@ from support.paths import ROOT
 
 from symperf.book.measured import CATALOGUE
 from symperf.calibration.kernels.choose import OWN
+from symperf.calibration.kernels.compressed_stages import COMPRESSED
 from symperf.calibration.kernels.selected_stages import SELECTED
 from symperf.calibration.kernels.stages import STAGES
 from symperf.infer.reached import ANY
@@ -26,8 +27,8 @@ KERNELS = ROOT / "benchmarks" / "calibration" / "kernels"
 NAMES = {"nccl": "NCCL", "wideep_deepep_ll": "DeepEP, low latency", "mamba2": "Mamba-2", "gemm": "products"}
 """Tables -> the names of their rows in the catalogue's scores."""
 DEVICES = {name for stage in STAGES if stage.of_device for name in stage.constants}
-APART = {name for stage in SELECTED for name in stage.constants}
-"""Constants of attention to selected keys, which are fitted apart."""
+APART = {name for stage in (*SELECTED, *COMPRESSED) for name in stage.constants}
+"""Constants of attention to selected keys and to compressed entries, which are fitted apart."""
 
 
 @pytest.mark.parametrize("profile", STACKS.values())
@@ -38,7 +39,9 @@ def test_a_software_has_at_most_twenty_constants_of_its_own_on_a_device(profile:
         formats = [name for form in each.formats.values() for name in form]
         apart = len(APART & set(each.constants)) + sum(name in APART for name in formats)
         assert 0 < each.count - apart - len((DEVICES - APART) & set(each.constants)) <= OWN
-        assert apart <= OWN + len(formats)
+        for stages, most in ((SELECTED, OWN), (COMPRESSED, 8)):
+            own = {name for stage in stages for name in stage.constants}
+            assert len(own & set(each.constants)) + sum(name in own for name in formats) <= most
 
 
 @pytest.mark.parametrize("profile", STACKS.values())
