@@ -44,20 +44,29 @@ def test_transfers_are_of_the_networks() -> None:
 # --- what is published
 
 
+def plain_rows() -> list[Any]:
+    """Rows of the schedule that hides nothing."""
+    return [row for row in rows("moe_schedules") if row["schedule"] == "1f1b"]
+
+
 def test_computation_to_communication_is_near_one_to_one() -> None:
     """DeepSeek-V3 report, section 3.2.1, of its all-to-all without overlap."""
-    ratios = [row["ratio"] for row in rows("moe_schedules") if row["schedule"] == "1f1b"]
-    assert len(ratios) == 4
-    assert min(ratios) > 1 / 1.25
-    assert max(ratios) < 1.3
+    ratios = {p: [row["ratio"] for row in plain_rows() if row["precision"] == p] for p in study.PRECISIONS}
+    assert [len(found) for found in ratios.values()] == [2, 2]
+    assert (min(ratios["fp8"]), max(ratios["fp8"])) == pytest.approx((1.06, 1.19), abs=0.01)
+    assert min(ratios["fp8"]) < min(ratios["bf16"])
+    assert max(ratios["fp8"]) < max(ratios["bf16"]) == pytest.approx(1.32, abs=0.01)
 
 
-def test_transfers_in_16_bits_would_pace_the_step_in_fp8() -> None:
-    """As most software sends tokens: the all-to-all has most of the step, and the step its length."""
-    for recompute, seconds in (("none", 14.3), ("full", 21.2)):
-        run = study.trained("fp8", recompute=recompute).bind(dispatch_element_bytes=2.0)
-        assert run.value("time") == pytest.approx(seconds, abs=0.1)
-        assert study.responsible(run, study.TRANSFERS) > 0.7 * run.value("time")
+def test_transfers_in_16_bits_would_pace_the_step_in_fp8_with_full_recomputation() -> None:
+    """As most software sends tokens: with full recomputation the all-to-all has most of the step, without it work."""
+    for recompute, seconds, least, most in (("none", 14.38, 0.2, 0.25), ("full", 21.35, 0.8, 0.9)):
+        sent = study.trained("fp8", recompute=recompute)
+        run = sent.bind(dispatch_element_bytes=2.0)
+        assert sent.value("time") < run.value("time") == pytest.approx(seconds, abs=0.05)
+        shares = [study.responsible(each, study.TRANSFERS) / each.value("time") for each in (sent, run)]
+        assert shares[0] < 0.18
+        assert least < shares[1] < most
 
 
 def test_dual_pipe_hides_the_shorter_of_both() -> None:
@@ -68,25 +77,27 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
         # What no other pass hides: those that run alone.
-        assert hidden["all_to_all"] < 0.25
+        assert hidden["all_to_all"] < 0.175
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
 
-def test_work_and_all_to_all_are_equal_in_fp8_with_full_recomputation() -> None:
-    """Whichever is longer has the share of the step; neither without limit shortens it by more than a tenth."""
+def test_work_and_all_to_all_are_nearly_equal_in_fp8_with_full_recomputation() -> None:
+    """Work is the longer by little, and has the share of the step; neither without limit shortens it by an eighth."""
     gains = {row["infinite"]: row["speed_up"] for row in rows("moe_limits") if row["question"] == "training fp8"}
-    assert 1.03 < gains["compute"] < 1.1
-    assert 1.03 < gains["scale_out"] < 1 / 0.9
+    assert 1.03 < gains["compute"] < gains["scale_out"] < 1 / 0.875
     assert gains["compute + memory + l2"] > 1.2
+    first = next(row for row in rows("moe_crossings") if (row["question"], row["leg"]) == ("training fp8", "compute"))
+    assert (first["before"], first["after"]) == ("compute", "network")
+    assert first["factor"] == pytest.approx(1.13, abs=0.01)
 
 
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 14 % than with full recomputation, which does more than DeepSeek's, and by 52 % than with none."""
+    """By 10 % than with full recomputation, which does more than DeepSeek's, and by 47 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.14, abs=0.01)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.524, abs=0.01)
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.096, abs=0.005)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.467, abs=0.005)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
@@ -112,7 +123,7 @@ def test_a_larger_domain_frees_compute() -> None:
         assert by["gb200-nvl72", group]["mean"] > 1.3 * by["b200-sxm", group]["mean"]
     assert by["gb200-nvl72", "network"]["total"] > 2 * by["b200-sxm", "network"]["total"]
     between = [by[device, "network"]["time_s"] for device in study.FASTER[:3]]
-    assert max(between) / min(between) < 1.16
+    assert max(between) / min(between) < 1.15
 
 
 # --- technology
@@ -144,9 +155,11 @@ def test_nothing_faster_slows_a_step() -> None:
 def test_the_network_binds_where_the_all_to_all_is_most_of_the_step() -> None:
     for row in rows("moe_grid"):
         assert math.fsum(row[f"share_{name}"] for name in walking.RESOURCES) == pytest.approx(1, abs=1e-8)
-        if row["all_to_all"] > 0.5:
-            assert row["bound"] in ("scale_out", "scale_up")
-        assert row["all_to_all"] < 0.2 or row["all_to_all"] > 0.5 or row["bound"] == "memory"
+        # Abrupt: nothing lies between less than a quarter of the step and four fifths of it.
+        if row["bound"] in ("scale_out", "scale_up"):
+            assert row["all_to_all"] > 0.8
+        else:
+            assert row["all_to_all"] < 0.23
 
 
 @pytest.mark.parametrize("node", ["10nm", "1nm"])
@@ -172,8 +185,9 @@ def test_the_network_needed_grows_with_the_rate() -> None:
             growth = two["scale_out_bandwidth"] / one["scale_out_bandwidth"]
             assert 1.4 < growth <= two["matrix_rate"] / one["matrix_rate"] * (1 + 1e-9)
     halves = {(row["precision"], row["node"]): row["scale_out_bandwidth"] for row in rows("moe_needed")}
-    for node in points.NODES:
-        assert 0.99 < halves["fp8", node] / halves["bf16", node] < 1.25
+    ratios = [halves["fp8", node] / halves["bf16", node] for node in points.NODES]
+    assert ratios == sorted(ratios, reverse=True)
+    assert (ratios[0], ratios[-1]) == pytest.approx((1.18, 0.97), abs=0.005)
 
 
 # --- the walk
@@ -188,19 +202,23 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 def test_a_share_is_no_gain() -> None:
     """What is longer has most of the training step; without limit it gives far less than that share would."""
-    for precision, longer, shorter in (("fp8", "scale_out", 0.095), ("bf16", "compute", 0.075)):
+    for precision, shorter in (("fp8", 0.103), ("bf16", 0.132)):
         name = f"training {precision}"
-        share = next(row[f"share_{longer}"] for row in rows("moe_walk") if row["question"] == name)
-        gain = next(r["speed_up"] for r in rows("moe_limits") if (r["question"], r["infinite"]) == (name, longer))
-        assert share > 0.6
-        assert 1 - 1 / gain == pytest.approx(shorter, abs=0.01)
+        first = next(row for row in rows("moe_walk") if row["question"] == name)
+        gains = {row["infinite"]: 1 - 1 / row["speed_up"] for row in rows("moe_limits") if row["question"] == name}
+        assert first["share_compute"] > 0.6
+        assert gains["compute"] == pytest.approx(shorter, abs=0.005)
+        if precision == "fp8":
+            assert first["share_scale_out"] < 0.2
+            assert gains["scale_out"] > gains["compute"]
+            assert gains["scale_out"] == pytest.approx(0.105, abs=0.005)
 
 
 def test_decoding_is_bound_by_latency_from_the_start() -> None:
     first = {row["question"]: row for row in rows("moe_crossings") if row["leg"] == "start"}
     assert first["decode"]["after"] == "latency"
     assert "decode" not in {row["question"] for row in rows("moe_greedy")}
-    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("network", "network")
+    assert (first["training fp8"]["after"], first["prefill"]["after"]) == ("compute", "network")
 
 
 # --- inference

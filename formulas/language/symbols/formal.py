@@ -96,7 +96,9 @@ before_gradient_time = add(
 before_paired_time = add(
     "formal", "before_paired_time", "P_{fb}", "Time of one pair of passes on each device outside.", SECOND, ZERO_UP
 )
-behind_time = add("formal", "behind_time", "Y_{beh}", "Time of one micro-batch behind a stage, both ways.", SECOND, ZERO_UP)
+behind_time = add(
+    "formal", "behind_time", "Y_{beh}", "Time of one micro-batch behind a stage, both ways.", SECOND, ZERO_UP
+)
 behind_gradient_time = add(
     "formal",
     "behind_gradient_time",
@@ -167,7 +169,9 @@ middle_backward_time = add(
 middle_end_time = add(
     "formal", "middle_end_time", "T_{e,m}", "Time from the middle device's last pair to the end.", SECOND, ZERO_UP
 )
-end_time = add("formal", "end_time", "T_e", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP)
+end_time = add(
+    "formal", "end_time", "T_{tail}", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP
+)
 layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
 first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)
 middle_layers = add("formal", "middle_layers", "L_{mid}", "Layers of each stage between the ends.", domain=ZERO_UP)
