@@ -11,11 +11,13 @@ import sympy
 import symperf as sf
 from symperf.common.symbolic import replace_symbols
 from symperf.formulas.language.symbols import SYMBOLS, head_dim, intermediate_size, tp
+from symperf.formulas.language.symbols.entry import BY_FORMAT
 from symperf.models import layer_counts
 from symperf.models.architecture import UNIFORM, LayerKind
 from symperf.models.description import count_kinds
 from symperf.models.layouts import in_runs, with_sizes
 from symperf.models.own_sizes import of_kind
+from symperf.systems import kernel_constants
 
 WIDE = LayerKind(
     "attention", "dense", "num_attention_dense_layers_2", own=(("intermediate_size", "intermediate_size_2"),)
@@ -38,6 +40,14 @@ def test_nothing_else_has(name: str) -> None:
     assert SYMBOLS.find(name) is None
     with pytest.raises(KeyError):
         SYMBOLS[name]
+
+
+def test_what_formats_of_a_checkpoint_differ_in_has_numbered_ones() -> None:
+    """The vocabulary, which imports nothing of the systems, names what they do; and no other symbol but sizes has."""
+    assert BY_FORMAT == kernel_constants.BY_FORMAT
+    assert SYMBOLS["matrix_rate_2"].sentence.endswith("in the 2nd format of the checkpoint.")
+    numbered = {name for name in SYMBOLS if SYMBOLS.find(f"{name}_2") is not None}
+    assert numbered == BY_FORMAT | {name for name, entry in SYMBOLS.items() if entry.group == "model"}
 
 
 def test_a_kind_is_counted_in_its_own_sizes() -> None:

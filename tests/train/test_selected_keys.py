@@ -95,9 +95,9 @@ def terms(run: Any) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_matrices_and_vectors_are_all_parameters(name: str) -> None:
-    """Muon, which lists every matrix, holds state for as many values as the model has parameters."""
+    """Muon, which lists every matrix, holds state for as many values as the language model has parameters."""
     adam, muon = (training(name, optimizer=each).memory_terms() for each in ("adam", "muon"))
-    total = sf.inspect(model(name))["parameters"]["total"]
+    total = sf.inspect(model(name))["parameters"]["language"]
     assert sum(value for term, value in adam.items() if term.startswith("weights")) == pytest.approx(2 * total)
     assert sum(value for term, value in muon.items() if term.startswith("weights")) == pytest.approx(2 * total)
 
@@ -121,7 +121,7 @@ def test_parts_of_a_sequence_share_the_work_and_gather_keys() -> None:
 @pytest.mark.parametrize(
     ("plan", "says"),
     [
-        ({"cp": 2}, "cp_kind: .*selects* keys.*expected all-gather, found ring"),
+        ({"cp": 2}, "cp_kind: .*select or compress keys.*expected all-gather, found ring"),
         ({"cp": 2, "cp_kind": "all-to-all"}, "expected all-gather, found all-to-all"),
         ({"attention": "eager"}, "attention: .*expected flash, found eager"),
     ],

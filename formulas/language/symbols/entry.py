@@ -29,11 +29,22 @@ class Entry:
         return str(self.symbol)
 
 
-class Vocabulary(dict[str, Entry]):
-    """The entries by name. Beside them every size of a model has numbered ones, which come into being when asked for.
+BY_FORMAT = frozenset(
+    (
+        *("matrix_rate", "matrix_efficiency", "operand_bytes", "weight_bytes"),
+        *("inner_latency", "format_latency", "cast_latency", "cast_passes", "absorb_latency", "module_latency"),
+        *("expert_latency", "grouped_efficiency", "expert_memory_efficiency", "expert_passes", "choice_latency"),
+    )
+)
+"""What the formats of one checkpoint differ in, beside the sizes of models all that has numbered symbols."""
 
-    `intermediate_size_2` is the second inner width of a model whose layers are not all alike. Numbered sizes are found
-    by name and are not listed.
+
+class Vocabulary(dict[str, Entry]):
+    """The entries by name. Beside them some have numbered ones, which come into being when asked for.
+
+    They are the sizes of a model, and what the formats of a checkpoint differ in: `intermediate_size_2` is the second
+    inner width of a model whose layers are not all alike, `matrix_rate_2` the rate of products in the second format.
+    Numbered ones are found by name and are not listed.
     """
 
     numbered: dict[str, Entry]
@@ -67,7 +78,7 @@ def _numbered(name: str, entries: dict[str, Entry]) -> Entry | None:
     """The entry of a size, or of what a checkpoint's formats differ in, with a number from 2 to 9999 behind it."""
     parts = re.fullmatch(r"(.+)_([2-9]|[1-9][0-9]{1,3})", name)
     base = entries.get(parts[1]) if parts else None
-    if parts is None or base is None or base.group in ("formal", "unit"):
+    if parts is None or base is None or not (base.group == "model" or base.name in BY_FORMAT):
         return None
     symbol = sympy.Symbol(name, **base.symbol._assumptions_orig)
     place = number_word(int(parts[2]))
