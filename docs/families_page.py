@@ -22,6 +22,7 @@ MODELS = """
     qwen3.5-27b qwen3.5-35b-a3b qwen3.5-397b-a17b nemotron-3-super-120b-a12b nemotron-super-49b granite-4.0-h-small
     hunyuan-a13b ernie-4.5-21b-a3b ling-mini-2.0 kimi-k2.5 mimo-7b-base seed-oss-36b smollm3-3b mistral-small-3.1-24b
     qwen3-vl-32b qwen3-vl-30b-a3b gemma-4-26b-a4b gpt-oss-120b deepseek-v3 minimax-m2.5 glm-4.6 llama-4-maverick
+    deepseek-v3.2 deepseek-v4-flash glm-5 minimax-m3 kimi-linear-48b-a3b xlstm-7b lfm2-8b-a1b qwen2.5-vl-7b
 """
 GROUPS = (1, 2, 4, 8)
 
