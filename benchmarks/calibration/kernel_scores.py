@@ -57,8 +57,17 @@ PAGES = {
     "wideep_deepep_ll": ("expert_exchange", "DeepEP, low latency"),
     "wideep_deepep_normal": ("expert_exchange", "DeepEP, normal"),
     "trtllm_alltoall": ("expert_exchange", "all-to-all of TensorRT-LLM"),
-    "gdn": ("scan", "delta rule"),
+    "gdn": ("measured_scan", "delta rule"),
+    "kda": ("channel_decay", "Kimi Delta Attention"),
     "mamba2": ("ssm", "Mamba-2"),
+    "dsa_context_module": ("selected_attention", "modules with selected keys, prompts"),
+    "dsa_generation_module": ("selected_attention", "modules with selected keys, decoding"),
+    "msa_context_module": ("selected_attention", "modules with selected blocks, prompts"),
+    "msa_generation_module": ("selected_attention", "modules with selected blocks, decoding"),
+    "dsv4_csa_context_module": ("compressed_attention", "modules with selected entries, prompts"),
+    "dsv4_csa_generation_module": ("compressed_attention", "modules with selected entries, decoding"),
+    "dsv4_hca_context_module": ("compressed_attention", "modules with all entries, prompts"),
+    "dsv4_hca_generation_module": ("compressed_attention", "modules with all entries, decoding"),
 }
 """Page of the book and name of each table."""
 SHOWN = ("h100_sxm", "b200_sxm")
