@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,11 +24,11 @@ CLASSES = ("attention", "mlp", "experts", "shared", "head")
 WORK: dict[str, Any] = {"batch": 16, "prompt": 256, "generate": 8}
 MODELS = ("deepseek-v3", "llama-3.1-8b", "qwen3-30b-a3b")
 OF_NO_CLASS = {
-    "deepseek-v3": 61 * (2 * 7168 + 1536 + 512) + 58 * 256 * (7168 + 1),
+    "deepseek-v3": 61 * 2 * 7168 + 58 * 256 * 7168,
     "llama-3.1-8b": 32 * 2 * 4096,
-    "qwen3-30b-a3b": 48 * (2 * 2048 + 2 * 128 + 128 * 2048),
+    "qwen3-30b-a3b": 48 * (2 * 2048 + 128 * 2048),
 }
-"""Values of norms in layers, and of routers with their biases."""
+"""Values of the norms before attention and MLP, and of routers; those of heads and latents are of attention."""
 
 
 def stored(model: str, formats: dict[str, str]) -> sf.Model:
@@ -41,6 +42,13 @@ def stored(model: str, formats: dict[str, str]) -> sf.Model:
 
 def run(model: sf.Model, system: str, stack: str, plan: sf.Plan | None = None) -> sf.InferenceRun:
     return sf.inference(model, system, plan or sf.Plan(), stack=stack, kv_precision="bf16", **WORK)
+
+
+@cache
+def weights(model: str, *formats: str) -> float:
+    """Bytes of weights where each class has its format."""
+    terms = run(stored(model, dict(zip(CLASSES, formats, strict=True))), "h100-sxm", "vllm").memory_terms()
+    return float(sum(value for name, value in terms.items() if name.startswith("weights")))
 
 
 def operations(of: sf.InferenceRun) -> dict[str, tuple[float, float, float]]:
@@ -75,33 +83,23 @@ def test_an_operation_takes_what_it_takes_where_all_is_in_its_format(
 @part(0.1)
 @given(st.sampled_from(MODELS), st.fixed_dictionaries({name: st.sampled_from(NAMES) for name in CLASSES}))
 @example("qwen3-30b-a3b", dict.fromkeys(CLASSES, "int4-weight") | {"mlp": "fp8-block", "shared": "fp4"})
+@example("deepseek-v3", dict(zip(CLASSES, NAMES[1:], strict=True)))
+@example("deepseek-v3", dict.fromkeys(CLASSES, "fp4"))
+@example("llama-3.1-8b", dict.fromkeys(CLASSES, "fp8") | {"head": "int4-weight"})
 def test_weights_take_the_bytes_of_their_classes(model: str, formats: dict[str, str]) -> None:
-    """Each class adds its own bytes, whatever the others have; norms and routers are as narrow as most weights.
+    """Each class adds its own bytes, whatever the others have; norms and routers stay in 16 bits.
 
-    So they are narrow as soon as one class is, and would be counted once for each class that is looked at alone.
+    They are as narrow as all layers where those have one format, which no class of another tells them from.
     """
 
-    def weights(formats: dict[str, str]) -> float:
-        terms = run(stored(model, formats), "h100-sxm", "vllm").memory_terms()
-        return sum(value for name, value in terms.items() if name.startswith("weights"))
-
-    def less(name: str) -> float:
-        return FORMATS[name].weight - FORMATS["bf16"].weight
-
-    classes = classes_of(sf.Model.load(model).architecture)
     plain = dict.fromkeys(CLASSES, "bf16")
-    whole = weights(plain)
-    every = weights(dict.fromkeys(CLASSES, "fp8")) - whole
-    single = sum(weights(plain | {name: "fp8"}) - whole for name in classes)
-    of_no_class = (single - every) / (len(classes) - 1) / less("fp8")
-    assert of_no_class == pytest.approx(OF_NO_CLASS[model], rel=1e-6)
-    expected = whole
-    for name in classes:
-        expected += weights(plain | {name: formats[name]}) - whole - of_no_class * less(formats[name])
-    # `stored` gives each class more weights than all that come later.
-    narrow = [name for name in ("experts", "mlp", "attention", "shared", "head") if name in classes]
-    most = next((formats[name] for name in narrow if formats[name] != "bf16"), "bf16")
-    assert weights(formats) == pytest.approx(expected + of_no_class * less(most), rel=1e-9)
+    whole = weights(model, *plain.values())
+    alone = [plain | {name: each} for name, each in formats.items()]
+    expected = whole + sum(weights(model, *each.values()) - whole for each in alone)
+    own = [formats[name] for name in classes_of(sf.Model.load(model).architecture)]
+    if len({*own[:-1]}) == 1 and own[-1] in (own[0], "bf16"):
+        expected += OF_NO_CLASS[model] * (FORMATS[own[0]].weight - 2)
+    assert weights(model, *(formats[name] for name in CLASSES)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_experts_in_four_bits_and_attention_in_eight() -> None:

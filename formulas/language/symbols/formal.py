@@ -96,7 +96,9 @@ before_gradient_time = add(
 before_paired_time = add(
     "formal", "before_paired_time", "P_{fb}", "Time of one pair of passes on each device outside.", SECOND, ZERO_UP
 )
-behind_time = add("formal", "behind_time", "Y_{beh}", "Time of one micro-batch behind a stage, both ways.", SECOND, ZERO_UP)
+behind_time = add(
+    "formal", "behind_time", "Y_{beh}", "Time of one micro-batch behind a stage, both ways.", SECOND, ZERO_UP
+)
 behind_gradient_time = add(
     "formal",
     "behind_gradient_time",
