@@ -207,7 +207,9 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
-    layers += _apart(structure, dealing, structure.kept)
+    if structure.kept or structure.others:
+        # Told apart, norms and routers have 16 bits; where all classes have one format they are as narrow, and few.
+        layers += _apart(structure, dealing, (*structure.kept, "rest"))
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
     if dealing.differs:
         ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
@@ -226,8 +228,8 @@ def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
 
 
 def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
-    """Bytes of a weight of a class of modules."""
-    if name in structure.kept:
+    """Bytes of a weight of a class of modules, or of the rest of a layer."""
+    if name in (*structure.kept, "rest"):
         return table_bytes
     number = structure.of_class(name).format
     return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]

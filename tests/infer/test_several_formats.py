@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.effort import part
 from support.paths import GOLDEN_2026
@@ -14,6 +15,7 @@ from support.paths import GOLDEN_2026
 import symperf as sf
 from symperf.infer.formats import FORMATS
 from symperf.infer.kernels import class_of
+from symperf.infer.stored import classes_of
 from symperf.models.module_patterns import Names
 from symperf.models.quantization import Quantization, Stored
 
@@ -21,6 +23,12 @@ NAMES = ("bf16", "fp8", "fp8-block", "fp4", "int4-weight", "mxfp4-weight")
 CLASSES = ("attention", "mlp", "experts", "shared", "head")
 WORK: dict[str, Any] = {"batch": 16, "prompt": 256, "generate": 8}
 MODELS = ("deepseek-v3", "llama-3.1-8b", "qwen3-30b-a3b")
+OF_NO_CLASS = {
+    "deepseek-v3": 61 * 2 * 7168 + 58 * 256 * 7168,
+    "llama-3.1-8b": 32 * 2 * 4096,
+    "qwen3-30b-a3b": 48 * (2 * 2048 + 128 * 2048),
+}
+"""Values of the norms before attention and MLP, and of routers; those of heads and latents are of attention."""
 
 
 def stored(model: str, formats: dict[str, str]) -> sf.Model:
@@ -34,6 +42,13 @@ def stored(model: str, formats: dict[str, str]) -> sf.Model:
 
 def run(model: sf.Model, system: str, stack: str, plan: sf.Plan | None = None) -> sf.InferenceRun:
     return sf.inference(model, system, plan or sf.Plan(), stack=stack, kv_precision="bf16", **WORK)
+
+
+@cache
+def weights(model: str, *formats: str) -> float:
+    """Bytes of weights where each class has its format."""
+    terms = run(stored(model, dict(zip(CLASSES, formats, strict=True))), "h100-sxm", "vllm").memory_terms()
+    return float(sum(value for name, value in terms.items() if name.startswith("weights")))
 
 
 def operations(of: sf.InferenceRun) -> dict[str, tuple[float, float, float]]:
@@ -67,17 +82,24 @@ def test_an_operation_takes_what_it_takes_where_all_is_in_its_format(
 
 @part(0.1)
 @given(st.sampled_from(MODELS), st.fixed_dictionaries({name: st.sampled_from(NAMES) for name in CLASSES}))
+@example("qwen3-30b-a3b", dict.fromkeys(CLASSES, "int4-weight") | {"mlp": "fp8-block", "shared": "fp4"})
+@example("deepseek-v3", dict(zip(CLASSES, NAMES[1:], strict=True)))
+@example("deepseek-v3", dict.fromkeys(CLASSES, "fp4"))
+@example("llama-3.1-8b", dict.fromkeys(CLASSES, "fp8") | {"head": "int4-weight"})
 def test_weights_take_the_bytes_of_their_classes(model: str, formats: dict[str, str]) -> None:
-    """Each class adds its own bytes, whatever the others have; norms and routers are as narrow as most weights."""
+    """Each class adds its own bytes, whatever the others have; norms and routers stay in 16 bits.
 
-    def weights(formats: dict[str, str]) -> float:
-        terms = run(stored(model, formats), "h100-sxm", "vllm").memory_terms()
-        return sum(value for name, value in terms.items() if name.startswith("weights"))
+    They are as narrow as all layers where those have one format, which no class of another tells them from.
+    """
 
     plain = dict.fromkeys(CLASSES, "bf16")
-    whole = weights(plain)
-    apart = sum(weights(plain | {name: each}) - whole for name, each in formats.items())
-    assert weights(formats) == pytest.approx(whole + apart, rel=5e-4)
+    whole = weights(model, *plain.values())
+    alone = [plain | {name: each} for name, each in formats.items()]
+    expected = whole + sum(weights(model, *each.values()) - whole for each in alone)
+    own = [formats[name] for name in classes_of(sf.Model.load(model).architecture)]
+    if len({*own[:-1]}) == 1 and own[-1] in (own[0], "bf16"):
+        expected += OF_NO_CLASS[model] * (FORMATS[own[0]].weight - 2)
+    assert weights(model, *(formats[name] for name in CLASSES)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_experts_in_four_bits_and_attention_in_eight() -> None:

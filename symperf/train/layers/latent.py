@@ -49,6 +49,11 @@ class LatentAttention(AttentionCore):
         """Width of a value."""
         return v_head_dim
 
+    @property
+    def output_width(self) -> Any:
+        """Features that the output projection reads."""
+        return self.shapes.heads * v_head_dim
+
     def forward(self, phase: str) -> Operations:
         """Projections, the core and its gate."""
         gate = self.layer.gated(self.path(f"gate/{phase}"), self.gated) if self.architecture.attention_gate else None

@@ -93,11 +93,6 @@ class SelectedLatents(SelectedKeys, LatentAttention):
         return kv_lora_rank
 
     @property
-    def output_width(self) -> Any:
-        """Features that the output projection reads."""
-        return self.shapes.heads * v_head_dim
-
-    @property
     def cached(self) -> Any:
         """Elements of a latent with its rotary key."""
         return mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim)

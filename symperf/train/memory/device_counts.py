@@ -89,9 +89,9 @@ def expert_parameters(architecture: Architecture, kind: LayerKind) -> Any:
 
 @in_own_sizes
 def class_parameters(architecture: Architecture, kind: LayerKind, classes: Container[str]) -> list[Any]:
-    """Parameters of a layer on one device in some classes of modules: attention, mlp, experts, shared.
+    """Parameters of a layer on one device in some classes of modules: attention, mlp, experts, shared, and rest.
 
-    What is in no class, norms and routers, is in the list whatever the classes are: it is never quantized.
+    The rest, norms and routers, is what no checkpoint quantizes.
     """
     mlp = par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters
     dense = mlp(hidden_size, intermediate_size / tp) if kind.ffn in ("dense", "dense_experts") else ZERO
@@ -103,8 +103,8 @@ def class_parameters(architecture: Architecture, kind: LayerKind, classes: Conta
         "experts": expert_parameters(architecture, kind),
         "shared": layers.shared_weights(architecture) / tp if routed else ZERO,
     }
-    rest = dense_parameters(architecture, kind) - found["attention"] - dense - found["shared"]
-    return [rest, *(form for name, form in found.items() if name in classes)]
+    found["rest"] = dense_parameters(architecture, kind) - found["attention"] - dense - found["shared"]
+    return [form for name, form in found.items() if name in classes]
 
 
 def _mixers(architecture: Architecture, kind: LayerKind) -> Any:
