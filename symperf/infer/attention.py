@@ -1,4 +1,4 @@
-"""Softmax attention of an inference: whole prompts among themselves, new tokens over a cache, and an encoder's output.
+"""Softmax attention of an inference: whole prompts among themselves, and new tokens over a cache.
 
 A kernel over a cache takes one unit for each sequence and key-value head. Where these do not fill the device, software
 may split contexts over more units, at the price of partial results and a second kernel; the faster way is taken. Where
@@ -363,45 +363,4 @@ class SoftmaxAttention(CachedAttention):
             kernels.matmul(f"{path}/scores", length, length, self.key_width, groups, **kinds),
             kernels.stream(f"{path}/softmax", traffic, scores, FLOPS_PER_ELEMENT["softmax"]),
             kernels.matmul(f"{path}/context", length, self.value_width, length, groups, **kinds),
-        ]
-
-
-class CrossAttention(SoftmaxAttention):
-    """The attention of decoder tokens to an encoder's output, whose keys and values are cached once."""
-
-    folder = "cross_attention"
-
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(layer)
-        self.keys_columns = 2 * self.units * self.value_width
-
-    @property
-    def biased(self) -> bool:
-        """No: positions of the two sequences are not compared."""
-        return False
-
-    def block(self, encoder_tokens: Any, *, first: bool) -> list[Op | None]:
-        """The whole block around its attention.
-
-        Args:
-            encoder_tokens: tokens of each sequence's encoder.
-            first: keys and values are made, of all tokens of the encoder.
-        """
-        layer, root = self.layer, f"{self.layer.root}/{self.folder}"
-        made: list[Op | None] = []
-        if first:
-            rows = micro_batch * encoder_tokens
-            made = [
-                layer.kernels.matmul(self.path("key_value"), rows, self.keys_columns, hidden_size),
-                self.append_of(rows * self.keys_columns),
-            ]
-        return [
-            layer.norm(f"{root}/norm", after_residual=True),
-            *made,
-            layer.linear(f"{root}/query", hidden_size, self.width),
-            self.over(encoder_tokens),
-            *self.output(),
-            layer.reduce(f"{root}/reduce"),
-            layer.post_norm(root),
-            layer.residual(f"{root}/residual"),
         ]

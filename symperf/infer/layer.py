@@ -32,8 +32,9 @@ from ..operations.kernels import tensor_group
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from . import shared_block, streams
-from .attention import CrossAttention, SoftmaxAttention
+from .attention import SoftmaxAttention
 from .compressed import CompressedAttention
+from .cross_attention import CrossAttention
 from .experts import Experts
 from .gated_lru import GatedLru
 from .kernels import InferenceKernels
