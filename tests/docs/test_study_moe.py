@@ -53,19 +53,19 @@ def test_computation_to_communication_is_near_one_to_one() -> None:
     """DeepSeek-V3 report, section 3.2.1, of its all-to-all without overlap."""
     ratios = {p: [row["ratio"] for row in plain_rows() if row["precision"] == p] for p in study.PRECISIONS}
     assert [len(found) for found in ratios.values()] == [2, 2]
-    assert (min(ratios["fp8"]), max(ratios["fp8"])) == pytest.approx((1.06, 1.19), abs=0.01)
+    assert (min(ratios["fp8"]), max(ratios["fp8"])) == pytest.approx((1.0, 1.12), abs=0.01)
     assert min(ratios["fp8"]) < min(ratios["bf16"])
-    assert max(ratios["fp8"]) < max(ratios["bf16"]) == pytest.approx(1.32, abs=0.01)
+    assert max(ratios["fp8"]) < max(ratios["bf16"]) == pytest.approx(1.23, abs=0.01)
 
 
-def test_transfers_in_16_bits_would_pace_the_step_in_fp8_with_full_recomputation() -> None:
-    """As most software sends tokens: with full recomputation the all-to-all has most of the step, without it work."""
-    for recompute, seconds, least, most in (("none", 14.38, 0.2, 0.25), ("full", 21.35, 0.8, 0.9)):
+def test_transfers_in_16_bits_would_pace_the_steps_in_fp8() -> None:
+    """As most software sends tokens: the all-to-all has most of both steps."""
+    for recompute, seconds, least, most in (("none", 14.28, 0.8, 0.9), ("full", 21.25, 0.8, 0.9)):
         sent = study.trained("fp8", recompute=recompute)
         run = sent.bind(dispatch_element_bytes=2.0)
         assert sent.value("time") < run.value("time") == pytest.approx(seconds, abs=0.05)
         shares = [study.responsible(each, study.TRANSFERS) / each.value("time") for each in (sent, run)]
-        assert shares[0] < 0.18
+        assert shares[0] < 0.23
         assert least < shares[1] < most
 
 
@@ -77,7 +77,7 @@ def test_dual_pipe_hides_the_shorter_of_both() -> None:
         hidden = by["dualpipe", precision, recompute]
         assert hidden["time_s"] < 0.65 * by["1f1b", precision, recompute]["time_s"]
         # What no other pass hides: those that run alone.
-        assert hidden["all_to_all"] < 0.175
+        assert hidden["all_to_all"] < 0.225
         bare = by["1f1b", precision, recompute]
         assert hidden["time_s"] > max(bare["all_to_all_s"], bare["all_to_all_s"] * bare["ratio"]) * 0.9
 
@@ -86,18 +86,18 @@ def test_work_and_all_to_all_are_nearly_equal_in_fp8_with_full_recomputation() -
     """Work is the longer by little, and has the share of the step; neither without limit shortens it by an eighth."""
     gains = {row["infinite"]: row["speed_up"] for row in rows("moe_limits") if row["question"] == "training fp8"}
     assert 1.03 < gains["compute"] < gains["scale_out"] < 1 / 0.875
-    assert gains["compute + memory + l2"] > 1.2
+    assert gains["compute + memory + l2"] > 1.19
     first = next(row for row in rows("moe_crossings") if (row["question"], row["leg"]) == ("training fp8", "compute"))
     assert (first["before"], first["after"]) == ("compute", "network")
-    assert first["factor"] == pytest.approx(1.13, abs=0.01)
+    assert first["factor"] == pytest.approx(1.06, abs=0.01)
 
 
 def test_the_published_step_is_longer_than_both() -> None:
-    """By 10 % than with full recomputation, which does more than DeepSeek's, and by 47 % than with none."""
+    """By 14 % than with full recomputation, which does more than DeepSeek's, and by 52 % than with none."""
     asked = ("dualpipe", "fp8")
     by = {row["recompute"]: row for row in rows("moe_schedules") if (row["schedule"], row["precision"]) == asked}
-    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.096, abs=0.005)
-    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.467, abs=0.005)
+    assert PUBLISHED_STEP / by["full"]["time_s"] == pytest.approx(1.141, abs=0.005)
+    assert PUBLISHED_STEP / by["none"]["time_s"] == pytest.approx(1.524, abs=0.005)
     assert (by["none"]["fits"], by["full"]["fits"]) == (False, True)
 
 
@@ -187,7 +187,7 @@ def test_the_network_needed_grows_with_the_rate() -> None:
     halves = {(row["precision"], row["node"]): row["scale_out_bandwidth"] for row in rows("moe_needed")}
     ratios = [halves["fp8", node] / halves["bf16", node] for node in points.NODES]
     assert ratios == sorted(ratios, reverse=True)
-    assert (ratios[0], ratios[-1]) == pytest.approx((1.18, 0.97), abs=0.005)
+    assert (ratios[0], ratios[-1]) == pytest.approx((1.16, 0.96), abs=0.005)
 
 
 # --- the walk
@@ -202,16 +202,16 @@ def test_the_scale_out_network_is_doubled_most() -> None:
 
 def test_a_share_is_no_gain() -> None:
     """What is longer has most of the training step; without limit it gives far less than that share would."""
-    for precision, shorter in (("fp8", 0.103), ("bf16", 0.132)):
+    for precision, shorter in (("fp8", 0.073), ("bf16", 0.094)):
         name = f"training {precision}"
         first = next(row for row in rows("moe_walk") if row["question"] == name)
         gains = {row["infinite"]: 1 - 1 / row["speed_up"] for row in rows("moe_limits") if row["question"] == name}
-        assert first["share_compute"] > 0.6
+        assert first["share_compute"] > 0.58
         assert gains["compute"] == pytest.approx(shorter, abs=0.005)
         if precision == "fp8":
-            assert first["share_scale_out"] < 0.2
+            assert first["share_scale_out"] < 0.25
             assert gains["scale_out"] > gains["compute"]
-            assert gains["scale_out"] == pytest.approx(0.105, abs=0.005)
+            assert gains["scale_out"] == pytest.approx(0.111, abs=0.005)
 
 
 def test_decoding_is_bound_by_latency_from_the_start() -> None:

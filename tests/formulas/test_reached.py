@@ -30,7 +30,7 @@ TIED = {
         "one_f_one_b_time",
     },
     "runs/test_golden_2026.py": {
-        "test_keys_that_a_step_sees": "block_keys selected_entries",
+        "test_keys_that_a_step_sees": "block_keys",
     },
     "serve/test_serving_laws.py": {
         "test_affine_decoding_is_exact": "affine_capacity decoding_sequences loaded_iteration_time",

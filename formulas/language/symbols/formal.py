@@ -170,7 +170,7 @@ middle_end_time = add(
     "formal", "middle_end_time", "T_{e,m}", "Time from the middle device's last pair to the end.", SECOND, ZERO_UP
 )
 end_time = add(
-    "formal", "end_time", "T_{tail}", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP
+    "formal", "end_time", "T_{fin}", "Time from the last pair of passes to the end of a step.", SECOND, ZERO_UP
 )
 layer_time = add("formal", "layer_time", "T_{lay}", "Time of one micro-batch in one layer, both ways.", SECOND, ZERO_UP)
 first_layers = add("formal", "first_layers", "L_1", "Layers of the first stage.", domain=ZERO_UP)

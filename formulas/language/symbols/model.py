@@ -138,7 +138,7 @@ _MIXERS = {
     "short_convolution": ("cvl", "a short convolution between two gates"),
     "gated_lru": ("lru", "a gated linear recurrent unit"),
     "lightning_attention": ("la", "lightning attention"),
-    "attention_ssm": ("att+ssm", "softmax attention beside a Mamba-2 mixer"),
+    "attention_ssm": ("as", "softmax attention beside a Mamba-2 mixer"),
     "matrix_memory": ("mem", "a matrix memory"),
     "wkv": ("wkv", "a time mixing of RWKV-7"),
     "": ("", ""),
