@@ -2,8 +2,9 @@
 
 With e = 1 every device of a tensor-parallel group holds a part of every expert, and the results are summed like those
 of a dense MLP. With e above 1 whole experts are dealt to e devices: each device of the group sends its part of the
-tokens to their experts, takes them back, and the group gathers them. Routing is uniform, or its loads follow a power
-law where a run states one: a step of few tokens reads the experts that it is expected to choose.
+tokens to their experts, takes them back, and the group gathers them; or nothing is sent, where software has every
+device of the group take its own experts' choices of all tokens, and the results are summed. Routing is uniform, or its
+loads follow a power law where a run states one: a step of few tokens reads the experts that it is expected to choose.
 
 Where software was measured, its few kernels for experts are one operation, with their sorting, casts and sums; and its
 own kernels exchange tokens: direct ones in decoding, bulk ones in prefill.
@@ -58,16 +59,18 @@ class Experts:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, self.kernels, self.architecture = layer, layer.kernels.of_class("experts"), layer.architecture
-        dealt_out = layer.structure.experts_dealt
-        self.dealt_out, self.scored = dealt_out, router_rows(self.architecture)
-        self.tokens = layer.tokens / tp if dealt_out else layer.tokens
-        parts = ep if dealt_out else 1
+        self.dealt_out = layer.structure.experts_dealt
+        self.exchanged = self.dealt_out and not layer.structure.tokens_replicated
+        self.scored = router_rows(self.architecture)
+        self.tokens = layer.tokens / tp if self.exchanged else layer.tokens
+        parts = ep if self.exchanged else 1
         self.imbalance = token_imbalance
         if layer.structure.skewed:
             self.imbalance *= grouped.skewed_imbalance(self.tokens * parts, num_experts, ep, routing_skew)
-        self.arriving = dealt.arriving_tokens(self.tokens, num_experts_per_token, self.imbalance)
+        devices = ep if self.dealt_out else 1
+        self.arriving = dealt.arriving_tokens(self.tokens * parts / devices, num_experts_per_token, self.imbalance)
         routed = self.tokens * parts, num_experts_per_token, num_experts
-        self.groups = moe.expected_experts(*routed) / parts
+        self.groups = moe.expected_experts(*routed) / devices
         self.rows = self.imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
         self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=self.kernels.mixed_rates)
@@ -133,7 +136,7 @@ class Experts:
     def sorted_choices(self) -> Any:
         """Choices that a device sorts: all those of every token that has an expert there."""
         choices = self.tokens * num_experts_per_token
-        return choices * exchange.places_per_token(num_experts_per_token, ep) if self.dealt_out else choices
+        return choices * exchange.places_per_token(num_experts_per_token, ep) if self.exchanged else choices
 
     def fused(self, rows: Any, groups: Any, choices: Any) -> Op:
         """The kernels of the experts on one device, as they were measured together; casts are within.
@@ -178,7 +181,7 @@ class Experts:
 
     def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
-        if not self.dealt_out:
+        if not self.exchanged:
             return None
         count = self.tokens, num_experts_per_token, hidden_size, element_bytes, self.imbalance
         kinds = ("direct", "bulk") if self.layer.phase == "decode" else ("bulk", "direct")
@@ -214,7 +217,7 @@ class Experts:
     def sum(self) -> Op | None:
         """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
         message = self.layer.stream_message
-        collective = self.kernels.all_gather if self.dealt_out else self.kernels.all_reduce
+        collective = self.kernels.all_gather if self.exchanged else self.kernels.all_reduce
         return collective(self.path("reduce"), message, tensor_group())
 
     def shared_gate(self) -> Op | None:
@@ -235,5 +238,5 @@ class Experts:
             layer.linear(f"{layer.root}/shared/up", hidden_size, up),
             layer.activation_of(f"{layer.root}/shared/activation", width),
             layer.linear(f"{layer.root}/shared/down", width, hidden_size),
-            layer.reduce(f"{layer.root}/shared/reduce") if self.dealt_out else None,
+            layer.reduce(f"{layer.root}/shared/reduce") if self.exchanged else None,
         ]

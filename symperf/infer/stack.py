@@ -21,6 +21,7 @@ from .latent_kernels import read as read_latent
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
+from .scheduling import ChunkSizes, read_chunk, read_date, read_exchange
 from .structure import Fusion
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "kv_block": Limits(COUNT, 1, 1e6),
 }
 """Symbols that a stack binds, and what values they may take."""
-KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "latent", "collectives", "experts", "on", *LIMITS)
+KEYS: Final = (
+    *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
+    *("chunk", "on", *LIMITS),
+)
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
@@ -53,6 +57,7 @@ class Stack:
     Attributes:
         name: of the profile.
         title: what it stands for.
+        date: year and month of the software, "" where the profile is of none.
         source: where its fusions are read.
         fusion: which kernels are joined.
         quantities: value and source of each symbol of `LIMITS`.
@@ -61,11 +66,15 @@ class Stack:
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
         own_all_reduce: it has a kernel of its own for all-reduces of small messages.
         experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
+        exchange: "ranks" where the ranks of a tensor-parallel group share out its tokens and send them to experts;
+            "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
+        chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
     """
 
     name: str
     title: str
+    date: str
     source: str
     fusion: Fusion
     quantities: Mapping[str, Quantity]
@@ -74,6 +83,8 @@ class Stack:
     called_collectives: bool
     own_all_reduce: bool
     experts: Mapping[str, Mapping[str, Quantity]]
+    exchange: str
+    chunk: ChunkSizes
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
@@ -136,9 +147,13 @@ def _read(path: Path) -> Stack:
     called, own = _collectives(table.get("collectives", {}), label)
     fusion = _fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
+    exchange, chunk = read_exchange(table.get("exchange", {}), label), read_chunk(table.get("chunk", {}), label)
     reached = read_reached(table.get("on", {}), label)
-    source = text_of(table, "source", label)
-    return Stack(name, title, source, fusion, quantities, reads, latent, called, own, experts, reached)
+    date, source = read_date(table, label), text_of(table, "source", label)
+    return Stack(
+        *(name, title, date, source, fusion, quantities, reads, latent, called, own, experts),
+        *(exchange, chunk, reached),
+    )
 
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:

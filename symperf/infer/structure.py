@@ -74,6 +74,7 @@ class InferenceStructure:
         links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
         experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
+        tokens_replicated: all tokens are on every device of the group that experts are dealt to, and none is sent.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
@@ -99,6 +100,7 @@ class InferenceStructure:
     l2: bool
     tiers: int
     experts_dealt: bool = False
+    tokens_replicated: bool = False
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
     called_collectives: bool = False
@@ -166,6 +168,7 @@ def structure_of(
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
     dealt = plan.ep > 1
+    replicated = dealt and stack.exchange == "replicas" and plan.dp == 1
     sent = [
         name for name in SENT if name in stated or name in stack.sent_in(stored.precision_of("experts") or precision)
     ]
@@ -177,6 +180,7 @@ def structure_of(
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
         experts_dealt=dealt,
+        tokens_replicated=replicated,
         mixed_rates=rate not in SIXTEEN_BITS,
         read_apart=stack.group_reads.apart(model, plan.tp)
         if (l2 and system.quantised) or "decoding" in system.families
@@ -187,7 +191,7 @@ def structure_of(
         links=system.links,
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
-        sent=tuple(sent) if dealt else (),
+        sent=tuple(sent) if dealt and not replicated else (),
         families=system.families,
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
