@@ -22,7 +22,7 @@ from .latent_kernels import read as read_latent
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
-from .scheduling import ChunkSizes, read_chunk, read_date, read_exchange
+from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange
 
 if TYPE_CHECKING:
     import os
@@ -76,6 +76,7 @@ class Stack:
         exchange: "ranks" where the ranks of a tensor-parallel group share out its tokens and send them to experts;
             "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
+        apart: prompts are prefilled in iterations of their own, while no sequence decodes.
         reached: what its kernels reach on each system that it was measured on.
     """
 
@@ -93,6 +94,7 @@ class Stack:
     experts: Mapping[str, Mapping[str, Quantity]]
     exchange: str
     chunk: ChunkSizes
+    apart: bool
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
@@ -165,7 +167,7 @@ def _read(path: Path) -> Stack:
     date, source = read_date(table, label), text_of(table, "source", label)
     return Stack(
         *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
-        *(exchange, chunk, reached),
+        *(exchange, chunk, read_apart(table.get("chunk", {}), label), reached),
     )
 
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .prefill_first import waves
 from .program import form
 from .steady import NO_SPARE, State
 
@@ -116,7 +117,7 @@ class ClosedLoop:
         places = engine.chunk_prompts * engine.groups
         behind = max(0.0, requests / places - 1)
         tokens = min(engine.whole_chunk, engine.prompt / engine.chunks * requests / engine.groups)
-        if not engine.steps or not behind:
+        if not engine.steps or not behind or engine.apart:
             return steady.with_tokens(0.0, tokens)
         risen = min(1.0, (engine.steps / engine.chunks) / behind)
         seen = form("burst_decoding", chunk_prompts=places, packs_behind=behind, risen=risen)
@@ -171,7 +172,7 @@ class ClosedLoop:
             min(begun, steady.full), 1 + seen, math.sqrt(max(seen * (1 - chance), 0.0))
         )
         rate = arrivals * engine.groups / mean
-        alone = (1 - chance) ** (present - 1)
+        alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
         cut = engine.chunk_prompts == 1
         with_it = tokens if cut else min(engine.whole_chunk, engine.prompt * (1 + begun))
         prefill = engine.chunks * steady.chunk_time(seen, alone, with_it)
@@ -180,7 +181,7 @@ class ClosedLoop:
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
-            boundary, queue, 0.0, prefill, service, math.inf,
+            boundary, queue, 0.0, prefill, service, math.inf, engine.request,
         )  # fmt: skip
 
     def _queue(self, service: float, busy: float) -> float:
@@ -211,6 +212,8 @@ class ClosedLoop:
 
     def _in_step(self) -> State:
         steady, engine, present = self.steady, self.steady.engine, self.running
+        if engine.apart:
+            return waves(steady, present)
         packs = math.ceil(present / (engine.chunk_prompts * engine.groups) - CLOSE)
         missed = 1 if packs > 1 and self._misses else 0
         arrivals = form(
@@ -236,7 +239,7 @@ class ClosedLoop:
         rate = arrivals * engine.groups / mean
         return State(
             rate, min(steady.decoding(arrivals), present), rate * engine.chunks * own, share, tokens * mean_prompts,
-            decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf,
+            decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf, engine.request,
         )  # fmt: skip
 
     def _shared(self, packs: int) -> float:
