@@ -43,9 +43,11 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "start_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
     "host_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "request_latency": Limits(TIME, 1e-10, 1e2, zero=True),
+    "tokenizer_latency": Limits(TIME, 1e-12, 1.0, zero=True),
+    "crowd_latency": Limits(TIME, 1e-10, 1e2, zero=True),
 }
 """Symbols that a stack binds, and what values they may take."""
-LATER: Final = ("start_removal", "host_latency", "request_latency")
+LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_latency", "crowd_latency")
 """Those that a profile may leave out, and which are then 0."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),

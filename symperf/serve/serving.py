@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
-from .engine import Engine, ModelTimes
+from .engine import WAY, Engine, ModelTimes
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
@@ -156,7 +156,7 @@ class Serving:
             self.plan.pp,
             limit,
             chunk=self.chunk,
-            request=self.run.bound["request_latency"][0],
+            way={name: self.run.bound[name][0] for name in WAY},
         )
 
     @cached_property
