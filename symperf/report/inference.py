@@ -85,7 +85,7 @@ def _shortage(run: InferenceRun) -> str:
 
 def show(run: InferenceRun, console: Console) -> None:
     """Print the answers, the memory, the operations of each phase and the shares."""
-    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
+    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.told))
     times = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
     times.add_row("prefill", seconds(run.value("prefill")), f"MFU {percent(run.value('prefill_mfu'))}", bold=True)
     other = executed(run, "prefill_mfu", "prefill_mfu_executed")

@@ -126,7 +126,7 @@ def _seconds(value: float | None) -> str:
 def show(serving: Serving, console: Console) -> None:
     """Print the answer, the curve, the pools and the meaning of each metric."""
     run, asked, steady = serving.run, serving.asked, serving.steady
-    console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
+    console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.told))
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
         held = serving.limit(serving.draft_length) * serving.plan.dp
