@@ -133,6 +133,25 @@ def burst_decoding(chunk_prompts: Any, packs_behind: Any, risen: Any) -> Any:
 
 
 @formula(
+    glyph="n_{bmn}",
+    dimension=ONE,
+    source=LITTLE,
+    increasing="chunk_prompts packs_behind risen",
+)
+def mean_burst_decoding(chunk_prompts: Any, packs_behind: Any, risen: Any) -> Any:
+    """Sequences that decode beside a burst's prefill, in the mean over its packs: J Q (1 - (1 - z)^2) / 2.
+
+    Assumes: as `burst_decoding`.
+
+    Source: derivation: the integral of J min(y, z Q) over Q.
+
+    >>> mean_burst_decoding(2, 9, 1)
+    9
+    """
+    return chunk_prompts * packs_behind * complement(complement(risen) ** 2) / 2
+
+
+@formula(
     glyph=r"T_{burst}",
     dimension=SECOND,
     source=LITTLE,
@@ -153,6 +172,26 @@ def burst_first_token_time(chunks: Any, packs: Any, mixed_time: Any) -> Any:
     30
     """
     return chunks * (packs + 1) / 2 * mixed_time
+
+
+@formula(
+    glyph=r"T_{last}",
+    dimension=SECOND,
+    source=LITTLE,
+    increasing="chunks mixed_time packs",
+    curvature="convex",
+)
+def last_first_token_time(chunks: Any, packs: Any, mixed_time: Any) -> Any:
+    """Time to the first token of the last of requests that arrive at once: K q tau_m.
+
+    Assumes: tau_m is the time beside `mean_burst_decoding` sequences.
+
+    Source: the sum of the times of all packs.
+
+    >>> last_first_token_time(2, 9, 3)
+    54
+    """
+    return chunks * packs * mixed_time
 
 
 @formula(

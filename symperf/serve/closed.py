@@ -1,4 +1,4 @@
-"""The steady state of a closed loop: N requests in flight, and a new one whenever one ends; and its first burst.
+"""The steady state of a closed loop: N requests in flight, and a new one whenever one ends.
 
 Where requests generate different numbers of tokens they soon lose step, and each sees what N - 1 others do at random.
 Where all are alike they stay in the order in which the first burst was prefilled, one pack of prompts behind the other,
@@ -7,6 +7,7 @@ and none waits behind another until prefill is saturated.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,30 +21,6 @@ if TYPE_CHECKING:
     from .steady import Steady
 
 CLOSE = 1e-12
-
-
-@dataclass(frozen=True)
-class FiniteRun:
-    """What a benchmark of a limited number of requests measures, the first of which it sends at once.
-
-    Attributes:
-        state: behind the burst.
-        requests: M.
-        burst_first_token: mean time to the first token of those that are sent at once.
-        first_token: of all.
-        duration: seconds from the first request sent to the last token.
-    """
-
-    state: State
-    requests: float
-    burst_first_token: float
-    first_token: float
-    duration: float
-
-    @property
-    def throughput(self) -> float:
-        """Requests a second over the whole run, its beginning and its end included."""
-        return self.requests / self.duration
 
 
 @dataclass(frozen=True)
@@ -62,6 +39,11 @@ class ClosedLoop:
     def running(self) -> float:
         """Of them those that may run at once."""
         return min(self.concurrency, float(self.steady.engine.limit))
+
+    @property
+    def places(self) -> float:
+        """Prompts that one iteration of all groups may prefill."""
+        return self.steady.engine.chunk_prompts * self.steady.engine.groups
 
     @property
     def in_step(self) -> bool:
@@ -86,62 +68,7 @@ class ClosedLoop:
             iteration_time=found.iteration,
         )
         place = (self.concurrency - present) / load
-        return _with(found, load, place)
-
-    # --- a burst, and a run that begins with one
-
-    def burst(self, requests: float) -> float:
-        """Mean time to the first token of requests that arrive at once."""
-        state, limit = self.state(), float(self.steady.engine.limit)
-        steps = self.steady.engine.steps
-        waves = math.floor(requests / limit * (1 + CLOSE))
-        rest = max(requests - waves * limit, 0.0)
-        whole = self._prefilled(min(requests, limit)) if waves else 0.0
-        cycle = state.prefill + steps * state.iteration
-        total = sum(limit * (wave * cycle + whole) for wave in range(waves))
-        if rest > CLOSE * requests:
-            total += rest * (waves * cycle + self._prefilled(rest))
-        return total / requests
-
-    def _prefilled(self, requests: float) -> float:
-        """Mean time to the first token where all that arrive at once have a place."""
-        engine = self.steady.engine
-        places = engine.chunk_prompts * engine.groups
-        packs = max(1.0, requests / places)
-        return form("burst_first_token_time", chunks=engine.chunks, packs=packs, mixed_time=self._burst_time(requests))
-
-    def _burst_time(self, requests: float) -> float:
-        """An iteration of a burst, in the mean."""
-        engine, steady = self.steady.engine, self.steady
-        places = engine.chunk_prompts * engine.groups
-        behind = max(0.0, requests / places - 1)
-        tokens = min(engine.whole_chunk, engine.prompt / engine.chunks * requests / engine.groups)
-        if not engine.steps or not behind:
-            return steady.with_tokens(0.0, tokens)
-        risen = min(1.0, (engine.steps / engine.chunks) / behind)
-        seen = form("burst_decoding", chunk_prompts=places, packs_behind=behind, risen=risen)
-        part = min(1.0, seen)
-        beside = steady.with_tokens(max(seen, 1.0), tokens)
-        return beside if part == 1 else (1 - part) * steady.with_tokens(0.0, tokens) + part * beside
-
-    def run(self, requests: float) -> FiniteRun:
-        """A run of so many requests, of which as many as may be in flight are sent at once."""
-        state, first = self.state(), min(self.concurrency, requests)
-        burst = self.burst(first)
-        mean = form(
-            "finite_run_time", burst_time=burst, first_token_time=state.first_token, burst_share=first / requests
-        )
-        whole = self.steady.engine.steps * state.iteration
-        busy = requests * (mean + whole) / first
-        left = min(whole / 2, self._behind(burst, state, requests / first))
-        return FiniteRun(state, requests, burst, mean, busy + left)
-
-    def _behind(self, burst: float, state: State, waves: float) -> float:
-        """How much later than the mean the last of the places in flight is done, where few waves mix them up."""
-        engine = self.steady.engine
-        packs = max(1.0, self.running / (engine.chunk_prompts * engine.groups))
-        mixed = engine.generates.deviation * math.sqrt(3 * waves) * state.iteration
-        return burst * (packs - 1) / (packs + 1) + mixed
+        return dataclasses.replace(found, load=load, cache=place, prefilling=load * found.prefill)
 
     # --- requests that have lost step
 
@@ -192,7 +119,7 @@ class ClosedLoop:
         wait = form(
             "queue_wait",
             service_time=service,
-            servers=engine.chunk_prompts * engine.groups,
+            servers=self.places,
             occupancy=min(busy, 1.0),
             load=busy,
             spare_load=idle,
@@ -205,13 +132,13 @@ class ClosedLoop:
         engine, most = self.steady.engine, self.steady.capacity
         load = most.prefill_load
         waiting = self.running / load - engine.steps * full.iteration
-        return _waiting(full, load, max(0.0, waiting - full.boundary - full.prefill))
+        return dataclasses.replace(full, load=load, queue=max(0.0, waiting - full.boundary - full.prefill))
 
     # --- requests that stay in step
 
     def _in_step(self) -> State:
         steady, engine, present = self.steady, self.steady.engine, self.running
-        packs = math.ceil(present / (engine.chunk_prompts * engine.groups) - CLOSE)
+        packs = math.ceil(present / (self.places) - CLOSE)
         missed = 1 if packs > 1 and self._misses else 0
         arrivals = form(
             "loop_arrivals", concurrency=present, decode_steps=engine.steps, chunks=engine.chunks, missed=missed
@@ -223,7 +150,7 @@ class ClosedLoop:
         behind = (packs - 1) * engine.chunks
         seen = (present - 1) * max(0.0, 1 - (engine.chunks + missed) / steps)
         share = min(1.0, behind / steps)
-        prompts = min(present, float(engine.chunk_prompts * engine.groups)) / engine.groups
+        prompts = min(present, float(self.places)) / engine.groups
         mean_prompts = present / packs / engine.groups
         tokens = engine.prompt / engine.chunks
         whole = steady.with_tokens(0.0, tokens * prompts)
@@ -244,19 +171,6 @@ class ClosedLoop:
         most = self.steady.engine.chunk_prompts * self.steady.engine.groups
         rest = self.running - (packs - 1) * most
         return ((packs - 1) * most**2 + rest**2) / self.running
-
-
-def _with(found: State, load: float, place: float) -> State:
-    """A state of which the load is known, and the wait for a place."""
-    import dataclasses
-
-    return dataclasses.replace(found, load=load, cache=place, prefilling=load * found.prefill, spare=found.spare)
-
-
-def _waiting(found: State, load: float, queue: float) -> State:
-    import dataclasses
-
-    return dataclasses.replace(found, load=load, queue=queue)
 
 
 def _root(function: Callable[[float], float], high: float) -> float:
