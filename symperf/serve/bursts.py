@@ -178,14 +178,20 @@ def finite_run(loop: ClosedLoop, requests: float) -> FiniteRun:
         return Burst(ClosedLoop(loop.steady, requests)).alone()
     state, burst, engine = loop.state(), Burst(loop), loop.steady.engine
     first, last = burst.first_token(state), burst.last_first_token(state)
-    mean = form(
-        "finite_run_time",
-        burst_time=first,
-        first_token_time=state.first_token,
-        burst_share=loop.concurrency / requests,
-    )
-    decoded = engine.steps * state.iteration
     waves = requests / loop.concurrency
+    steady = state.first_token + loop.early_wait(state, waves)
+    mean = form("finite_run_time", burst_time=first, first_token_time=steady, burst_share=1 / waves)
+    decoded = engine.steps * state.iteration
+    duration = waves * (mean + decoded)
     mixed = engine.generates.deviation * math.sqrt(3 * waves) * state.iteration
-    behind = min(decoded / 2, (last - first if loop.concurrency <= engine.limit else 0.0) + mixed)
-    return FiniteRun(state, requests, first, last, mean, state.iteration, waves * (mean + decoded) + behind)
+    if loop.concurrency > engine.limit:
+        duration += state.cache / 2 + min(decoded / 2, mixed)
+    elif loop.in_step:
+        whole = math.floor(waves + CLOSE)
+        part = waves - whole
+        duration = last + (whole - 1) * steady + whole * decoded
+        if part > CLOSE:
+            duration = max(duration, 2 * first * part + whole * steady + (whole + 1) * decoded)
+    else:
+        duration += min(decoded / 2, last - first + mixed)
+    return FiniteRun(state, requests, first, last, mean, state.iteration, duration)

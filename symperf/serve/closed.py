@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .steady import Steady
 
 CLOSE = 1e-12
+MANY = 100
+"""Waves behind a burst that are told apart."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,6 @@ class ClosedLoop:
 
     def _queue(self, service: float, busy: float) -> float:
         """The mean wait behind other prompts; requests end, and so begin, in iterations, however long these are."""
-        engine = self.steady.engine
         if not busy or self.in_step:
             return 0.0
         idle = max(1 - busy, NO_SPARE)
@@ -124,8 +125,47 @@ class ClosedLoop:
             load=busy,
             spare_load=idle,
         )
-        spacing, deviation = 1 / self.steady.full, engine.generates.deviation * engine.steps / (engine.generate - 1)
-        return wait * form("order_lost", deviation=deviation, spacing=spacing, idle=idle)
+        return wait * form("order_lost", deviation=self._deviation, spacing=1 / self.steady.full, idle=idle)
+
+    def early_wait(self, state: State, waves: float) -> float:
+        """By how much the mean wait of the first waves behind a burst is longer than that of the steady state.
+
+        The first waves are narrower than the loop, and so prefill is busier while they begin.
+        """
+        engine = self.steady.engine
+        if self.in_step or self.concurrency > engine.limit or not engine.steps or waves <= 1:
+            return 0.0
+
+        def others(value: float) -> float:
+            return form("others_in_loop", decoding=value, concurrency=self.running)
+
+        busy = others(state.load * state.iteration / engine.groups / self.steady.full)
+        ramp, later = self.running / self.places * engine.chunks, math.ceil(waves) - 1
+        if busy >= 1:
+            return 0.0
+        extra = 0.0
+        for wave in range(1, min(later, MANY) + 1):
+            dense = others(form("wave_occupancy", ramp=ramp, deviation=self._deviation, waves=wave))
+            if dense <= busy:
+                break
+            extra += self._first_token(state, dense) - self._first_token(state, busy)
+        return extra / later
+
+    def _first_token(self, state: State, busy: float) -> float:
+        """The time to the first token where prefill is busy in such a part of the iterations."""
+        engine, begun = self.steady.engine, busy * self.steady.full
+        share = min(1.0, max(1 - math.exp(-begun), busy))
+        boundary = state.decode + share * max(state.mixed - state.decode, 0.0)
+        seen = state.decoding * (1 - 1 / self.running)
+        with_it = min(engine.whole_chunk, engine.prompt * (1 + begun))
+        alone = engine.chunks * self.steady.chunk_time(seen, 0.0, with_it) if engine.chunk_prompts > 1 else 0.0
+        return boundary + self._queue(state.service, busy) + alone
+
+    @property
+    def _deviation(self) -> float:
+        """Standard deviation of the steps of a request."""
+        engine = self.steady.engine
+        return engine.generates.deviation * engine.steps / (engine.generate - 1)
 
     def _saturated(self, full: State) -> State:
         """Where prefill is never idle: all that do not decode wait for it."""

@@ -46,6 +46,7 @@ class Engine:
         limit: N, sequences that may run at once.
         prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
         generate_ratio: likewise of what is generated.
+        limited_by: what sets N: "kv_cache" or "max_num_seqs".
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
     """
 
@@ -60,6 +61,7 @@ class Engine:
     prompt_ratio: float = 0.0
     generate_ratio: float = 0.0
     chunk: float | None = None
+    limited_by: str = "kv_cache"
 
     @property
     def prompts(self) -> Lengths:

@@ -90,7 +90,8 @@ class Capacity:
 
     Attributes:
         load: requests in a second, which must stay below it.
-        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences.
+        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences,
+            "max_num_seqs" where the software runs no more.
         arrivals: x at it.
         decoding: sequences that decode at it.
         cache_load: requests in a second that the cache alone would let through.
@@ -176,7 +177,7 @@ class Steady:
         engine = self.engine
         limit, arrivals, full = "chunk", self.full, self.full
         if self._present(full) > engine.limit:
-            limit = "kv_cache"
+            limit = engine.limited_by
             low, high = 0.0, full
             for _ in range(60):
                 middle = (low + high) / 2

@@ -78,7 +78,7 @@ def test_littles_law_holds_exactly(name: str, ratio: float, count: float) -> Non
 def test_a_benchmark_is_that_of_the_simulation(engine: Engine, ratio: float) -> None:
     """N at once, then a loop, ten requests for each place: means over all, and the rate from first to last."""
     engine = spread(engine, ratio)
-    for count in (1, 8, 20):
+    for count in (1, 8, 20, 60):
         found = simulate(engine, closed_loop(engine, count, 10 * count, seed=3))
         run = finite_run(ClosedLoop(Steady(engine), count), 10 * count)
         assert run.first_token == pytest.approx(found.first_token, rel=0.1)

@@ -86,3 +86,5 @@ packs_behind = add("formal", "packs_behind", "Q_b", "Packs of prompts behind the
 risen = add(
     "formal", "risen", "z_b", "Part of a burst's packs that are prefilled as its first request ends.", domain=FRACTION
 )
+ramp = add("formal", "ramp", "R_{bst}", "Iterations in which a burst is prefilled.", domain=POSITIVE)
+waves = add("formal", "waves", "k_w", "How often the requests of a loop were replaced.")
