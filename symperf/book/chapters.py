@@ -70,6 +70,7 @@ CHAPTERS = (
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
             "expert_exchange": "Exchanges of tokens",
+            "expert_copies": "Copies of experts",
         },
     ),
     Chapter(
