@@ -159,6 +159,7 @@ CHAPTERS = (
             "serving": "Continuous batching",
             "queueing": "Queueing",
             "disaggregation": "Prefill and decode apart",
+            "lockstep": "Replicas in lock step",
         },
     ),
     Chapter(

@@ -24,6 +24,12 @@ def check_layout(plan: Plan, model: Model, prompt: int) -> None:
     _check_context(plan, model, prompt)
 
 
+def replicas_of_experts(plan: Plan, model: Model) -> int:
+    """Replicas whose tokens pass the same experts, and which are in lock step for it."""
+    shared = plan.ep * plan.effective_expert_tp if model.architecture.routed else 1
+    return max(1, shared // (plan.tp * plan.cp))
+
+
 def _check_experts(plan: Plan, model: Model) -> None:
     copies, gathered = plan.redundant_experts, plan.expert_exchange == "gather"
     if not model.architecture.routed:

@@ -6,7 +6,7 @@ What a kind of layer attends to (all keys, a window, latents) or keeps (a state)
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
 from ..formulas.generation import serving as srv
@@ -22,6 +22,7 @@ from ..formulas.language.symbols import (
     generate,
     kv_bytes,
     kv_lora_rank,
+    prefilling_ranks,
     prompt,
     qk_nope_head_dim,
     qk_rope_head_dim,
@@ -56,6 +57,12 @@ CONTEXT = (prompt + PIECE) / 2
 
 class IterationLayer(Layer):
     """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
+
+    @property
+    def mean_tokens(self) -> Any:
+        """New tokens of the mean replica of those that pass the same experts, of which some prefill."""
+        prefilled = chunk_tokens * prefilling_ranks
+        return {"decode": self.tokens, "prefill": prefilled, "mixed": NEW_TOKENS["decode"] + prefilled}[self.phase]
 
     def tree(self) -> Sequence:
         """The layer around its mixers."""

@@ -7,6 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..infer.parallel_rules import replicas_of_experts
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
@@ -106,6 +107,7 @@ class Serving:
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
         own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
+        own["prefilling_ranks"] = 1
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
         return Evaluator(compile_iterations(run.structure).program, inputs)
 
@@ -151,7 +153,13 @@ class Serving:
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            self.lockstep_ranks,
         )
+
+    @property
+    def lockstep_ranks(self) -> int:
+        """Replicas that begin every iteration together: those whose tokens pass the same experts."""
+        return replicas_of_experts(self.plan, self.run.model)
 
     @cached_property
     def steady(self) -> Steady | None:
