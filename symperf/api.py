@@ -124,6 +124,7 @@ def serving(
     draft_length: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    prefill: str | None = None,
     **values: Any,
 ) -> Serving:
     """Continuous batching of requests that arrive at random, in a steady state.
@@ -143,10 +144,12 @@ def serving(
         draft_length: tokens drafted for each step; by default the best for a request alone.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        prefill: how a pool that only prefills differs from `system` and `plan`, which then only decode:
+            "system: h100-sxm, plan: tp=4 dp=2"; `.apart` tells of both.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
-        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.apart`, `.speculation()`.
 
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
@@ -167,4 +170,5 @@ def serving(
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,
+        prefill=prefill,
     )
