@@ -25,6 +25,7 @@ from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import (
     activation_bytes,
+    cp,
     ep,
     expert_intermediate_size,
     expert_tp,
@@ -68,10 +69,13 @@ class Experts:
         structure = layer.structure
         self.dealt_out, self.gathered = structure.experts_dealt, structure.experts_gathered
         self.scored = router_rows(self.architecture)
-        self.tokens = layer.tokens / tp if self.dealt_out else layer.tokens
+        # Devices that have parts of a sequence's cache decode the same tokens: each sends its share of them.
+        self.same = cp if structure.context != "none" and layer.phase == "decode" else 1
+        self.tokens = layer.tokens / (tp * self.same) if self.dealt_out else layer.tokens
         parts = ep if self.dealt_out or self.gathered else 1
         # Tokens of all that share the experts, and a device's share of them.
-        all_tokens = layer.mean_tokens * (ep / tp if self.dealt_out else REPLICAS if self.gathered else 1)
+        together = ep / tp if self.dealt_out else REPLICAS if self.gathered else self.same
+        all_tokens = layer.mean_tokens * together / self.same
         self.all_tokens, self.share = all_tokens, all_tokens / parts
         self.imbalance = token_imbalance
         if structure.skewed:
@@ -234,8 +238,9 @@ class Experts:
     def sum(self) -> Op | None:
         """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
         message = self.layer.stream_message
-        collective = self.kernels.all_gather if self.dealt_out else self.kernels.all_reduce
-        return collective(self.path("reduce"), message, tensor_group())
+        if self.dealt_out:
+            return self.kernels.all_gather(self.path("reduce"), message, Group(tp * self.same, 1))
+        return self.kernels.all_reduce(self.path("reduce"), message, tensor_group())
 
     def shared_gate(self) -> Op | None:
         """The product with one column that weighs the shared expert; the weighing is part of the addition."""

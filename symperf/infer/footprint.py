@@ -14,6 +14,7 @@ from ..formulas.language.symbols import (
     batch,
     collective_buffer_bytes,
     context_bytes,
+    cp,
     dispatch_element_bytes,
     dp,
     ep,
@@ -59,6 +60,7 @@ from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
+from ..operations.groups import parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
 from .compressed import CompressedAttention, compressed_cache_bytes
@@ -66,6 +68,7 @@ from .experts import REPLICAS
 from .kernels import numbered_symbols
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
+from .split_context import cache_parts, key_bytes
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture, LayerKind
@@ -95,6 +98,8 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
     kinds = structure.architecture.kinds
     if tokens is None:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
+    if structure.contexts_split:
+        tokens = ceil_div(tokens, cache_parts(structure))
     slots = dec.paged_tokens(tokens, kv_block)
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
     return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
@@ -164,7 +169,7 @@ def activations(structure: InferenceStructure) -> Any:
             experts = experts * REPLICAS / ep + 2 * REPLICAS * layer_counts.expert_hidden(architecture)
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = micro_batch * prompt
+    tokens = micro_batch * prompt / parts(structure)
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
@@ -172,6 +177,11 @@ def activations(structure: InferenceStructure) -> Any:
     # A residual stream, or several of which one is mixed at a time, and what a block reads.
     width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
     alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
+    if structure.context != "none":
+        # The keys of one layer of all parts, or of the one at hand and the one that comes.
+        held = 1 if structure.context == "all-gather" else 2 / cp
+        keys = [key_bytes(mixer, micro_batch * prompt, activation_bytes) for layer in layers for mixer in layer.mixers]
+        alive += held * Max(*keys)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 

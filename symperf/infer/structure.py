@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from ..common.errors import InputError
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import SIXTEEN_BITS, format_of
@@ -175,6 +176,11 @@ def structure_of(
     precision, _, rate = format_of(plan, system)
     gathered = plan.expert_exchange == "gather" and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
     dealt = plan.ep > 1 and not gathered
+    if plan.cp > 1 and not stack.fusion.fused_prefill:
+        raise InputError(
+            f"cp: found {plan.cp}, expected 1 under {stack.name}, which stores scores: parts of prompts are modelled "
+            "for fused attention"
+        )
     sent = [
         name for name in SENT if name in stated or name in stack.sent_in(stored.precision_of("experts") or precision)
     ]

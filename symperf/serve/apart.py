@@ -64,8 +64,6 @@ class Apart:
         self.prefill, self.decode, self.asked = prefill, decode, decode.asked
         if self.asked.generate == 1:
             raise InputError("prefill: found generate = 1, expected at least 2 tokens: nothing is decoded")
-        if decode.draft is not None:
-            raise InputError("prefill: found a draft model, expected none: pools are modelled without speculation")
         formats = [each.run.bound["kv_bytes"] for each in (prefill, decode)]
         if formats[0][0] != formats[1][0]:
             raise InputError(
@@ -241,6 +239,8 @@ def beside(decode: Serving, text: str) -> Apart:
     from ..plans.plan import FIELDS
     from .serving import Serving as _Serving
 
+    if decode.draft is not None:
+        raise InputError("prefill: found a draft model, expected none: pools are modelled without speculation")
     found = parse_choice(text, "prefill")
     if found.model is not None:
         raise InputError(f"prefill: found model {found.model}, expected none: both pools run one model")
