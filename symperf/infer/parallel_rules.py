@@ -98,7 +98,7 @@ def _check_kinds(model: Model, name: str, degree: int) -> None:
         if not _plain(kind) or architecture.positions in ("relative", "disentangled"):
             raise InputError(
                 f"{name}: found {degree}, expected 1: parts of a sequence are modelled for attention to all keys or "
-                f"latents, and {model.name} has layers of {kind.label}"
+                f"latents, and {model.name} has layers of {kind}"
             )
 
 
