@@ -131,6 +131,7 @@ def serving(
     images: Sequence[str] = (),
     frames: int = 1,
     sounds: Sequence[str] = (),
+    prefill: str | None = None,
     **values: Any,
 ) -> Serving:
     """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
@@ -158,10 +159,12 @@ def serving(
             encoder runs in the iterations that prefill.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
+        prefill: how a pool that only prefills differs from `system` and `plan`, which then only decode:
+            "system: h100-sxm, plan: tp=4 dp=2"; `.apart` tells of both.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
-        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.apart`, `.speculation()`.
 
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
@@ -195,4 +198,5 @@ def serving(
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,
+        prefill=prefill,
     )

@@ -56,4 +56,5 @@ def build_serving(options: argparse.Namespace) -> Serving:
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,
+        prefill=options.prefill,
     )

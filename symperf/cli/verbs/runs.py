@@ -91,6 +91,12 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
     flags.loops(serve)
+    serve.add_argument(
+        "--prefill",
+        metavar="CHOICE",
+        help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
+        "are then of the pool that decodes",
+    )
     group = serve.add_argument_group("speculative decoding")
     group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
     group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
