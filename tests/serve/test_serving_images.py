@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from functools import lru_cache
 from typing import Any
@@ -85,7 +86,7 @@ def test_the_encoder_lowers_the_capacity_and_takes_memory() -> None:
 def test_more_and_larger_images_never_help() -> None:
     rising = [(), ("1x448x448",), ("1x896x896",), ("2x896x896",), ("3x896x896",), ("6x896x896",), ("6x896x1792",)]
     found = [serve(*images) for images in rising]
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in itertools.pairwise(found):
         assert other.point(0.0).ttft_s > one.point(0.0).ttft_s
         assert other.steady.capacity.load < one.steady.capacity.load
         assert other.limit(0) <= one.limit(0)
