@@ -17,7 +17,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..runs.encoding import Encoding, encode
+from ..plans.encoders import encode
+from ..runs.encoding import Encoding
 from .steady import CLOSE
 
 if TYPE_CHECKING:
