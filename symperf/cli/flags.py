@@ -56,14 +56,14 @@ def software(parser: Parser) -> None:
     group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
 
 
-def images(parser: Parser) -> None:
-    """Images and recordings of each sequence."""
+def images(parser: Parser, counted: str = "join the prompt") -> None:
+    """Images and recordings of each sequence, with where their tokens are counted."""
     parser.add_argument(
         "--images",
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
+        help=f"images of each sequence by height and width in pixels, whose tokens {counted}; may be repeated",
     )
     parser.add_argument(
         "--frames",
@@ -77,7 +77,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxFRAMES",
-        help="recordings of each sequence by spectra of 10 ms, whose tokens join the prompt; may be repeated",
+        help=f"recordings of each sequence by spectra of 10 ms, whose tokens {counted}; may be repeated",
     )
 
 
