@@ -26,6 +26,9 @@ def training(
     batch: int,
     sequence: int,
     stack: str | os.PathLike[str] | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> Run:
     """Cost of a training step of `batch` sequences of `sequence` tokens.
@@ -38,6 +41,9 @@ def training(
         sequence: tokens in a sequence.
         stack: name of a training software's profile (`symperf list stacks`), or the path of one; by default the best
             published kernels of the device.
+        images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens are among the sequence's.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens are among the sequence's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -46,9 +52,11 @@ def training(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown symbol.
     """
+    from .models.sounds import parse_media
     from .runs.training_run import Run as _Run
 
     work: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+    work["images"] = parse_media(images, frames, sounds)
     return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
 
 

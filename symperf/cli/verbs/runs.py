@@ -44,6 +44,7 @@ def _train(verb: Verb) -> None:
         metavar="N",
         help="tokens in a sequence of the encoder before a decoder (default: as --sequence)",
     )
+    flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
     spending(train)
