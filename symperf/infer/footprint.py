@@ -18,6 +18,7 @@ from ..formulas.language.symbols import (
     dispatch_element_bytes,
     dp,
     ep,
+    exchange_tokens,
     expert_intermediate_size,
     expert_tp,
     generate,
@@ -54,6 +55,7 @@ from ..formulas.memory import model_state
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..formulas.parallel.expert_copies import expert_slots
+from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
 from ..models import sparse_counts as sparse
@@ -63,6 +65,7 @@ from ..operations.dealing import Dealing
 from ..operations.groups import parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
+from .attention import CachedAttention
 from .compressed import CompressedAttention, compressed_cache_bytes
 from .experts import REPLICAS
 from .kernels import numbered_symbols
@@ -180,7 +183,8 @@ def activations(structure: InferenceStructure) -> Any:
     if structure.context != "none":
         # The keys of one layer of all parts, or of the one at hand and the one that comes.
         held = 1 if structure.context == "all-gather" else 2 / cp
-        keys = [key_bytes(mixer, micro_batch * prompt, activation_bytes) for layer in layers for mixer in layer.mixers]
+        mixers = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, CachedAttention)]
+        keys = [key_bytes(mixer, micro_batch * prompt, activation_bytes) for mixer in mixers]
         alive += held * Max(*keys)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
@@ -290,4 +294,13 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         "workspace/driver": context_bytes,
         "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
+        **exchange_buffers(structure),
     }
+
+
+def exchange_buffers(structure: InferenceStructure) -> dict[str, Any]:
+    """Buffers of kernels that exchange tokens directly, where decode steps have them."""
+    if not structure.experts_dealt or "direct_exchanges" not in structure.families:
+        return {}
+    width, slots = layer_counts.expert_hidden(structure.architecture), num_experts * copied_share(structure)
+    return {"workspace/exchanges": direct_exchange_buffer_bytes(exchange_tokens, slots, width, activation_bytes)}

@@ -96,7 +96,7 @@ def key_width(mixer: CachedAttention) -> Any:
     return kv_lora_rank + qk_rope_head_dim if _latent(mixer) else head_dim
 
 
-def passed(mixer: CachedAttention, tokens: Any, attend: Op, prefix: str = "") -> list[Node | None]:
+def passed(mixer: CachedAttention, tokens: Any, attend: Op, prefix: str = "") -> list[Any]:
     """Attention of one part's queries to the keys of all parts of `tokens` new ones, which come from their devices.
 
     Args:
@@ -122,7 +122,7 @@ def passed(mixer: CachedAttention, tokens: Any, attend: Op, prefix: str = "") ->
     return [step, Repeat(later, less_one(cp)), Repeat(merge, less_one(cp))]
 
 
-def prompts_part(mixer: SoftmaxAttention, length: Any) -> list[Node | None]:
+def prompts_part(mixer: SoftmaxAttention, length: Any) -> list[Any]:
     """Causal attention of a device's part of whole prompts among themselves; parts see as many pairs."""
     own = length / cp
     shape = mixer.heads, mixer.units, mixer.core_width

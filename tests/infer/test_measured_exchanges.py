@@ -1,8 +1,8 @@
 """Exchanges of tokens that DeepEP's authors measured on H800, as operations of an inference under its profile.
 
 docs/legacy.md of DeepEP: low-latency kernels with 128 tokens on a device, normal kernels with 4096 of at most four
-groups; 7168 features, 8 experts, FP8 there and BF16 back. Of the constants only what a domain's links carry is from rows
-on one node, and `exchange_out_efficiency` from an H100: the rows between nodes are predicted.
+groups; 7168 features, 8 experts, FP8 there and BF16 back. Of the constants only what a domain's links carry is from
+these rows, on one node; those between nodes are predicted with what adapters of an H100 carry.
 """
 
 from __future__ import annotations

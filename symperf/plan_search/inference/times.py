@@ -85,8 +85,8 @@ class SearchedServing(Serving):
         if not self.fits:
             return None
         engine = self.engine(0)
-        numbers = (engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts, engine.groups, engine.limit)
-        numbers += (engine.ranks,)
+        request = engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts
+        numbers = (*request, engine.groups, engine.limit, engine.ranks)
         return get_or_make(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
 
 
