@@ -15,9 +15,9 @@ from .settings import parse_values
 if TYPE_CHECKING:
     import argparse
 
-OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk")
+OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "axes", "plot")
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
-TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", *TRAINED, "dask")
+TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
 
 
@@ -59,6 +59,12 @@ def run(options: argparse.Namespace) -> int:
 
     if options.json and options.csv:
         raise InputError("search: found --json and --csv, expected one of them")
+    if options.plot is not None:
+        from ..analysis.picture import check_suffix
+
+        if not options.pareto:
+            raise InputError("search: found --plot without --pareto, expected it as well: the front is what is drawn")
+        check_suffix(options.plot)
     values = parse_values(options.set)
     require = _parse_required(options.require)
     require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
@@ -83,11 +89,17 @@ def run(options: argparse.Namespace) -> int:
             require=require,
             limits={name: most for name, most in limits.items() if most is not None},
             values=values,
+            pareto=options.pareto,
+            axes=None if options.axes is None else options.axes.split(","),
             progress=progress,
         )
     took = time.monotonic() - started
     if not found.records:
         raise KeyboardInterrupt
+    if found.front is not None and options.plot is not None:
+        from ..analysis.picture import picture
+
+        picture(found.front, options.plot)
     if options.json:
         write_json(report.as_json(found))
     elif options.csv:

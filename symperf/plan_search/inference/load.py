@@ -109,9 +109,7 @@ class LoadPlan:
             threshold: requests in a second above which a plan is among the best: above it or not is what matters.
         """
         if self.high <= self.low * NARROW or self.halvings >= HALVINGS:
-            assert self.largest.load is not None
-            self.low = self.high = self.largest.load * self.replicas
-            self.known = True
+            self.settle()
             return
         middle = (self.low + self.high) / 2
         if self.low < threshold * (1 - 2 * SLACK) < self.high:
@@ -119,6 +117,12 @@ class LoadPlan:
         met = self._meets(middle / self.replicas)
         self.low, self.high = (middle, self.high) if met else (self.low, middle)
         self.halvings += 1
+
+    def settle(self) -> None:
+        """Find the load."""
+        assert self.largest.load is not None
+        self.low = self.high = self.largest.load * self.replicas
+        self.known = True
 
     def _meets(self, load: float) -> bool:
         """Whether a replica serves a load within the limits.
@@ -248,6 +252,18 @@ def best(plans: Sequence[LoadPlan], top: int, tell: Callable[[], None] = lambda:
         heapq.heapreplace(heap, (-plan.most, plan.number, plan))
         tell()
     return order_plans(found)[:top]
+
+
+def best_by(
+    plans: Sequence[LoadPlan], top: int, cost: Callable[[LoadPlan], float], tell: Callable[[], None] = lambda: None
+) -> list[LoadPlan]:
+    """The plans that cost least at their largest loads, each of which is computed; of equal ones, the first."""
+    found = []
+    for plan in plans:
+        plan.settle()
+        found.append((cost(plan), plan.number, plan))
+        tell()
+    return [plan for _, _, plan in sorted(found, key=lambda each: each[:2])[:top]]
 
 
 def round_number(value: float) -> float:

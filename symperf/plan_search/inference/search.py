@@ -14,11 +14,13 @@ from ...plans.plan import positive_integer
 from ..request import check_mapping, check_values
 from ..search import MOST, _counts, _memory
 from .batch import BatchPlan, try_plan
-from .load import Survey, add, best
+from .front import Front, check_axes, front
+from .load import Survey, add, best, best_by
 from .pools import Division, Pair, best_pairs, divisions
-from .records import PlanRecord, record
+from .records import JOULES, PlanRecord, record
 from .request import check_batch, check_fields, check_most, check_order, check_question
 from .space import InferenceQuestion
+from .spent import rented
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +46,7 @@ class InferenceAnswer:
         plans: that can run, fit and are within the limits.
         pools: counts of the pools that prefill and of those that decode; None where they were not asked for.
         records: the best, best first.
+        front: the Pareto front; None where it was not asked for.
         whole: whether all was seen.
     """
 
@@ -54,6 +57,7 @@ class InferenceAnswer:
     plans: list[Any] = field(default_factory=list)
     pools: tuple[Survey, Survey] | None = None
     records: list[PlanRecord] = field(default_factory=list)
+    front: Front | None = None
     whole: bool = True
 
     @property
@@ -90,6 +94,8 @@ class InferenceAnswer:
     def _ranked(self, plans: Sequence[Any], top: int, tell: Callable[[], None] = lambda: None) -> list[Any]:
         if self.questions[0].batch:
             return sorted(plans, key=lambda plan: plan.score(self.by))[:top]
+        if self.by in JOULES or (self.by == "cost" and not rented(self.questions[0])):
+            return best_by(plans, top, lambda plan: -record(plan, self.by).score, tell)
         return best(plans, top, tell)
 
 
@@ -116,6 +122,8 @@ def answer_search(
     require: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None,
+    pareto: bool = False,
+    axes: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> InferenceAnswer:
     """Search the plans; the arguments are those of `symperf.search_inference`.
@@ -140,16 +148,23 @@ def answer_search(
         for n in _counts(devices)
     )
     for question in questions:
-        check_question(question, disaggregate=disaggregate)
+        check_question(question, disaggregate=disaggregate, front=pareto)
     answer = InferenceAnswer(questions, check_order(by, questions[0]), top)
+    along = check_axes(axes, questions[0]) if pareto else None
+    if axes is not None and not pareto:
+        raise InputError("axes: are those of a Pareto front, found none asked for (pareto)")
     pairs: list[Pair] = []
+    divided: list[Division] = []
     chosen: list[Any] | None = None
     try:
         _look(answer, progress)
         chosen = answer._ranked(answer.plans, top)
         if disaggregate:
             answer.pools = Survey(), Survey()
-            best_pairs(_divide(questions, answer.pools, progress), top, pairs)
+            divided = _divide(questions, answer.pools, progress)
+            best_pairs(divided, top, pairs)
+        if along is not None:
+            answer.front = front(along, answer.plans, divided, answer.by)
     except KeyboardInterrupt:
         answer.whole = False
         if chosen is None:
