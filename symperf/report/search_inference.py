@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
+from ..plan_search.inference.reasons import reasons
 from ..plan_search.inference.search import sort_counts
 from .scaled import gibibytes, percent, seconds
 
@@ -47,6 +48,7 @@ def as_json(answer: InferenceAnswer) -> dict[str, Any]:
         "considered": answer.survey.considered,
         "feasible": answer.feasible,
         "rejected": answer.rejected,
+        "reasons": [each.as_json() for each in reasons(answer.survey)],
         "pools": answer.pools and {n: _counts(s) for n, s in zip(("prefill", "decode"), answer.pools, strict=True)},
         "whole": answer.whole,
         "space": {name: list(values) for name, values in space.items()},
@@ -87,8 +89,8 @@ def shown(answer: InferenceAnswer) -> list[PlanRecord]:
     return answer.records if answer.front is None else answer.front.records
 
 
-def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
-    """Print the counts, the plans, what binds the best, the alternatives and the reasons of the others."""
+def show(answer: InferenceAnswer, console: Console, *, took: float, command: str | None = None) -> None:
+    """Print the counts, the plans, what binds the best, the alternatives, the reasons of the others, and a command."""
     from rich.text import Text
 
     question = answer.questions[0]
@@ -115,8 +117,10 @@ def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
         console.print(_nearest(answer, near))
     console.print("\nnot among them", style="bold")
     for survey, where in ((answer.survey, ""), *zip(answer.pools or (), (" (prefill)", " (decode)"), strict=False)):
-        rejected = sort_counts(survey).items()
-        show_lines(console, (f"  {n:>9,}  {name.replace('_', ' ')}{where}" for name, n in rejected))
+        show_lines(console, (f"  {each.plans:>9,}  {each}{where}" for each in reasons(survey)))
+    if command is not None:
+        console.print("\nthe best plan by itself", style="bold")
+        show_lines(console, [f"  {command}"])
 
 
 def _compared(front: Front) -> str:
@@ -187,7 +191,8 @@ def _cost(tokens: str) -> Callable[[PlanRecord], str]:
 
 
 def _field(name: str, record: PlanRecord) -> str:
-    return str(record.fields[name])
+    value = record.fields[name]
+    return "stored" if value is None and name == "precision" else str(value)
 
 
 def _deals(records: list[PlanRecord]) -> bool:

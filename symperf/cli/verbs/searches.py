@@ -87,7 +87,8 @@ def _extras(search: Parser) -> None:
     group.add_argument(
         "--emit",
         metavar="FRAMEWORK",
-        help="print the best plan as options of megatron, megatron-bridge, torchtitan, deepspeed, vllm or trtllm",
+        help="print the best plan as options of megatron, megatron-bridge, torchtitan, deepspeed, vllm, sglang or "
+        "trtllm; with --prompt, of the plans that it runs, as what starts vllm, sglang, trtllm or dynamo",
     )
     group.add_argument(
         "--explain", metavar="PLAN", help='why a plan, such as "tp=8 pp=4", is not the best: term by term, or its rule'

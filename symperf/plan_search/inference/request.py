@@ -119,7 +119,11 @@ def check_question(question: InferenceQuestion, *, disaggregate: bool, front: bo
             raise InputError("search: found neither a batch nor a limit, expected batch, or ttft or tpot, or both")
     elif disaggregate:
         raise InputError("disaggregate: is of requests that arrive at random, found a batch; expected none")
+    software = question.software
     for name, values in question.candidates.items():
+        if not values and name not in question.limits:
+            expected = " or ".join(software.caches)
+            raise InputError(f"{name}: {software.name} has no such format, expected {expected}")
         if not values:
             asked = " or ".join(map(str, question.required.get(name, ())))
             raise InputError(

@@ -19,7 +19,7 @@ from .load import Survey, add, best, best_by
 from .pools import Division, Pair, best_pairs, divisions
 from .records import JOULES, PlanRecord, record
 from .request import check_batch, check_fields, check_most, check_order, check_question
-from .space import InferenceQuestion
+from .space import InferenceQuestion, Software
 from .spent import rented
 
 if TYPE_CHECKING:
@@ -124,9 +124,10 @@ def answer_search(
     values: Mapping[str, Any] | None = None,
     pareto: bool = False,
     axes: Sequence[str] | None = None,
+    software: Software | None = None,
     progress: Progress | None = None,
 ) -> InferenceAnswer:
-    """Search the plans; the arguments are those of `symperf.search_inference`.
+    """Search the plans; the arguments are those of `symperf.search_inference`, and a software that runs them.
 
     Returns:
         An answer, which has no records where no plan is within the limits.
@@ -143,8 +144,9 @@ def answer_search(
         given["memory_capacity"] = min(memory, system.value("memory_capacity"))
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
+    runs = software or Software()
     questions = tuple(
-        InferenceQuestion(model, system, n, prompt, generate, ttft, tpot, batches, stack, given, required, most)
+        InferenceQuestion(model, system, n, prompt, generate, ttft, tpot, batches, stack, given, required, most, runs)
         for n in _counts(devices)
     )
     for question in questions:
@@ -235,6 +237,8 @@ def search_inference(
     stack: str | os.PathLike[str] = DEFAULT,
     max_memory: float | str | None = None,
     require: Mapping[str, Any] | None = None,
+    pareto: bool = False,
+    axes: Sequence[str] | None = None,
     **words: Any,
 ) -> pd.DataFrame:
     """The best plans to serve a model, of all that are legal.
@@ -249,13 +253,16 @@ def search_inference(
         tpot: longest mean time of each later token, in seconds.
         batch: sequences of a static batch, one number or several; without it, requests arrive at random, and plans are
             ranked by the largest load within `ttft` and `tpot`.
-        by: "throughput" (default without a batch), "latency" (default with one) or "tokens_per_dollar".
+        by: "throughput" (default without a batch), "latency" (default with one), "tokens_per_dollar", "cost" (dollars
+            of a million output tokens), "tokens_per_joule" or "joules" (of an output token).
         top: plans to return.
         disaggregate: also divide the devices into two pools, one that prefills and one that decodes.
         stack: name of a serving software's profile, or the path of one.
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field may take, one or a list: `tp`, `pp`, `dp`, `ep`, `precision`, `kv_precision`,
             `chunk`, and with a batch `micro_batch` and `batch`.
+        pareto: return the Pareto front, and not the `top`; limits of latency may then be left out.
+        axes: of the front, some of `front.AXES`; by default throughput of a device and interactivity of a user.
         words: limits such as `max_tp=8`, required fields such as `precision="bf16"`, values of symbols.
 
     Returns:
@@ -290,10 +297,12 @@ def search_inference(
         require={**check_mapping("require", require or {}), **fields},
         limits=limits,
         values=words,
+        pareto=pareto,
+        axes=axes,
     )
     if not found.whole:
         raise KeyboardInterrupt  # a table does not show that it is of a part
-    table = pd.DataFrame([each.flat() for each in found.records])
+    table = pd.DataFrame([each.flat() for each in (found.front.records if found.front else found.records)])
     table.attrs = {
         "considered": found.survey.considered,
         "feasible": found.feasible,
