@@ -66,7 +66,7 @@ def yaml(data: Any, indent: str = "") -> str:
 
 def _scalar(value: Any) -> str:
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./-]*", value) is not None
-    return value if plain and value.lower() not in WORDS else json.dumps(value)
+    return value if plain and value.lower() not in WORDS else json.dumps(value, ensure_ascii=False)
 
 
 WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")

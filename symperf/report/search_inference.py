@@ -138,7 +138,7 @@ def _aim(answer: InferenceAnswer) -> str:
         return f"{batch}, {within}" if within else batch
     if not within:
         return "requests arrive at random"
-    return f"the largest load with {within} in the mean"
+    return f"{'the largest' if answer.front is None else 'any'} load with {within} in the mean"
 
 
 def plans(answer: InferenceAnswer, records: list[PlanRecord]) -> Table:

@@ -95,21 +95,17 @@ class Front:
         """Draw the first two axes into axes of matplotlib, with the plan of each point where there is room."""
         x, y = (AXES[name] for name in (self.axes[1], self.axes[0]))
         place = sorted((each.measures[x.measure], each.measures[y.measure], _name(each)) for each in self.records)
-        several = len(self.axes) > 2
-        axes.plot(
-            [each[0] for each in place],
-            [each[1] for each in place],
-            color="#4477aa",
-            marker="o",
-            markersize=4,
-            linestyle="none" if several else "-",
-            linewidth=0.8,
-        )
-        last = None
-        for across, up, name in place:
-            if name != last:
-                axes.annotate(name, (across, up), xytext=(4, 4), textcoords="offset points", fontsize=7)
-            last = name
+        if len(self.axes) == 2:
+            axes.plot([each[0] for each in place], [each[1] for each in place], color="#bbbbbb", linewidth=0.8)
+        names = list(dict.fromkeys(each[2] for each in place))
+        for k, name in enumerate(names):
+            here = [each for each in place if each[2] == name]
+            label = name if k < NAMED else "other plans" if k == NAMED else None
+            color = COLORS[min(k, NAMED)]
+            axes.plot(
+                [each[0] for each in here], [each[1] for each in here], "o", markersize=4, color=color, label=label
+            )
+        axes.legend(fontsize="small")
         axes.set_xlabel(x.title)
         axes.set_ylabel(y.title)
         question = self.records[0].plan.question
@@ -117,6 +113,11 @@ class Front:
             f"{question.model.name} on {question.system.name}, {question.prompt} in, {question.generate} out",
             fontsize="medium",
         )
+
+
+COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#222222", "#bbbbbb")
+NAMED = len(COLORS) - 1
+"""Plans of a picture that have a colour of their own."""
 
 
 def _name(found: PlanRecord) -> str:
