@@ -79,7 +79,7 @@ def inference(
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
-            `.encoding` tells what their encoder takes.
+            `.encoding` tells what their encoder takes, which time and memory include.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens join the prompt's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
@@ -124,6 +124,9 @@ def serving(
     draft_length: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> Serving:
     """Continuous batching of requests that arrive at random, in a steady state.
@@ -143,6 +146,10 @@ def serving(
         draft_length: tokens drafted for each step; by default the best for a request alone.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
+            encoder runs in the iterations that prefill.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -152,11 +159,20 @@ def serving(
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
+    from .models.sounds import parse_media
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
 
     asked = ServingRequest(
-        prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
+        prompt,
+        generate,
+        ttft,
+        tpot,
+        load,
+        CHUNK if chunk is None else chunk,
+        acceptance,
+        draft_length,
+        parse_media(images, frames, sounds),
     )
     return _Serving(
         load_model(model),

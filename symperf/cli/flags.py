@@ -63,7 +63,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
+        help="images of a sequence by height and width in pixels, whose tokens join its prompt; may be repeated",
     )
     parser.add_argument(
         "--frames",

@@ -62,6 +62,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
         "speculative": _speculation(serving),
+        **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
 
@@ -70,6 +71,14 @@ def _point(point: LoadPoint | None, *, empty: bool = False) -> Any:
     if point is None:
         return dict.fromkeys(POINT_KEYS) if empty else None
     return {name: getattr(point, name) for name in POINT_KEYS}
+
+
+def _images(serving: Serving) -> dict[str, Any]:
+    """What the images of a request are and cost, its prompt encoded alone."""
+    assert serving.images is not None
+    found = serving.images.one.to_dict()
+    kept = {name: found[name] for name in ("part", "tokens", "encode_s", "weight_bytes", "sizes")}
+    return kept | {"activation_bytes": serving.images.activation_bytes}
 
 
 def _speculation(serving: Serving) -> dict[str, Any] | None:
@@ -132,6 +141,13 @@ def show(serving: Serving, console: Console) -> None:
         held = serving.limit(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        if serving.images is not None:
+            one = serving.images.one
+            table.add_row(
+                "images",
+                f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
+                f"{quantity(one.weight_bytes, 'B')} of weights",
+            )
         table.add_row("memory", f"{held} sequences fit")
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
+
+if TYPE_CHECKING:
+    from ..models.sounds import Sound
+    from ..models.towers import Image
 
 CHUNK = 2048
 """Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
@@ -26,6 +31,7 @@ class ServingRequest:
         chunk: prompt tokens that an iteration may process.
         acceptance: probability that a drafted token is accepted.
         draft_length: tokens drafted for each step.
+        images: of each request, and recordings, whose tokens join those of the prompt.
     """
 
     prompt: int
@@ -36,6 +42,7 @@ class ServingRequest:
     chunk: int = CHUNK
     acceptance: float | None = None
     draft_length: int | None = None
+    images: tuple[Image | Sound, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prompt", "generate", "chunk"):

@@ -7,10 +7,12 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
 from .engine import Engine, ModelTimes
+from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .engine import Times
     from .iteration_run import IterationRun
     from .request import ServingRequest
 
@@ -67,10 +70,12 @@ class Serving:
             require_decoder(draft)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
-        self.asked, self.plan = asked, plan
+        self.plan = plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
+        self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
+        work["prompt"] = asked.prompt
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
@@ -109,21 +114,41 @@ class Serving:
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
         return Evaluator(compile_iterations(run.structure).program, inputs)
 
-    def times(self, length: int) -> ModelTimes:
+    def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length)
+        times = ModelTimes(target, self.plan.pp, draft, length)
+        if self.images is None:
+            return times
+        return TimesWithImages(times, self.images, self.asked.prompt, self.plan.pp)
+
+    @cached_property
+    def images(self) -> PromptImages | None:
+        """The encoder's passes over the images of prompts, where there are any."""
+        return PromptImages(self.run, self.asked.chunk) if self.run.images else None
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
-        return {
+        found = {
             name: sum(
                 each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
             )
             for name in names
         }
+        if self.images is not None:
+            weights = self.images.weight_bytes
+            found["weights"] += weights
+            found["fixed"] += weights + max(0.0, self.images.activation_bytes - self._chunk_bytes)
+        return found
+
+    @cached_property
+    def _chunk_bytes(self) -> float:
+        """Bytes of the activations of the language model's prompt tokens in an iteration, which grow with the chunk."""
+        each = self.evaluators[0]
+        twice = Evaluator(each.program, each.inputs | {"chunk": 2.0 * self.asked.chunk})
+        return twice("memory/fixed", step_tokens=1.0) - each("memory/fixed", step_tokens=1.0)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
@@ -258,11 +283,13 @@ class Serving:
                 as prefill can keep decoding.
 
         Raises:
-            InputError: a single token is generated, or the model does not fit.
+            InputError: a single token is generated, the model does not fit, or requests have images.
         """
         from .iteration_run import IterationRun as _IterationRun
 
         run = self.run
+        if run.images:
+            raise InputError("images: an iteration as a run has no encoder, expected a request without images")
         return _IterationRun(
             run.base_model,
             run.base_system,
@@ -294,9 +321,21 @@ class Serving:
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):
             if part:
-                for resource, share in self.evaluators[0].shares(name, resources, **values).items():
-                    total[resource] += part * share
+                shares = self.evaluators[0].shares(name, resources, **values)
+                if name != "decode" and self.images is not None:
+                    encoder = groups * self.images.seconds(state.chunk_tokens / self.asked.prompt)
+                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
+                for resource, share in shares.items():
+                    total[resource] = total.get(resource, 0.0) + part * share
         return total
+
+    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
+        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
+        assert self.images is not None
+        encoder, part = self.images.one.shares(), before / (before + seconds)
+        return {
+            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
+        }
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

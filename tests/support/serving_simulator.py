@@ -28,7 +28,9 @@ class Measured:
     first_tokens: list[float]
 
 
-def simulate(engine: Engine, load: float, requests: int = 20000, seed: int = 1, skip: float = 0.2) -> Measured:
+def simulate(
+    engine: Engine, load: float, requests: int = 20000, seed: int = 1, skip: float = 0.2, encoder: float = 0.0
+) -> Measured:
     """Run an engine at a load.
 
     Args:
@@ -37,6 +39,7 @@ def simulate(engine: Engine, load: float, requests: int = 20000, seed: int = 1, 
         requests: that are measured or skipped.
         seed: of the arrivals.
         skip: part of the requests before the measurement starts.
+        encoder: seconds that the images of a prompt take before its first chunk, beside the engine's times.
     """
     assert engine.groups == 1
     arrivals = random.Random(seed)
@@ -65,6 +68,7 @@ def simulate(engine: Engine, load: float, requests: int = 20000, seed: int = 1, 
             taken = engine.times.decode(count)
         else:
             taken = engine.times.mixed(count, tokens) if count else engine.times.prefill(tokens)
+        taken += encoder * sum(left == engine.chunks for _, left in served)
         area += count * taken
         clock += taken
         iteration += 1

@@ -84,6 +84,7 @@ def _serve(verb: Verb) -> None:
     flags.system(serve)
     serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
     serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
