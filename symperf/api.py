@@ -122,6 +122,10 @@ def serving(
     draft: Model | str | os.PathLike[str] | None = None,
     acceptance: float | None = None,
     draft_length: int | None = None,
+    concurrency: int | None = None,
+    requests: int | None = None,
+    burst: int | None = None,
+    max_num_seqs: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
     images: Sequence[str] = (),
@@ -129,7 +133,7 @@ def serving(
     sounds: Sequence[str] = (),
     **values: Any,
 ) -> Serving:
-    """Continuous batching of requests that arrive at random, in a steady state.
+    """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
 
     Args:
         model: what runs, or the name or path that `Model.load` takes.
@@ -144,6 +148,10 @@ def serving(
         draft: a draft model for speculative decoding, on the same devices; as `model`.
         acceptance: probability that a drafted token is accepted, between 0 and 1.
         draft_length: tokens drafted for each step; by default the best for a request alone.
+        concurrency: requests in flight, each replaced as it ends, instead of a load.
+        requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
+        burst: requests that arrive at once, instead of a load.
+        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
@@ -172,6 +180,10 @@ def serving(
         CHUNK if chunk is None else chunk,
         acceptance,
         draft_length,
+        concurrency,
+        requests,
+        burst,
+        max_num_seqs,
         parse_media(images, frames, sounds),
     )
     return _Serving(

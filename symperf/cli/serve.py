@@ -16,7 +16,10 @@ from .settings import parse_values, plan_of
 if TYPE_CHECKING:
     import argparse
 
-WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
+WORK = (
+    "prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length", "concurrency", "requests",
+    "burst", "max_num_seqs",
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

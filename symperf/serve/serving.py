@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..systems.system import System
     from .engine import Times
     from .iteration_run import IterationRun
+    from .loop_point import LoopAnswer
     from .request import ServingRequest
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -155,6 +156,11 @@ class Serving:
         return sum(each(f"cache/{what}") for each in self.evaluators)
 
     def limit(self, length: int) -> int:
+        """Sequences that a replica may run at once; 0 where the model does not fit."""
+        most = self.asked.max_num_seqs
+        return self.held(length) if most is None else min(self.held(length), most)
+
+    def held(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
         found = self.memory(length)
         return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
@@ -176,6 +182,7 @@ class Serving:
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
         )
 
     @cached_property
@@ -211,11 +218,23 @@ class Serving:
 
         None where there is none, or the largest is the capacity, where waits have no bound.
         """
+        if self.loop is not None:
+            return self.loop[0]
         if self.asked.load is not None:
             return self.point(self.asked.load) if self.fits else None
         if self.largest is None or self.largest.load is None or self.largest.state is None:
             return None
         return self.point(self.largest.load * self.plan.dp)
+
+    @cached_property
+    def loop(self) -> tuple[LoadPoint, LoopAnswer] | None:
+        """The answers for a number of requests in flight or at once; None where neither is asked for, or none fits."""
+        asked = self.asked
+        if not self.fits or (asked.concurrency is None and asked.burst is None):
+            return None
+        from .loop_point import loop_point
+
+        return loop_point(self)
 
     @cached_property
     def curve(self) -> list[LoadPoint]:

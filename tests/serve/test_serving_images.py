@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from support.serving_cases import affine
-from support.serving_simulator import simulate
 
 import symperf as sf
 from symperf.cli import main
 from symperf.serve.images import TimesWithImages
+from symperf.serve.simulator import poisson, simulate
 from symperf.serve.steady import Steady
 
 
@@ -52,7 +53,8 @@ def test_means_agree_with_a_simulation_that_encodes_before_the_first_chunk(name:
     steady = Steady(dataclasses.replace(plain, times=times))
     assert steady.capacity.load < Steady(plain).capacity.load
     load = part * steady.capacity.load
-    state, found = steady.at_load(load), simulate(plain, load, requests=6000, seed=7, encoder=encoder)
+    state = steady.at_load(load)
+    found = simulate(plain, poisson(plain, load, seed=7), requests=6000, skip=1200, encoder=encoder)
     assert state is not None
     assert found.throughput == pytest.approx(load, rel=0.05)
     assert state.first_token == pytest.approx(found.first_token, rel=0.05)
@@ -85,7 +87,7 @@ def test_the_encoder_lowers_the_capacity_and_takes_memory() -> None:
 def test_more_and_larger_images_never_help() -> None:
     rising = [(), ("1x448x448",), ("1x896x896",), ("2x896x896",), ("3x896x896",), ("6x896x896",), ("6x896x1792",)]
     found = [serve(*images) for images in rising]
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         assert other.point(0.0).ttft_s > one.point(0.0).ttft_s
         assert other.steady.capacity.load < one.steady.capacity.load
         assert other.limit(0) <= one.limit(0)
