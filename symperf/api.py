@@ -120,7 +120,8 @@ def serving(
     load: float | None = None,
     chunk: int | None = None,
     draft: Model | str | os.PathLike[str] | None = None,
-    acceptance: float | None = None,
+    speculate: str | None = None,
+    acceptance: float | tuple[float, ...] | None = None,
     draft_length: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
@@ -138,8 +139,10 @@ def serving(
         tpot: longest mean time of each later token, in seconds.
         load: requests a second, at all replicas; without it the largest within the targets is the answer.
         chunk: prompt tokens that an iteration may process.
-        draft: a draft model for speculative decoding, on the same devices; as `model`.
-        acceptance: probability that a drafted token is accepted, between 0 and 1.
+        draft: a draft model for speculative decoding, on the same devices; as `model`, or the file of a head.
+        speculate: "mtp" (the model's own head), "eagle" or "eagle3" (the file of a head), "draft"; by default what
+            `draft` is.
+        acceptance: probability that a drafted token is accepted once those before it are, or one for each position.
         draft_length: tokens drafted for each step; by default the best for a request alone.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
@@ -152,18 +155,20 @@ def serving(
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
+    from .models.draft_heads import draft_of
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
 
     asked = ServingRequest(
         prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
     )
+    target = load_model(model)
     return _Serving(
-        load_model(model),
+        target,
         load_system(system),
         load_plan(plan),
         asked,
-        draft=None if draft is None else load_model(draft),
+        draft=draft_of(target, draft, speculate),
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
@@ -41,13 +42,13 @@ def build_serving(options: argparse.Namespace) -> Serving:
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
-    draft = None if options.draft is None else Model.load(options.draft)
+    model = Model.load(options.model, options.ignore_key)
     return Serving(
-        Model.load(options.model, options.ignore_key),
+        model,
         System.load(options.system),
         plan,
         ServingRequest(**work),
-        draft=draft,
+        draft=draft_of(model, options.draft, options.speculate),
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..common.errors import InputError, quote
 from ..common.numbers import plain_value
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ..runs.full_run import FullRun
+
+
+class Answers(Protocol):
+    """Answers beside those of a run."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        ...
+
+    def lines(self) -> list[str]:
+        """In words."""
+        ...
 
 
 def split_settings(settings: Iterable[str], flag: str, expected: str, *, once: str = "") -> dict[str, str]:
@@ -73,18 +85,30 @@ def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
     return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
 
 
-def print_run(answer: FullRun, report: ModuleType, options: argparse.Namespace) -> None:
-    """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked."""
+def print_run(
+    answer: FullRun, report: ModuleType, options: argparse.Namespace, beside: dict[str, Answers | None] | None = None
+) -> None:
+    """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked.
+
+    Args:
+        answer: the run.
+        report: of its kind.
+        options: of the command line.
+        beside: further answers by key, which are none of the run's own; None where they are not asked for.
+    """
     from ..report import interval, spending
 
     if options.json:
         write_json(
             report.as_json(answer)
             | answer.spending_json(options.grid)
+            | {name: None if each is None else each.to_dict() for name, each in (beside or {}).items()}
             | {"interval": interval.as_json(answer) if options.interval else None}
         )
         return
     with console() as out:
         report.show(answer, out)
+        for each in (beside or {}).values():
+            show_lines(out, () if each is None else each.lines())
         spending.show(answer, options, out)
         show_lines(out, interval.lines(answer) if options.interval else ())

@@ -58,6 +58,7 @@ from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
 from .compressed import CompressedAttention, compressed_cache_bytes
+from .draft_head import end_parameters
 from .kernels import numbered_symbols
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
@@ -210,6 +211,11 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     if structure.kept or structure.others:
         # Told apart, norms and routers have 16 bits; where all classes have one format they are as narrow, and few.
         layers += _apart(structure, dealing, (*structure.kept, "rest"))
+    if architecture.draft_head != "none":
+        return {
+            "weights/layers": layers,
+            "weights/ends": model_state.weights_memory(end_parameters(architecture), table_bytes),
+        }
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
     if dealing.differs:
         ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)

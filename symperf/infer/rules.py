@@ -79,6 +79,16 @@ def require_decoder(model: Model) -> None:
         )
 
 
+def require_one_stage(draft: Model, plan: Plan) -> None:
+    """Refuse a head in a pipeline: it reads hidden states of the last stage, and of stages before (EAGLE-3).
+
+    Raises:
+        InputError: there are several stages, and a head drafts.
+    """
+    if draft.architecture.draft_head != "none" and plan.pp > 1:
+        raise InputError(f"pp: found {plan.pp}, expected 1: a head that drafts in a pipeline is not modelled")
+
+
 def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
     """Refuse lengths that a model cannot have; what its longest sequence is, and its tokens."""
     architecture, sizes = model.architecture, model.sizes

@@ -35,7 +35,8 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
     """
     ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
-    both = Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp)
+    rows = logit_rows(kind, drafts=structure.architecture.draft_head != "none")
+    both = Ends(ends.embedding(), ends.head(rows), groups_in_flight, pp)
     return passes_of_stages(structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight))
 
 
@@ -51,7 +52,10 @@ def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLaye
     ]
 
 
-def logit_rows(kind: str) -> Any:
-    """Tokens that need logits: those of decoding sequences, and the last one of each prompt that ends."""
-    rows = decoding * step_tokens if kind != "prefill" else 0
+def logit_rows(kind: str, *, drafts: bool = False) -> Any:
+    """Tokens that need logits: those of decoding sequences, and the last one of each prompt that ends.
+
+    A head drafts behind the last token of a sequence only (vLLM, v1/spec_decode/eagle.py).
+    """
+    rows = decoding * (1 if drafts else step_tokens) if kind != "prefill" else 0
     return rows + (chunk_tokens / prompt if kind != "decode" else 0)

@@ -7,14 +7,17 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..infer.rules import require_decoder
+from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
 from .engine import Engine, ModelTimes
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
 from .program import Evaluator, compile_iterations, form
+from .speculation import best_length, expected_tokens
+from .speculation import speedup as gain
 from .steady import Steady
 
 if TYPE_CHECKING:
@@ -40,7 +43,8 @@ class Serving:
         system: what it runs on.
         plan: how a replica is laid out, and how many there are (`dp`).
         asked: the requests, targets and policy.
-        draft: a draft model for speculative decoding; it runs on the same devices under the same plan.
+        draft: a draft model for speculative decoding, or a head (`models/draft_heads.py`); it runs on the same
+            devices under the same plan.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         values: values of other symbols, by name.
@@ -65,6 +69,7 @@ class Serving:
         require_decoder(model)
         if draft is not None:
             require_decoder(draft)
+            require_one_stage(draft, plan)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
         self.asked, self.plan = asked, plan
@@ -73,7 +78,11 @@ class Serving:
         self.run = InferenceRun(model, system, plan, **work, **options)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
-        if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
+        if (
+            self.drafts_apart
+            and self.draft is not None
+            and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]
+        ):
             self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
         self.targets = Targets(asked.ttft, asked.tpot)
         self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
@@ -91,13 +100,19 @@ class Serving:
     @cached_property
     def best_draft_length(self) -> int:
         """The draft length of the least time per token of a request alone."""
-        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self._tokens_of_a_step(length))
+        return best_length(DRAFTS, lambda k: self.times(k).decode(1.0) / self.tokens_of_a_step(k))
 
-    def _tokens_of_a_step(self, length: int) -> float:
+    @property
+    def drafts_apart(self) -> bool:
+        """Whether a model of its own drafts, and no head that reads the model's hidden states."""
+        return self.draft is not None and self.draft.model.architecture.draft_head == "none"
+
+    def tokens_of_a_step(self, length: int) -> float:
+        """Mean tokens that a step of so many drafted ones yields; 1 of a step that drafts none."""
         if not length:
             return 1.0
         assert self.asked.acceptance is not None
-        return form("expected_tokens", acceptance=self.asked.acceptance, draft_length=length)
+        return expected_tokens(self.asked.acceptance, length)
 
     @cached_property
     def evaluators(self) -> list[Evaluator]:
@@ -112,15 +127,17 @@ class Serving:
     def times(self, length: int) -> ModelTimes:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length)
+        return ModelTimes(target, self.plan.pp, draft, length, 1.0 if self.drafts_apart else length + 1.0)
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
+        copies = 1 if self.draft is None else head_modules(self.draft.model)
         return {
             name: sum(
-                each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
+                count * each(f"memory/{name}", step_tokens=step)
+                for each, step, count in zip(self.evaluators, steps, (1, copies), strict=False)
             )
             for name in names
         }
@@ -146,7 +163,7 @@ class Serving:
             self.times(length),
             self.asked.prompt,
             self.asked.generate,
-            (self.asked.generate - 1) / self._tokens_of_a_step(length),
+            (self.asked.generate - 1) / self.tokens_of_a_step(length),
             self.chunks,
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
@@ -174,7 +191,7 @@ class Serving:
 
     @property
     def _steps_per_token(self) -> float:
-        return 1 / self._tokens_of_a_step(self.draft_length)
+        return 1 / self.tokens_of_a_step(self.draft_length)
 
     def point(self, load: float) -> LoadPoint:
         """All answers at a load, requests a second at all replicas."""
@@ -231,21 +248,14 @@ class Serving:
         best = self.best_draft_length
 
         def speedup(k: int) -> float:
-            return plain * self._tokens_of_a_step(k) / self.times(k).decode(1.0)
+            return plain * self.tokens_of_a_step(k) / self.times(k).decode(1.0)
 
         assert self.asked.acceptance is not None
         return {
-            "tokens_per_step": self._tokens_of_a_step(length),
+            "tokens_per_step": self.tokens_of_a_step(length),
             "draft_cost": draft / plain,
             "verify_cost": verify / plain,
-            "speedup": form(
-                "speculative_speedup",
-                acceptance=self.asked.acceptance,
-                draft_length=length,
-                draft_time=draft,
-                verify_time=verify,
-                decode_time=plain,
-            ),
+            "speedup": gain(self.asked.acceptance, length, draft, verify, plain),
             "best_draft_length": best,
             "best_speedup": speedup(best),
         }

@@ -61,6 +61,9 @@ decode_load = add(
 cache_bytes = add("formal", "cache_bytes", "Q_s", "Bytes of a prompt's cache on one device.", BYTE, ZERO_UP)
 draft_time = add("formal", "draft_time", r"\tau_q", "Time to draft one token.", SECOND, ZERO_UP)
 verify_time = add("formal", "verify_time", r"\tau_v", "Time of the step that verifies.", SECOND, POSITIVE)
+later_tokens = add(
+    "formal", "later_tokens", "n_{+}", "Mean tokens that a step yields behind an accepted one.", domain=POSITIVE
+)
 occupancy = add("formal", "occupancy", r"\theta", "Part of the places that is taken.", domain=FRACTION)
 apart = add("formal", "apart", "o", "Part of its steps that a request shares with the next one.", domain=FRACTION)
 last_spare_load = add(

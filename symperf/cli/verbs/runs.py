@@ -66,6 +66,7 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.speculation(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -88,10 +89,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
-    group = serve.add_argument_group("speculative decoding")
-    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
-    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
-    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    flags.speculation(serve)
     flags.software(serve)
     flags.plan(serve)
 
