@@ -79,3 +79,11 @@ SAKASEGAWA = add(
     1977,
     journal="Annals of the Institute of Statistical Mathematics 29",
 )
+KTRANSFORMERS = add(
+    "chen2025ktransformers",
+    "inproceedings",
+    "KTransformers: Unleashing the Full Potential of CPU/GPU Hybrid Inference for MoE Models",
+    "Chen, Hongtao and others",
+    2025,
+    booktitle="Proceedings of the 31st Symposium on Operating Systems Principles",
+)

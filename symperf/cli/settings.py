@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..common.errors import InputError, quote
-from ..common.numbers import plain_value
+from ..common.numbers import numeral, plain_value
 from ..common.table import show_lines
 from ..plans.plan import Plan
 from .output import console, write_json
@@ -75,6 +75,31 @@ def field_value(name: str, text: str) -> Any:
     return None if text.lower() in ("none", "null") and name != "recompute" else plain_value(text)
 
 
+def parse_offload(text: str | None, values: dict[str, Any]) -> str | None:
+    """What `--offload` names, of whose parts `NAME=F` are added to the values of symbols.
+
+    Raises:
+        InputError: a part that is no fraction, or one that is given twice.
+
+    >>> values = {}
+    >>> parse_offload("weights=0.5,cache", values), values
+    ('weights,cache', {'offloaded_weights': 0.5})
+    """
+    names = []
+    for each in ("" if text is None else text).split(","):
+        name, equals, part = each.partition("=")
+        names.append(name.strip())
+        if not equals:
+            continue
+        number, symbol = numeral(part.strip(), float), f"offloaded_{name.strip()}"
+        if number is None or not 0 <= number <= 1:
+            raise InputError(f"--offload {name}: found {quote(part)}, expected a fraction from 0 to 1")
+        if symbol in values:
+            raise InputError(f"--offload: the part of {name} is given twice")
+        values[symbol] = number
+    return text if text is None else ",".join(names)
+
+
 def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
     """The plan of flags, and of the `values` of its fields, which are taken out.
 
@@ -82,6 +107,7 @@ def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
         InputError: a value out of range.
     """
     fields = {name: getattr(options, name) for name in Plan.names()}
+    fields["offload"] = parse_offload(fields["offload"], values)
     return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
 
 

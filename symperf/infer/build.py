@@ -30,6 +30,7 @@ from ..operations.executed import executed_utilization
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
+from .hosted import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
 
@@ -131,6 +132,8 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
         "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
+    if structure.offload:
+        found |= {f"host/{name}": form for name, form in host_memory(structure).items()}
     if not structure.generates:
         return found | {
             "tokens_per_s": batch * prompt / time,

@@ -59,6 +59,7 @@ from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
 from .compressed import CompressedAttention, compressed_cache_bytes
 from .draft_head import end_parameters
+from .hosted import buffers, cache_on_device, host_weights
 from .kernels import numbered_symbols
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
@@ -83,17 +84,28 @@ def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
 
 def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
     """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
-    found = {"": _growing(structure, tokens), "cross": _cross_cache(structure), "state": _states(structure)}
-    return {name: form for name, form in found.items() if form != 0}
-
-
-def _growing(structure: InferenceStructure, tokens: Any) -> Any:
-    kinds = structure.architecture.kinds
     if tokens is None:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
     slots = dec.paged_tokens(tokens, kv_block)
+    growing = cache_on_device(structure, _growing(structure, slots), slots)
+    found = {"": growing, "cross": _cross_cache(structure), "state": _states(structure)}
+    return {name: form for name, form in found.items() if form != 0}
+
+
+def _growing(structure: InferenceStructure, slots: Any) -> Any:
+    kinds = structure.architecture.kinds
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
     return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
+
+
+def whole_cache(structure: InferenceStructure) -> Any:
+    """Bytes of the caches that grow of one sequence of one device, wherever they lie."""
+    return _growing(structure, dec.paged_tokens(prompt + generate, kv_block))
+
+
+def growing_cache(kind: LayerKind, tokens: Any) -> Any:
+    """Bytes of a layer's cache of so many tokens on one device; 0 of a kind that keeps a state, or nothing."""
+    return 0 if kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT else _layer_cache(kind, tokens)
 
 
 @in_own_sizes
@@ -208,6 +220,8 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    if structure.offload:
+        layers -= sum(host_weights(structure, dealing).values())
     if structure.kept or structure.others:
         # Told apart, norms and routers have 16 bits; where all classes have one format they are as narrow, and few.
         layers += _apart(structure, dealing, (*structure.kept, "rest"))
@@ -219,7 +233,9 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
     if dealing.differs:
         ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
-        return of_largest({"weights/layers": layers, "weights/ends": ends}, dealing)
+        # Without the buffers of what the host keeps a stage between the ends may have nothing.
+        fetched = {"workspace/offload": buffers(structure)} if structure.offload else {}
+        return of_largest({"weights/layers": layers, "weights/ends": ends, **fetched}, dealing)
     ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
     return {"weights/layers": layers, "weights/ends": ends}
 
@@ -266,4 +282,5 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         "workspace/driver": context_bytes,
         "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
+        **({"workspace/offload": buffers(structure)} if structure.offload else {}),
     }

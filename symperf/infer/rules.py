@@ -11,6 +11,7 @@ from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
+from .hosted import check_offload
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -59,6 +60,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     if plan.node_limit is not None and not model.architecture.routed:
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
+    check_offload(plan, model, system)
     if plan.ep > 1 and plan.effective_expert_tp > 1:
         raise InputError(
             f"expert_tp: found {plan.effective_expert_tp}, expected 1 with ep = {plan.ep}: experts are dealt whole"

@@ -91,6 +91,7 @@ class InferenceStructure:
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
+        offload: what the host keeps, some of `HOSTED`.
     """
 
     architecture: Architecture
@@ -119,6 +120,7 @@ class InferenceStructure:
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
+    offload: tuple[str, ...] = ()
 
     sequence_parallel = False
     context = "none"
@@ -200,6 +202,7 @@ def structure_of(
         node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
+        offload=plan.offloads,
     )
 
 

@@ -52,6 +52,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "prefill_mfu_executed": run.value("prefill_mfu_executed"),
         "decode_mbu": run.value("decode_mbu") if run.generates else None,
         "memory_bytes": memory_classes(run),
+        **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "sequences_that_fit": run.fitting_sequences(),
@@ -105,6 +106,9 @@ def show(run: InferenceRun, console: Console) -> None:
             table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
+    if run.structure.offload:
+        host = ", ".join(f"{name} {quantity(size, 'B')}" for name, size in run.host_memory().items())
+        table.add_row("host memory", host)
     table.add_row("time is due to", shares_of(run))
     console.print(table)
     for phase in ("prefill", "decode")[: 2 if run.generates else 1]:

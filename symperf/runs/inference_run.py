@@ -179,6 +179,11 @@ class InferenceRun(FullRun):
         left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
         return max(0, math.floor(left / (bytes_kept / held)))
 
+    def host_memory(self) -> dict[str, float]:
+        """Bytes that the host keeps for one device, by what is offloaded, and their `total`."""
+        names = [name for name in self.compiled.program.outputs if name.startswith("host/")]
+        return {name.removeprefix("host/"): self.value(name) for name in names}
+
     @cached_property
     def encoding(self) -> Encoding | None:
         """The pass of the images through their encoder, where there are any; no other answer contains it."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.language.atoms import Max
-from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens
+from ..formulas.language.symbols import chunk_tokens, decoding, generate, groups_in_flight, pp, prompt, step_tokens
 from ..infer.embedding_and_head import ModelEnds
 from ..infer.passes import number_of, passes_of_stages, root_of
 from ..operations.schedule import Ends, Node
-from .attention import NEW_TOKENS, IterationLayer
+from .attention import CONTEXT, COUNT, NEW_TOKENS, IterationLayer
 
 if TYPE_CHECKING:
     from ..infer.structure import InferenceStructure
@@ -37,7 +37,11 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
     rows = logit_rows(kind, drafts=structure.architecture.draft_head != "none")
     both = Ends(ends.embedding(), ends.head(rows), groups_in_flight, pp)
-    return passes_of_stages(structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight))
+    cached = [(decoding, prompt + generate / 2)] if kind != "prefill" else []
+    cached += [(COUNT, CONTEXT)] if kind != "decode" else []
+    return passes_of_stages(
+        structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight), cached
+    )
 
 
 def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:

@@ -1,0 +1,200 @@
+"""What an inference leaves to its host: weights and caches come over the link, experts are computed there.
+
+The layers of a pass run beside the transfers of what they read: a layer is fetched while the one before it runs. In a
+decode step routed experts are computed where they lie, and the hidden states of the tokens go there and back; in a pass
+over prompts their weights come over the link instead, as llama.cpp (op offload) and KTransformers do it. A part
+`offloaded_weights`, `offloaded_cache` or `offloaded_experts` of each lies on the host, the rest on the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..common.errors import InputError
+from ..formulas.kernels import matmul
+from ..formulas.language.atoms import Max, Min
+from ..formulas.language.symbols import (
+    activation_bytes,
+    batch,
+    dp,
+    hidden_size,
+    offloaded_cache,
+    offloaded_experts,
+    offloaded_weights,
+    overlap_offload,
+    table_bytes,
+    weight_bytes,
+)
+from ..formulas.memory import offload as host
+from ..formulas.memory.offload import remaining_share
+from ..operations.schedule import Demand, Node, Op, Overlap, Sequence
+from ..plans.combinations import check_host
+from ..plans.structure import HOSTED
+from ..train.memory import device_counts as device
+
+if TYPE_CHECKING:
+    from ..models.architecture import LayerKind
+    from ..models.model import Model
+    from ..operations.dealing import Dealing
+    from ..plans.plan import Plan
+    from ..systems.system import System
+    from .experts import Experts
+    from .structure import InferenceStructure
+
+CLASSES: Final = ("attention", "mlp", "shared")
+Cached = tuple[Any, Any]
+"""Sequences, and the tokens of each that a pass reads in a cache or writes into it."""
+
+
+def check_offload(plan: Plan, model: Model, system: System) -> None:
+    """Refuse what a host cannot keep or compute for a model in inference.
+
+    Raises:
+        InputError: what is missing, or does not go together.
+    """
+    kept = plan.offloads
+    for name in kept:
+        if name not in HOSTED:
+            raise InputError(f"offload: found {name}, expected {' or '.join(HOSTED)} in inference")
+    check_host(plan, system)
+    architecture = model.architecture
+    if kept and (architecture.stacks == 2 or any(kind.shared for kind in architecture.kinds)):
+        raise InputError(f"offload: found {','.join(kept)}, expected none: not modelled for {model.name}")
+    if "cache" in kept and not architecture.has("attention", "local_attention", "latent_attention"):
+        raise InputError(f"offload: found cache, but {model.name} keeps no keys and values that grow")
+    if "experts" in kept and not architecture.routed:
+        raise InputError(f"offload: found experts, but {model.name} has none")
+    if "experts" in kept and plan.ep > 1:
+        raise InputError(f"offload: experts do not go with ep = {plan.ep}, expected 1: one host computes them")
+
+
+# --- times
+
+
+def beside_transfers(
+    structure: InferenceStructure, phase: str, layer: Node, kind: LayerKind, root: str, cached: list[Cached]
+) -> Node:
+    """A layer of a pass, beside the transfers of what it reads."""
+    found: list[Node] = []
+    path = f"{phase}/{root}/offload"
+    for name, message in _messages(structure, phase, kind, cached).items():
+        if message != 0:
+            found.append(transfer(f"{path}/{name}", message))
+    return Overlap(layer, Sequence(tuple(found)), overlap_offload) if found else layer
+
+
+def transfer(path: str, message: Any) -> Op:
+    """A transfer between a device and its host."""
+    return Op(path, host.host_transfer_time(message), Demand(message_bytes=message))
+
+
+def _messages(structure: InferenceStructure, phase: str, kind: LayerKind, cached: list[Cached]) -> dict[str, Any]:
+    found = _on_host(structure, kind, streamed=phase != "decode")
+    if "cache" in structure.offload:
+        found["cache"] = offloaded_cache * sum(count * _cache(kind, tokens) for count, tokens in cached)
+    return found
+
+
+def _cache(kind: LayerKind, tokens: Any) -> Any:
+    from .footprint import growing_cache
+
+    return growing_cache(kind, tokens)
+
+
+def hosted_experts(experts: Experts, steps: list[Op | None]) -> list[Op | None]:
+    """The routed experts of a step: those on the device, and those that the host computes."""
+    layer = experts.layer
+    if "experts" not in layer.structure.offload or layer.phase != "decode":
+        return steps
+    left = remaining_share(offloaded_experts)
+    own = [None if op is None else _part(op, left) for op in steps]
+    matrices = 3 if experts.architecture.gated_mlp else 2
+    work = matmul.matmul_flops(experts.rows, matrices * experts.inner, hidden_size, experts.groups)
+    weights = experts.groups * matrices * experts.inner * hidden_size * experts_weight_bytes(layer.structure)
+    message = offloaded_experts * layer.tokens * hidden_size * activation_bytes
+    time = offloaded_experts * host.host_products_time(work, weights)
+    return [
+        *own,
+        transfer(experts.path("host_send"), message),
+        Op(experts.path("host"), time, Demand(offloaded_experts * work)),
+        transfer(experts.path("host_receive"), message),
+    ]
+
+
+def _part(op: Op, left: Any) -> Op:
+    demand = Demand(*(left * each for each in (op.demand.flops, op.demand.memory_bytes, op.demand.message_bytes)))
+    return replace(op, time=left * op.time, demand=demand)
+
+
+# --- bytes
+
+
+def experts_weight_bytes(structure: InferenceStructure) -> Any:
+    """Bytes of a weight of the routed experts."""
+    from .footprint import weight_bytes_of
+
+    return weight_bytes_of(structure, "experts")
+
+
+def _on_host(structure: InferenceStructure, kind: LayerKind, *, streamed: bool = True) -> dict[str, Any]:
+    """Bytes of a layer's weights that the host keeps of one device, by what was offloaded.
+
+    Args:
+        structure: says what the host keeps.
+        kind: of the layer.
+        streamed: experts are among them; else those on the host are computed there.
+    """
+    kept, found = structure.offload, {}
+    experts = _bytes_of(structure, kind, "experts")
+    if "weights" in kept:
+        dense = sum(_bytes_of(structure, kind, name) for name in (*CLASSES, "rest"))
+        found["weights"] = offloaded_weights * (dense + (0 if "experts" in kept else experts))
+    if "experts" in kept and streamed:
+        found["experts"] = offloaded_experts * experts
+    return found
+
+
+def _bytes_of(structure: InferenceStructure, kind: LayerKind, name: str) -> Any:
+    from .footprint import weight_bytes_of
+
+    held = sum(device.class_parameters(structure.architecture, kind, (name,)))
+    if name == "rest":
+        return held * (table_bytes if structure.kept or structure.others else weight_bytes)
+    return held * weight_bytes_of(structure, name)
+
+
+def host_weights(structure: InferenceStructure, dealing: Dealing) -> dict[str, Any]:
+    """Bytes of the weights of a stage that the host keeps, by what was offloaded."""
+    from .passes import number_of
+
+    kinds, found = structure.architecture.kinds, dict[str, Any]()
+    for kind in kinds:
+        for name, size in _on_host(structure, kind).items():
+            found[name] = found.get(name, 0) + dealing.layers_of(number_of(kind, len(kinds))) * size
+    return found
+
+
+def cache_on_device(structure: InferenceStructure, cache: Any, tokens: Any) -> Any:
+    """What a device keeps of a sequence's caches that grow: its part, and two layers on their way."""
+    if "cache" not in structure.offload:
+        return cache
+    layer = Max(*(_cache(kind, tokens) for kind in structure.architecture.kinds))
+    return Min(cache, remaining_share(offloaded_cache) * cache + host.transfer_buffer_memory(layer, offloaded_cache))
+
+
+def buffers(structure: InferenceStructure) -> Any:
+    """Bytes of a device for two layers' weights on their way."""
+    sizes = [sum(_on_host(structure, kind).values()) for kind in structure.architecture.kinds]
+    return host.transfer_buffer_memory(Max(*sizes), 1)
+
+
+def host_memory(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes of the host for one device, by what was offloaded, and `total`; layers dealt evenly."""
+    from .footprint import whole_cache
+    from .passes import dealing_of
+
+    found = host_weights(structure, replace(dealing_of(structure), segments=(), stages="even"))
+    if "cache" in structure.offload:
+        found["cache"] = batch / dp * offloaded_cache * whole_cache(structure)
+    return found | {"total": sum(found.values())}
