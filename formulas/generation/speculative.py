@@ -35,6 +35,7 @@ def expected_tokens(acceptance: Any, draft_length: Any) -> Any:
     dimension=ONE,
     source=LEVIATHAN,
     increasing="acceptance later_tokens",
+    curvature="convex",
 )
 def tokens_from_position(acceptance: Any, later_tokens: Any) -> Any:
     """Mean tokens that a step yields from a drafted position on, and the model's own: 1 + alpha_i n_{i+1}.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.roofline import traffic_time, work_time
 from ..language.atoms import Max, complement
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
@@ -69,6 +68,7 @@ def host_update_time(traffic_bytes: Any) -> Any:
     source=KTRANSFORMERS,
     increasing="traffic_bytes work_flops",
     decreasing="host_memory_bandwidth host_matrix_rate host_memory_efficiency",
+    curvature="convex",
 )
 def host_products_time(work_flops: Any, traffic_bytes: Any) -> Any:
     """Time of products by the host's processors: max(Q / (beta_hm eta_hm), W / F_h).
@@ -82,10 +82,7 @@ def host_products_time(work_flops: Any, traffic_bytes: Any) -> Any:
     >>> host_products_time(*symbols("W Q"))
     Max(Q/(host_memory_bandwidth*host_memory_efficiency), W/host_matrix_rate)
     """
-    return Max(
-        traffic_time(traffic_bytes, host_memory_bandwidth * host_memory_efficiency),
-        work_time(work_flops, host_matrix_rate),
-    )
+    return Max(traffic_bytes / (host_memory_bandwidth * host_memory_efficiency), work_flops / host_matrix_rate)
 
 
 @formula(

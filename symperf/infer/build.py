@@ -29,8 +29,8 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, sequence_cache
-from .hosted import host_memory
+from .footprint import footprint, sequence_cache, whole_cache
+from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
 
@@ -133,7 +133,7 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
     if structure.offload:
-        found |= {f"host/{name}": form for name, form in host_memory(structure).items()}
+        found |= {f"host/{name}": form for name, form in host_memory(structure, whole_cache(structure)).items()}
     if not structure.generates:
         return found | {
             "tokens_per_s": batch * prompt / time,

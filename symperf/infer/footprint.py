@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
-from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, above_one, ceil_div
+from ..formulas.language.atoms import Max, above_one, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
@@ -20,11 +19,8 @@ from ..formulas.language.symbols import (
     expert_tp,
     generate,
     hidden_size,
-    index_key_bytes,
     intermediate_size,
     kv_block,
-    kv_bytes,
-    kv_lora_rank,
     micro_batch,
     num_attention_heads,
     num_experts_per_token,
@@ -33,9 +29,7 @@ from ..formulas.language.symbols import (
     num_streams,
     pp,
     prompt,
-    qk_rope_head_dim,
     relative_rows,
-    sliding_window,
     ssm_chunk_size,
     stage_number,
     state_bytes,
@@ -51,21 +45,20 @@ from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
-from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
-from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.own_sizes import of_kind
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
-from .compressed import CompressedAttention, compressed_cache_bytes
+from .compressed import CompressedAttention
 from .draft_head import end_parameters
-from .hosted import buffers, cache_on_device, host_weights
-from .kernels import numbered_symbols
+from .host_memory import buffers, cache_on_device, host_weights
+from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
-    from ..models.architecture import Architecture, LayerKind
+    from ..models.architecture import Architecture
     from ..operations.dealing import Dealing
     from .structure import InferenceStructure
 
@@ -95,7 +88,7 @@ def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[st
 def _growing(structure: InferenceStructure, slots: Any) -> Any:
     kinds = structure.architecture.kinds
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in cached])
 
 
 def whole_cache(structure: InferenceStructure) -> Any:
@@ -103,29 +96,12 @@ def whole_cache(structure: InferenceStructure) -> Any:
     return _growing(structure, dec.paged_tokens(prompt + generate, kv_block))
 
 
-def growing_cache(kind: LayerKind, tokens: Any) -> Any:
-    """Bytes of a layer's cache of so many tokens on one device; 0 of a kind that keeps a state, or nothing."""
-    return 0 if kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT else _layer_cache(kind, tokens)
-
-
-@in_own_sizes
-def _layer_cache(kind: LayerKind, slots: Any) -> Any:
-    index = slots * sparse.index_elements(kind) * index_key_bytes
-    if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
-    if kind.mixer == "compressed_attention":
-        return compressed_cache_bytes(kind, slots)
-    held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
-    return index + model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
-
-
 def _cross_cache(structure: InferenceStructure) -> Any:
     kinds = structure.architecture.kinds
     slots = dec.paged_tokens(prompt, kv_block)
     # However little the decoder's tokens see of each other, they see the whole encoder.
     crossed = [replace(kind, mixer="attention") for kind in kinds if kind.cross]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in crossed])
 
 
 def _states(structure: InferenceStructure) -> Any:
@@ -247,14 +223,6 @@ def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
         last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
     tables = counts.embedding_parameters(architecture, tp)
     return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
-
-
-def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
-    """Bytes of a weight of a class of modules, or of the rest of a layer."""
-    if name in (*structure.kept, "rest"):
-        return table_bytes
-    number = structure.of_class(name).format
-    return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]
 
 
 def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:

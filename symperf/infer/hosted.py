@@ -13,30 +13,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError
 from ..formulas.kernels import matmul
-from ..formulas.language.atoms import Max, Min
 from ..formulas.language.symbols import (
     activation_bytes,
-    batch,
-    dp,
     hidden_size,
     offloaded_cache,
     offloaded_experts,
     offloaded_weights,
     overlap_offload,
-    table_bytes,
-    weight_bytes,
 )
 from ..formulas.memory import offload as host
 from ..formulas.memory.offload import remaining_share
 from ..operations.schedule import Demand, Node, Op, Overlap, Sequence
 from ..plans.combinations import check_host
 from ..plans.structure import HOSTED
-from ..train.memory import device_counts as device
+from .layer_bytes import class_bytes, growing_cache, weight_bytes_of
 
 if TYPE_CHECKING:
     from ..models.architecture import LayerKind
     from ..models.model import Model
-    from ..operations.dealing import Dealing
     from ..plans.plan import Plan
     from ..systems.system import System
     from .experts import Experts
@@ -90,16 +84,10 @@ def transfer(path: str, message: Any) -> Op:
 
 
 def _messages(structure: InferenceStructure, phase: str, kind: LayerKind, cached: list[Cached]) -> dict[str, Any]:
-    found = _on_host(structure, kind, streamed=phase != "decode")
+    found = on_host(structure, kind, streamed=phase != "decode")
     if "cache" in structure.offload:
-        found["cache"] = offloaded_cache * sum(count * _cache(kind, tokens) for count, tokens in cached)
+        found["cache"] = offloaded_cache * sum(count * growing_cache(kind, tokens) for count, tokens in cached)
     return found
-
-
-def _cache(kind: LayerKind, tokens: Any) -> Any:
-    from .footprint import growing_cache
-
-    return growing_cache(kind, tokens)
 
 
 def hosted_experts(experts: Experts, steps: list[Op | None]) -> list[Op | None]:
@@ -111,7 +99,7 @@ def hosted_experts(experts: Experts, steps: list[Op | None]) -> list[Op | None]:
     own = [None if op is None else _part(op, left) for op in steps]
     matrices = 3 if experts.architecture.gated_mlp else 2
     work = matmul.matmul_flops(experts.rows, matrices * experts.inner, hidden_size, experts.groups)
-    weights = experts.groups * matrices * experts.inner * hidden_size * experts_weight_bytes(layer.structure)
+    weights = experts.groups * matrices * experts.inner * hidden_size * weight_bytes_of(layer.structure, "experts")
     message = offloaded_experts * layer.tokens * hidden_size * activation_bytes
     time = offloaded_experts * host.host_products_time(work, weights)
     return [
@@ -130,14 +118,7 @@ def _part(op: Op, left: Any) -> Op:
 # --- bytes
 
 
-def experts_weight_bytes(structure: InferenceStructure) -> Any:
-    """Bytes of a weight of the routed experts."""
-    from .footprint import weight_bytes_of
-
-    return weight_bytes_of(structure, "experts")
-
-
-def _on_host(structure: InferenceStructure, kind: LayerKind, *, streamed: bool = True) -> dict[str, Any]:
+def on_host(structure: InferenceStructure, kind: LayerKind, *, streamed: bool = True) -> dict[str, Any]:
     """Bytes of a layer's weights that the host keeps of one device, by what was offloaded.
 
     Args:
@@ -146,55 +127,10 @@ def _on_host(structure: InferenceStructure, kind: LayerKind, *, streamed: bool =
         streamed: experts are among them; else those on the host are computed there.
     """
     kept, found = structure.offload, {}
-    experts = _bytes_of(structure, kind, "experts")
+    experts = class_bytes(structure, kind, "experts")
     if "weights" in kept:
-        dense = sum(_bytes_of(structure, kind, name) for name in (*CLASSES, "rest"))
+        dense = sum(class_bytes(structure, kind, name) for name in (*CLASSES, "rest"))
         found["weights"] = offloaded_weights * (dense + (0 if "experts" in kept else experts))
     if "experts" in kept and streamed:
         found["experts"] = offloaded_experts * experts
     return found
-
-
-def _bytes_of(structure: InferenceStructure, kind: LayerKind, name: str) -> Any:
-    from .footprint import weight_bytes_of
-
-    held = sum(device.class_parameters(structure.architecture, kind, (name,)))
-    if name == "rest":
-        return held * (table_bytes if structure.kept or structure.others else weight_bytes)
-    return held * weight_bytes_of(structure, name)
-
-
-def host_weights(structure: InferenceStructure, dealing: Dealing) -> dict[str, Any]:
-    """Bytes of the weights of a stage that the host keeps, by what was offloaded."""
-    from .passes import number_of
-
-    kinds, found = structure.architecture.kinds, dict[str, Any]()
-    for kind in kinds:
-        for name, size in _on_host(structure, kind).items():
-            found[name] = found.get(name, 0) + dealing.layers_of(number_of(kind, len(kinds))) * size
-    return found
-
-
-def cache_on_device(structure: InferenceStructure, cache: Any, tokens: Any) -> Any:
-    """What a device keeps of a sequence's caches that grow: its part, and two layers on their way."""
-    if "cache" not in structure.offload:
-        return cache
-    layer = Max(*(_cache(kind, tokens) for kind in structure.architecture.kinds))
-    return Min(cache, remaining_share(offloaded_cache) * cache + host.transfer_buffer_memory(layer, offloaded_cache))
-
-
-def buffers(structure: InferenceStructure) -> Any:
-    """Bytes of a device for two layers' weights on their way."""
-    sizes = [sum(_on_host(structure, kind).values()) for kind in structure.architecture.kinds]
-    return host.transfer_buffer_memory(Max(*sizes), 1)
-
-
-def host_memory(structure: InferenceStructure) -> dict[str, Any]:
-    """Bytes of the host for one device, by what was offloaded, and `total`; layers dealt evenly."""
-    from .footprint import whole_cache
-    from .passes import dealing_of
-
-    found = host_weights(structure, replace(dealing_of(structure), segments=(), stages="even"))
-    if "cache" in structure.offload:
-        found["cache"] = batch / dp * offloaded_cache * whole_cache(structure)
-    return found | {"total": sum(found.values())}

@@ -163,8 +163,8 @@ class Field:
         for part in parts:
             named = isinstance(part, str)
             if not named or (part not in choices and parts != ["none"]):
-                hint = f" ({part} is of inference only)" if part in self.choices else ""
-                hint = hint or (nearest(part, choices) if named else "")
+                known = named and part in self.choices
+                hint = f" ({part} is of inference only)" if known else nearest(part, choices) if named else ""
                 expected = f"{' or '.join(choices)}, or several with commas between"
                 raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
         return ",".join(name for name in self.choices if name in parts) or None
