@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from .infer.adapter_slots import Adapters
     from .models.model import Model
     from .plans.plan import Plan
     from .runs.inference_run import InferenceRun
@@ -121,6 +122,7 @@ def serving(
     chunk: int | None = None,
     draft: Model | str | os.PathLike[str] | None = None,
     speculate: str | None = None,
+    adapters: Adapters | None = None,
     acceptance: float | tuple[float, ...] | None = None,
     draft_length: int | None = None,
     stack: str | os.PathLike[str] | None = None,
@@ -142,6 +144,7 @@ def serving(
         draft: a draft model for speculative decoding, on the same devices; as `model`, or the file of a head.
         speculate: "mtp" (the model's own head), "eagle" or "eagle3" (the file of a head), "draft"; by default what
             `draft` is.
+        adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         acceptance: probability that a drafted token is accepted once those before it are, or one for each position.
         draft_length: tokens drafted for each step; by default the best for a request alone.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
@@ -169,6 +172,7 @@ def serving(
         load_plan(plan),
         asked,
         draft=draft_of(target, draft, speculate),
+        adapters=adapters,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

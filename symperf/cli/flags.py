@@ -76,6 +76,18 @@ def speculation(parser: Parser) -> None:
     group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
 
 
+def adapters(parser: Parser) -> None:
+    """Low-rank adapters of requests."""
+    group = parser.add_argument_group("adapters of requests (LoRA)")
+    group.add_argument("--lora-rank", type=whole, metavar="R", help="rank of their slots; 0: there are none")
+    group.add_argument("--lora-adapters", type=whole, metavar="N", help="slots, each with an adapter (default 1)")
+    group.add_argument(
+        "--lora-targets",
+        metavar="NAMES",
+        help="linear layers that have them, with commas between, as q_proj,v_proj (default: all that the model has)",
+    )
+
+
 def images(parser: Parser) -> None:
     """Images and recordings of each sequence."""
     parser.add_argument(

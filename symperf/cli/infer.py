@@ -11,7 +11,7 @@ from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
-from .settings import parse_values, plan_of, print_run
+from .settings import lora_of, parse_values, plan_of, print_run
 
 if TYPE_CHECKING:
     import argparse
@@ -63,5 +63,6 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
         images=parse_media(
             getattr(options, "images", ()), getattr(options, "frames", 1), getattr(options, "sounds", ())
         ),
+        adapters=lora_of(options, model),
         values=values,
     )

@@ -11,7 +11,7 @@ from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
 from .output import console, write_json
-from .settings import parse_values, plan_of
+from .settings import lora_of, parse_values, plan_of
 
 if TYPE_CHECKING:
     import argparse
@@ -51,5 +51,6 @@ def build_serving(options: argparse.Namespace) -> Serving:
         draft=draft_of(model, options.draft, options.speculate),
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
+        adapters=lora_of(options, model),
         values=values,
     )

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from ..infer.adapter_slots import Adapters
+    from ..models.model import Model
     from ..runs.full_run import FullRun
 
 
@@ -98,6 +100,18 @@ def parse_offload(text: str | None, values: dict[str, Any]) -> str | None:
             raise InputError(f"--offload: the part of {name} is given twice")
         values[symbol] = number
     return text if text is None else ",".join(names)
+
+
+def lora_of(options: argparse.Namespace, model: Model) -> Adapters | None:
+    """The adapters of requests that the options ask for.
+
+    Raises:
+        InputError: a rank above the width, or a layer that the model has not.
+    """
+    from ..infer.adapter_slots import adapters_of
+
+    rank, number, targets = (getattr(options, f"lora_{name}", None) for name in ("rank", "adapters", "targets"))
+    return adapters_of(model, rank, number, targets)
 
 
 def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:

@@ -50,6 +50,7 @@ from ..models.own_sizes import of_kind
 from ..operations.dealing import Dealing
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
+from .adapters import layer_adapters
 from .compressed import CompressedAttention
 from .draft_head import end_parameters
 from .host_memory import buffers, cache_on_device, host_weights
@@ -196,6 +197,8 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    if structure.adapted:
+        layers += sum(dealing.layers_of(n) * layer_adapters(layer) for layer, n in layers_of(structure, "decode"))
     if structure.offload:
         layers -= sum(host_weights(structure, dealing).values())
     if structure.kept or structure.others:

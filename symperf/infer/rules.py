@@ -11,7 +11,7 @@ from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
-from .hosted import check_offload
+from .host_rules import check_offload
 
 if TYPE_CHECKING:
     from ..models.model import Model

@@ -92,6 +92,7 @@ class InferenceStructure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
         offload: what the host keeps, some of `HOSTED`.
+        adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
     """
 
     architecture: Architecture
@@ -121,6 +122,7 @@ class InferenceStructure:
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
 
     sequence_parallel = False
     context = "none"

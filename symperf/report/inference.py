@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
+from . import adapters
 from .run_parts import (
     by_class,
     does_not_fit,
@@ -60,6 +61,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "operations": [dataclasses.asdict(op) for op in run.operations()],
         **terms_json(run),
         **({"images": run.encoding.to_dict()} if run.encoding else {}),
+        **({"adapters": adapters.as_json(run)} if run.adapters else {}),
         "warnings": list(all_warnings(run)),
     }
 
@@ -104,6 +106,8 @@ def show(run: InferenceRun, console: Console) -> None:
     if run.encoding:
         for row in image_rows(run.encoding):
             table.add_row(*row)
+    for row in adapters.rows(run):
+        table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
     if run.structure.offload:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
+from . import adapters
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -62,6 +63,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
         "speculative": _speculation(serving),
+        "adapters": adapters.as_json(serving.run),
         "warnings": list(warnings(serving)),
     }
 
@@ -132,6 +134,8 @@ def show(serving: Serving, console: Console) -> None:
         held = serving.limit(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
         table.add_row("memory", f"{held} sequences fit")
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")

@@ -6,7 +6,7 @@ What a kind of layer attends to (all keys, a window, latents) or keeps (a state)
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
 from ..formulas.generation import serving as srv
@@ -56,6 +56,12 @@ CONTEXT = (prompt + PIECE) / 2
 
 class IterationLayer(Layer):
     """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
+
+    @property
+    def sequences(self) -> Any:
+        """Sequences that decode, and those of which there is a chunk."""
+        decoded = decoding if self.phase != "prefill" else 0
+        return decoded + (COUNT if self.phase != "decode" else 0)
 
     def tree(self) -> Sequence:
         """The layer around its mixers."""

@@ -23,6 +23,7 @@ from .steady import Steady
 if TYPE_CHECKING:
     import os
 
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -47,6 +48,7 @@ class Serving:
             devices under the same plan.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        adapters: of requests; a draft model has none.
         values: values of other symbols, by name.
 
     Raises:
@@ -63,6 +65,7 @@ class Serving:
         draft: Model | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
+        adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
@@ -75,7 +78,7 @@ class Serving:
         self.asked, self.plan = asked, plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options)
+        self.run = InferenceRun(model, system, plan, **work, **options, adapters=adapters)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (

@@ -174,22 +174,8 @@ def test_runs_without_a_head_are_as_they_were() -> None:
 
 
 def test_an_inference_tells_what_a_head_brings(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "infer",
-        "deepseek-v3",
-        "-s",
-        "h200-sxm",
-        "--tp",
-        "8",
-        "--batch",
-        "4",
-        "--prompt",
-        "512",
-        "--generate",
-        "64",
-        "--speculate",
-        "mtp",
-    ]
+    words = ["infer", "deepseek-v3", "-s", "h200-sxm", "--tp", "8", "--batch", "4", "--prompt", "512"]
+    words += ["--generate", "64", "--speculate", "mtp"]
     assert main([*words, "--acceptance", "0.8,0.5", "--draft-length", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     told = found["speculative"]

@@ -19,6 +19,9 @@ chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
 
+lora_rank = add("work", "lora_rank", "r_{lo}", "Rank of the slots of adapters of linear layers.")
+lora_adapters = add("work", "lora_adapters", "N_{lo}", "Slots of adapters that a device holds.")
+
 chunk_prompts = add("formal", "chunk_prompts", "J", "Whole prompts that fit in a chunk; 1 where a prompt is cut.")
 decode_steps = add("formal", "decode_steps", "N_{dec}", "Decode steps that a request takes.", domain=POSITIVE)
 iteration_time = add("formal", "iteration_time", r"\tau", "Mean time of an iteration.", SECOND, POSITIVE)

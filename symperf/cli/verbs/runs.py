@@ -67,6 +67,7 @@ def _infer(verb: Verb) -> None:
     _interval(infer)
     flags.software(infer)
     flags.speculation(infer)
+    flags.adapters(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -90,6 +91,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
     flags.speculation(serve)
+    flags.adapters(serve)
     flags.software(serve)
     flags.plan(serve)
 
