@@ -80,7 +80,7 @@ def inference(
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
-            `.encoding` tells what their encoder takes.
+            `.encoding` tells what their encoder takes, which time and memory include.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens join the prompt's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
@@ -125,11 +125,18 @@ def serving(
     adapters: Adapters | None = None,
     acceptance: float | tuple[float, ...] | None = None,
     draft_length: int | None = None,
+    concurrency: int | None = None,
+    requests: int | None = None,
+    burst: int | None = None,
+    max_num_seqs: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> Serving:
-    """Continuous batching of requests that arrive at random, in a steady state.
+    """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
 
     Args:
         model: what runs, or the name or path that `Model.load` takes.
@@ -147,8 +154,16 @@ def serving(
         adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         acceptance: probability that a drafted token is accepted once those before it are, or one for each position.
         draft_length: tokens drafted for each step; by default the best for a request alone.
+        concurrency: requests in flight, each replaced as it ends, instead of a load.
+        requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
+        burst: requests that arrive at once, instead of a load.
+        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
+            encoder runs in the iterations that prefill.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -159,11 +174,24 @@ def serving(
     """
     from .infer.stack import DEFAULT
     from .models.draft_heads import draft_of
+    from .models.sounds import parse_media
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
 
     asked = ServingRequest(
-        prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
+        prompt,
+        generate,
+        ttft,
+        tpot,
+        load,
+        CHUNK if chunk is None else chunk,
+        acceptance,
+        draft_length,
+        concurrency,
+        requests,
+        burst,
+        max_num_seqs,
+        parse_media(images, frames, sounds),
     )
     target = load_model(model)
     return _Serving(

@@ -88,6 +88,16 @@ def adapters(parser: Parser) -> None:
     )
 
 
+def loops(parser: Parser) -> None:
+    """Requests that do not arrive at random."""
+    group = parser.add_argument_group("requests in flight or at once, instead of a load")
+    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight, each replaced as it ends")
+    group.add_argument(
+        "--requests", type=whole, metavar="M", help="of a run that sends N at once and then keeps N in flight"
+    )
+    group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
+
+
 def images(parser: Parser) -> None:
     """Images and recordings of each sequence."""
     parser.add_argument(
@@ -95,7 +105,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
+        help="images of a sequence by height and width in pixels, whose tokens join its prompt; may be repeated",
     )
     parser.add_argument(
         "--frames",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..infer.stack import DEFAULT
 from ..models.draft_heads import draft_of
 from ..models.model import Model
+from ..models.sounds import parse_media
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
@@ -16,7 +17,10 @@ from .settings import lora_of, parse_values, plan_of
 if TYPE_CHECKING:
     import argparse
 
-WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
+WORK = (
+    "prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length", "concurrency", "requests",
+    "burst", "max_num_seqs",
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,11 +47,12 @@ def build_serving(options: argparse.Namespace) -> Serving:
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     model = Model.load(options.model, options.ignore_key)
+    media = parse_media(options.images, options.frames, options.sounds)
     return Serving(
         model,
         System.load(options.system),
         plan,
-        ServingRequest(**work),
+        ServingRequest(**work, images=media),
         draft=draft_of(model, options.draft, options.speculate),
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from .fields import plan_field, table_of
+from .freezing import PARTS
 from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
@@ -192,6 +193,14 @@ class PlanFields:
         choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
         training=OFFLOADS,
         inference="read",
+        metavar="LIST",
+    )
+    freeze: str | None = plan_field(
+        None,
+        "list",
+        "parts of the model that are not trained: embedding, layers (or attention, mlp, experts, router of them), "
+        "norms, head, multi_token, language (all of these), vision, audio, projector, or several with commas between",
+        choices=tuple(PARTS),
         metavar="LIST",
     )
     rank_order: str = plan_field(

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from .lengths import Lengths
+
 if TYPE_CHECKING:
     from .program import Evaluator
 
@@ -41,7 +43,11 @@ class Engine:
         chunks: K, iterations that a prompt takes.
         chunk_prompts: J, prompts that an iteration may prefill.
         groups: p, groups in flight of a pipeline.
-        limit: N, sequences that memory holds.
+        limit: N, sequences that may run at once.
+        prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
+        generate_ratio: likewise of what is generated.
+        limited_by: what sets N: "kv_cache" or "max_num_seqs".
+        chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
     """
 
     times: Times
@@ -52,6 +58,25 @@ class Engine:
     chunk_prompts: int
     groups: int
     limit: int
+    prompt_ratio: float = 0.0
+    generate_ratio: float = 0.0
+    chunk: float | None = None
+    limited_by: str = "kv_cache"
+
+    @property
+    def prompts(self) -> Lengths:
+        """The law of the prompts' lengths."""
+        return Lengths(self.prompt, self.prompt_ratio)
+
+    @property
+    def generates(self) -> Lengths:
+        """The law of what is generated."""
+        return Lengths(self.generate, self.generate_ratio)
+
+    @property
+    def chunk_size(self) -> float:
+        """Prompt tokens that an iteration may process."""
+        return self.whole_chunk if self.chunk is None else self.chunk
 
     @property
     def whole_chunk(self) -> float:

@@ -7,11 +7,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
 from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
 from .engine import Engine, ModelTimes
+from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .engine import Times
     from .iteration_run import IterationRun
+    from .loop_point import LoopAnswer
     from .request import ServingRequest
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -75,10 +79,12 @@ class Serving:
             require_one_stage(draft, plan)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
-        self.asked, self.plan = asked, plan
+        self.plan = plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options, adapters=adapters)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
+        self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
+        work["prompt"] = asked.prompt
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
@@ -127,29 +133,55 @@ class Serving:
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
         return Evaluator(compile_iterations(run.structure).program, inputs)
 
-    def times(self, length: int) -> ModelTimes:
+    def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length, 1.0 if self.drafts_apart else length + 1.0)
+        reads = 1.0 if self.drafts_apart else length + 1.0
+        times = ModelTimes(target, self.plan.pp, draft, length, reads)
+        if self.images is None:
+            return times
+        return TimesWithImages(times, self.images, self.asked.prompt, self.plan.pp)
+
+    @cached_property
+    def images(self) -> PromptImages | None:
+        """The encoder's passes over the images of prompts, where there are any."""
+        return PromptImages(self.run, self.asked.chunk) if self.run.images else None
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
         copies = 1 if self.draft is None else head_modules(self.draft.model)
-        return {
+        found = {
             name: sum(
                 count * each(f"memory/{name}", step_tokens=step)
                 for each, step, count in zip(self.evaluators, steps, (1, copies), strict=False)
             )
             for name in names
         }
+        if self.images is not None:
+            weights = self.images.weight_bytes
+            found["weights"] += weights
+            found["fixed"] += weights + max(0.0, self.images.activation_bytes - self._chunk_bytes)
+        return found
+
+    @cached_property
+    def _chunk_bytes(self) -> float:
+        """Bytes of the activations of the language model's prompt tokens in an iteration, which grow with the chunk."""
+        each = self.evaluators[0]
+        twice = Evaluator(each.program, each.inputs | {"chunk": 2.0 * self.asked.chunk})
+        return twice("memory/fixed", step_tokens=1.0) - each("memory/fixed", step_tokens=1.0)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
         return sum(each(f"cache/{what}") for each in self.evaluators)
 
     def limit(self, length: int) -> int:
+        """Sequences that a replica may run at once; 0 where the model does not fit."""
+        most = self.asked.max_num_seqs
+        return self.held(length) if most is None else min(self.held(length), most)
+
+    def held(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
         found = self.memory(length)
         return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
@@ -171,6 +203,7 @@ class Serving:
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
         )
 
     @cached_property
@@ -206,11 +239,23 @@ class Serving:
 
         None where there is none, or the largest is the capacity, where waits have no bound.
         """
+        if self.loop is not None:
+            return self.loop[0]
         if self.asked.load is not None:
             return self.point(self.asked.load) if self.fits else None
         if self.largest is None or self.largest.load is None or self.largest.state is None:
             return None
         return self.point(self.largest.load * self.plan.dp)
+
+    @cached_property
+    def loop(self) -> tuple[LoadPoint, LoopAnswer] | None:
+        """The answers for a number of requests in flight or at once; None where neither is asked for, or none fits."""
+        asked = self.asked
+        if not self.fits or (asked.concurrency is None and asked.burst is None):
+            return None
+        from .loop_point import loop_point
+
+        return loop_point(self)
 
     @cached_property
     def curve(self) -> list[LoadPoint]:
@@ -271,11 +316,13 @@ class Serving:
                 as prefill can keep decoding.
 
         Raises:
-            InputError: a single token is generated, or the model does not fit.
+            InputError: a single token is generated, the model does not fit, or requests have images.
         """
         from .iteration_run import IterationRun as _IterationRun
 
         run = self.run
+        if run.images:
+            raise InputError("images: an iteration as a run has no encoder, expected a request without images")
         return _IterationRun(
             run.base_model,
             run.base_system,
@@ -307,9 +354,21 @@ class Serving:
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):
             if part:
-                for resource, share in self.evaluators[0].shares(name, resources, **values).items():
-                    total[resource] += part * share
+                shares = self.evaluators[0].shares(name, resources, **values)
+                if name != "decode" and self.images is not None:
+                    encoder = groups * self.images.seconds(state.chunk_tokens / self.asked.prompt)
+                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
+                for resource, share in shares.items():
+                    total[resource] = total.get(resource, 0.0) + part * share
         return total
+
+    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
+        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
+        assert self.images is not None
+        encoder, part = self.images.one.shares(), before / (before + seconds)
+        return {
+            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
+        }
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

@@ -16,7 +16,7 @@ from .serving import Serving
 if TYPE_CHECKING:
     from ..models.model import Model
     from ..runs.inference_run import InferenceRun
-    from .engine import ModelTimes
+    from .engine import Times
     from .speculation import Acceptance
 
 
@@ -48,7 +48,7 @@ class SpeculativeGeneration:
         self.draft_length = self.serving.draft_length
 
     @cached_property
-    def times(self) -> ModelTimes:
+    def times(self) -> Times:
         """The iterations with drafted tokens."""
         return self.serving.times(self.draft_length)
 

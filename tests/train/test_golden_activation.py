@@ -27,7 +27,8 @@ from support.paths import GOLDEN
 
 import symperf as sf
 from symperf.formulas.language.symbols import SYMBOLS, strip_units
-from symperf.train.memory.saved_activations import end_activations, layer_activations
+from symperf.train.memory.end_activations import end_activations
+from symperf.train.memory.saved_activations import layer_activations
 
 ROWS = list(csv.DictReader((GOLDEN / "activation.csv").read_text(encoding="utf-8").splitlines()))
 DIMENSIONS = {"gpt-22b-dims": (48, 6144, 64, 24576), "gpt-530b-dims": (105, 20480, 128, 81920)}
