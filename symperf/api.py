@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from .infer.adapter_slots import Adapters
     from .models.model import Model
     from .plans.plan import Plan
     from .runs.inference_run import InferenceRun
@@ -128,7 +129,9 @@ def serving(
     load: float | None = None,
     chunk: int | None = None,
     draft: Model | str | os.PathLike[str] | None = None,
-    acceptance: float | None = None,
+    speculate: str | None = None,
+    adapters: Adapters | None = None,
+    acceptance: float | tuple[float, ...] | None = None,
     draft_length: int | None = None,
     concurrency: int | None = None,
     requests: int | None = None,
@@ -154,8 +157,11 @@ def serving(
         tpot: longest mean time of each later token, in seconds.
         load: requests a second, at all replicas; without it the largest within the targets is the answer.
         chunk: prompt tokens that an iteration may process.
-        draft: a draft model for speculative decoding, on the same devices; as `model`.
-        acceptance: probability that a drafted token is accepted, between 0 and 1.
+        draft: a draft model for speculative decoding, on the same devices; as `model`, or the file of a head.
+        speculate: "mtp" (the model's own head), "eagle" or "eagle3" (the file of a head), "draft"; by default what
+            `draft` is.
+        adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
+        acceptance: probability that a drafted token is accepted once those before it are, or one for each position.
         draft_length: tokens drafted for each step; by default the best for a request alone.
         concurrency: requests in flight, each replaced as it ends, instead of a load.
         requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
@@ -178,6 +184,7 @@ def serving(
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
+    from .models.draft_heads import draft_of
     from .models.sounds import parse_media
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
@@ -197,12 +204,14 @@ def serving(
         max_num_seqs,
         parse_media(images, frames, sounds),
     )
+    target = load_model(model)
     return _Serving(
-        load_model(model),
+        target,
         load_system(system),
         load_plan(plan),
         asked,
-        draft=None if draft is None else load_model(draft),
+        draft=draft_of(target, draft, speculate),
+        adapters=adapters,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

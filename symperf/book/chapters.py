@@ -37,6 +37,7 @@ CHAPTERS = (
             "thin_matmul": "Thin matrix products",
             "looped_matmul": "Products of measured devices",
             "low_precision": "Low precision",
+            "adapters": "Adapters of requests",
         },
     ),
     Chapter(

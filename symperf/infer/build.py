@@ -30,7 +30,8 @@ from ..operations.executed import executed_utilization
 from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, sequence_cache
+from .footprint import footprint, sequence_cache, whole_cache
+from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
 
@@ -137,6 +138,8 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
         "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
+    if structure.offload:
+        found |= {f"host/{name}": form for name, form in host_memory(structure, whole_cache(structure)).items()}
     if not structure.generates:
         return found | {
             "tokens_per_s": batch * prompt / time,

@@ -49,6 +49,7 @@ from ..operations.expert_formats import ExpertFormats
 from ..operations.groups import Group
 from ..operations.kernels import expert_group, tensor_group
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from .hosted import hosted_experts
 
 if TYPE_CHECKING:
     from ..operations.schedule import Op
@@ -96,7 +97,7 @@ class Experts:
         return [
             *self.router(),
             self.projection("latent_in", sym.moe_latent_size, hidden_size),
-            *self.in_their_width(self.routed()),
+            *self.in_their_width(hosted_experts(self, self.routed())),
             self.latent_norm(),
             self.projection("latent_out", hidden_size, sym.moe_latent_size),
             *self.shared(),

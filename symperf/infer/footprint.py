@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..formulas.generation import decode as dec
-from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, above_one, ceil_div
+from ..formulas.language.atoms import Max, above_one, ceil_div
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
@@ -23,11 +22,8 @@ from ..formulas.language.symbols import (
     expert_tp,
     generate,
     hidden_size,
-    index_key_bytes,
     intermediate_size,
     kv_block,
-    kv_bytes,
-    kv_lora_rank,
     micro_batch,
     num_attention_heads,
     num_experts,
@@ -37,10 +33,8 @@ from ..formulas.language.symbols import (
     num_streams,
     pp,
     prompt,
-    qk_rope_head_dim,
     redundant_experts,
     relative_rows,
-    sliding_window,
     ssm_chunk_size,
     stage_number,
     state_bytes,
@@ -58,17 +52,19 @@ from ..formulas.parallel.expert_copies import expert_slots
 from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
-from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
-from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.own_sizes import of_kind
 from ..operations.dealing import Dealing
 from ..operations.groups import parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
+from .adapters import layer_adapters
 from .attention import CachedAttention
-from .compressed import CompressedAttention, compressed_cache_bytes
+from .compressed import CompressedAttention
+from .draft_head import end_parameters
 from .experts import REPLICAS
-from .kernels import numbered_symbols
+from .host_memory import buffers, cache_on_device, host_weights
+from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
 from .split_context import cache_parts, key_bytes
@@ -93,31 +89,25 @@ def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
 
 def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
     """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
-    found = {"": _growing(structure, tokens), "cross": _cross_cache(structure), "state": _states(structure)}
-    return {name: form for name, form in found.items() if form != 0}
-
-
-def _growing(structure: InferenceStructure, tokens: Any) -> Any:
-    kinds = structure.architecture.kinds
     if tokens is None:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
     if structure.contexts_split:
         tokens = ceil_div(tokens, cache_parts(structure))
     slots = dec.paged_tokens(tokens, kv_block)
+    growing = cache_on_device(structure, _growing(structure, slots), slots)
+    found = {"": growing, "cross": _cross_cache(structure), "state": _states(structure)}
+    return {name: form for name, form in found.items() if form != 0}
+
+
+def _growing(structure: InferenceStructure, slots: Any) -> Any:
+    kinds = structure.architecture.kinds
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in cached])
 
 
-@in_own_sizes
-def _layer_cache(kind: LayerKind, slots: Any) -> Any:
-    index = slots * sparse.index_elements(kind) * index_key_bytes
-    if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
-    if kind.mixer == "compressed_attention":
-        return compressed_cache_bytes(kind, slots)
-    held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
-    return index + model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
+def whole_cache(structure: InferenceStructure) -> Any:
+    """Bytes of the caches that grow of one sequence of one device, wherever they lie."""
+    return _growing(structure, dec.paged_tokens(prompt + generate, kv_block))
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
@@ -125,7 +115,7 @@ def _cross_cache(structure: InferenceStructure) -> Any:
     slots = dec.paged_tokens(prompt, kv_block)
     # However little the decoder's tokens see of each other, they see the whole encoder.
     crossed = [replace(kind, mixer="attention") for kind in kinds if kind.cross]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in crossed])
 
 
 def _states(structure: InferenceStructure) -> Any:
@@ -230,13 +220,24 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
     layers = dense + experts * copied_share(structure)
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    if structure.adapted:
+        layers += sum(dealing.layers_of(n) * layer_adapters(layer) for layer, n in layers_of(structure, "decode"))
+    if structure.offload:
+        layers -= sum(host_weights(structure, dealing).values())
     if structure.kept or structure.others:
         # Told apart, norms and routers have 16 bits; where all classes have one format they are as narrow, and few.
         layers += _apart(structure, dealing, (*structure.kept, "rest"))
+    if architecture.draft_head != "none":
+        return {
+            "weights/layers": layers,
+            "weights/ends": model_state.weights_memory(end_parameters(architecture), table_bytes),
+        }
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
     if dealing.differs:
         ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
-        return of_largest({"weights/layers": layers, "weights/ends": ends}, dealing)
+        # Without the buffers of what the host keeps a stage between the ends may have nothing.
+        fetched = {"workspace/offload": buffers(structure)} if structure.offload else {}
+        return of_largest({"weights/layers": layers, "weights/ends": ends, **fetched}, dealing)
     ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
     return {"weights/layers": layers, "weights/ends": ends}
 
@@ -248,14 +249,6 @@ def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
         last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
     tables = counts.embedding_parameters(architecture, tp)
     return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
-
-
-def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
-    """Bytes of a weight of a class of modules, or of the rest of a layer."""
-    if name in (*structure.kept, "rest"):
-        return table_bytes
-    number = structure.of_class(name).format
-    return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]
 
 
 def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
@@ -295,6 +288,7 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
         **exchange_buffers(structure),
+        **({"workspace/offload": buffers(structure)} if structure.offload else {}),
     }
 
 

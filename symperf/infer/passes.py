@@ -35,10 +35,12 @@ from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
+from .hosted import Cached, beside_transfers
 from .layer import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Sequence as Several
 
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
@@ -73,7 +75,12 @@ def prefill(structure: InferenceStructure) -> Node:
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
     return passes_of_stages(
-        structure, last, (layers, ends), waits()[0], lambda all_, most: all_ + most * less_one(micro_batches())
+        structure,
+        last,
+        (layers, ends),
+        waits()[0],
+        lambda all_, most: all_ + most * less_one(micro_batches()),
+        [(micro_batch, prompt)],
     )
 
 
@@ -111,7 +118,12 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     layers = [(_decode(layer, count), layer.kind) for layer, _ in layers_of(structure, "decode")]
     both = Ends(ends.embedding(), ends.head(), micro_batches(), pp)
     step = passes_of_stages(
-        structure, ends, (layers, both), waits()[1], lambda all_, most: Max(all_, most * micro_batches())
+        structure,
+        ends,
+        (layers, both),
+        waits()[1],
+        lambda all_, most: Max(all_, most * micro_batches()),
+        [(micro_batch, prompt + generate / 2)],
     )
     return StepSeries(step, count)
 
@@ -119,9 +131,10 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
 def passes_of_stages(
     structure: InferenceStructure,
     model_ends: ModelEnds,
-    parts: tuple[list[tuple[Sequence, LayerKind]], Ends],
+    parts: tuple[Several[tuple[Node, LayerKind]], Ends],
     count: Any,
     paced: Callable[[Any, Any], Any],
+    cached: list[Cached],
 ) -> Node:
     """The passes of all micro-batches through the stages, and the ends of the model.
 
@@ -131,10 +144,13 @@ def passes_of_stages(
         parts: one layer of each kind that a pass runs, with its kind; and the ends.
         count: how often a stage is waited for where stages are equal.
         paced: the time where they have other layers, from that of all of them and that of the slowest, each with ends.
+        cached: sequences, and the tokens of each that a pass reads in the cache or writes into it.
     """
     layers, ends = parts
     dealing, kinds = dealing_of(structure), len(structure.architecture.kinds)
     path, group = model_ends.path("pipeline/send"), pipeline_group(model_ends.structure)
+    of_host = functools.partial(beside_transfers, structure, model_ends.phase)
+    layers = [(of_host(layer, kind, root_of(kind, kinds), cached), kind) for layer, kind in layers]
     handed = model_ends.tokens * handed_selection(structure.architecture) * statistic_bytes
     send = model_ends.kernels.send(path, (model_ends.stage_message + handed) / tp, group)
 

@@ -11,6 +11,7 @@ from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
+from .host_rules import check_offload
 from .parallel_rules import check_layout
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
     check_layout(plan, model, work.prompt)
+    check_offload(plan, model, system)
     return (*_warnings(plan, model, what, longest), *widening(system, rate_asked(plan, system)))
 
 
@@ -77,6 +79,16 @@ def require_decoder(model: Model) -> None:
             f"{model.name}: has an encoder, expected a decoder: serving splits prompts into chunks, and an encoder "
             "reads them whole (symperf infer does that)"
         )
+
+
+def require_one_stage(draft: Model, plan: Plan) -> None:
+    """Refuse a head in a pipeline: it reads hidden states of the last stage, and of stages before (EAGLE-3).
+
+    Raises:
+        InputError: there are several stages, and a head drafts.
+    """
+    if draft.architecture.draft_head != "none" and plan.pp > 1:
+        raise InputError(f"pp: found {plan.pp}, expected 1: a head that drafts in a pipeline is not modelled")
 
 
 def _check_lengths(model: Model, work: Work) -> tuple[str, int]:

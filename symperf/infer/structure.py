@@ -96,6 +96,8 @@ class InferenceStructure:
         stages: "even", or "late" where stages do not divide the layers.
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
         contexts_split: devices have parts of the caches of sequences, to which they attend together.
+        offload: what the host keeps, some of `HOSTED`.
+        adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
     """
 
     architecture: Architecture
@@ -126,6 +128,8 @@ class InferenceStructure:
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
+    offload: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
 
     context: Context = "none"
     contexts_split: bool = False
@@ -219,6 +223,7 @@ def structure_of(
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
         context=plan.cp_kind if plan.cp > 1 else "none",  # type: ignore[arg-type]
         contexts_split=plan.cp * plan.dcp > 1,
+        offload=plan.offloads,
     )
 
 

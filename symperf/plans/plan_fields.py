@@ -7,7 +7,7 @@ from typing import get_args
 
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -190,8 +190,11 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer, weights, or several with commas between",
-        choices=OFFLOADS,
+        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
+        "computes), or several with commas between",
+        choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
+        training=OFFLOADS,
+        inference="read",
         metavar="LIST",
     )
     freeze: str | None = plan_field(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from . import pools
+from . import adapters, pools
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -68,6 +68,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
         "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        "adapters": adapters.as_json(serving.run),
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
@@ -164,6 +165,8 @@ def show(serving: Serving, console: Console) -> None:
         held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
         if serving.images is not None:
             one = serving.images.one
             table.add_row(

@@ -65,6 +65,12 @@ class IterationLayer(Layer):
         """New tokens of the mean replica of those that pass the same experts, of which some prefill."""
         return new_tokens(self.structure, self.phase, chunk_tokens * prefilling_ranks)
 
+    @property
+    def sequences(self) -> Any:
+        """Sequences that decode, and those of which there is a chunk."""
+        decoded = decoding if self.phase != "prefill" else 0
+        return decoded + (COUNT if self.phase != "decode" else 0)
+
     def tree(self) -> Sequence:
         """The layer around its mixers."""
         return self.layer(self.core)

@@ -64,8 +64,11 @@ def memory(structure: InferenceStructure) -> dict[str, Any]:
     lost = 1 + fragmentation
     token, logits = lost * _activations_of_a_token(structure), lost * vocab_size * statistic_bytes
     kept = sequence_terms(structure).get("state", 0)
-    workspace = workspace_bytes + context_bytes + collective_buffer_bytes
+    workspace = workspace_bytes + context_bytes + collective_buffer_bytes + named.get("workspace/offload", 0)
     workspace += sum(exchange_buffers(structure).values())
+    if structure.architecture.draft_head != "none":
+        # It runs between steps of the model, in the model's own buffers.
+        workspace = token = logits = sympy.S.Zero
     return {
         "memory/weights": weights,
         "memory/fixed": weights + workspace + chunk * token + logits,

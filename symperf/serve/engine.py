@@ -101,12 +101,14 @@ class ModelTimes:
         groups: of the pipeline.
         draft: those of the draft model.
         draft_length: k, tokens drafted for each step.
+        draft_reads: tokens of a sequence that the first draft of a step processes; a head has those of the step.
     """
 
     target: Evaluator
     groups: int
     draft: Evaluator | None = None
     draft_length: int = 0
+    draft_reads: float = 1.0
     known: dict[tuple[float, float, float], float] = field(default_factory=dict)
 
     def decode(self, sequences: float) -> float:
@@ -135,7 +137,7 @@ class ModelTimes:
             values["prefilling_ranks"] = ranks
             total = self.target(kind, **values, step_tokens=self.draft_length + 1.0)
             if self.draft is not None:
-                total += self.draft(kind, **values, step_tokens=1.0)
+                total += self.draft(kind, **values, step_tokens=self.draft_reads)
                 if sequences:
                     total += (self.draft_length - 1) * self.draft("decode", **values, step_tokens=1.0)
             self.known[sequences, tokens, ranks] = total

@@ -67,6 +67,8 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.speculation(infer)
+    flags.adapters(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -98,10 +100,8 @@ def _serve(verb: Verb) -> None:
         help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
         "are then of the pool that decodes",
     )
-    group = serve.add_argument_group("speculative decoding")
-    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
-    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
-    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    flags.speculation(serve)
+    flags.adapters(serve)
     flags.software(serve)
     flags.plan(serve)
 
