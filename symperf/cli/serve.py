@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
+from ..models.sounds import parse_media
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
+from ..serve.workload import NAMES, Workload
 from ..systems.system import System
 from .output import console, write_json
 from .settings import parse_values, plan_of
@@ -15,10 +17,7 @@ from .settings import parse_values, plan_of
 if TYPE_CHECKING:
     import argparse
 
-WORK = (
-    "prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length", "concurrency", "requests",
-    "burst", "max_num_seqs",
-)  # fmt: skip
+WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,12 +43,15 @@ def build_serving(options: argparse.Namespace) -> Serving:
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
+    load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
+    load = {name: value for name, value in load.items() if value is not None}
+    media = parse_media(options.images, options.frames, options.sounds)
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
         Model.load(options.model, options.ignore_key),
         System.load(options.system),
         plan,
-        ServingRequest(**work),
+        ServingRequest(**work, images=media, workload=Workload(**load)),
         draft=draft,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

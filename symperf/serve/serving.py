@@ -7,10 +7,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
+from .differing import Differing, check_images
 from .engine import Engine, ModelTimes
+from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .engine import Times
     from .iteration_run import IterationRun
     from .loop_point import LoopAnswer
     from .request import ServingRequest
@@ -68,10 +72,15 @@ class Serving:
             require_decoder(draft)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
-        self.asked, self.plan = asked, plan
-        work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
+        self.plan = plan
+        check_images(asked)
+        more, generate = Differing(asked).longest
+        work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
+        work["prompt"] = self.run.work.prompt
+        self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more)
+        self.requests = Differing(asked)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
@@ -108,31 +117,77 @@ class Serving:
     def _evaluator(self, run: InferenceRun) -> Evaluator:
         own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return Evaluator(compile_iterations(run.structure).program, inputs)
+        if self.requests.alike:
+            return Evaluator(compile_iterations(run.structure).program, inputs)
+        program = compile_iterations(run.structure, differing=True).program
+        return Evaluator(program, inputs | self.requests.iteration_inputs())
 
-    def times(self, length: int) -> ModelTimes:
+    @cached_property
+    def holders(self) -> list[Evaluator]:
+        """The memory of the model, and of the draft model where there is one, for what each sequence holds."""
+        if self.requests.alike:
+            return self.evaluators
+        held = self.requests.memory_inputs()
+        return [Evaluator(each.program, each.inputs | held) for each in self.evaluators]
+
+    @cached_property
+    def shared_bytes(self) -> float:
+        """Bytes of the cache of a prefix that all requests share."""
+        prefix = self.asked.workload.prefix
+        if not prefix or not self.asked.workload.hits:
+            return 0.0
+        return sum(
+            Evaluator(each.program, each.inputs | {"prompt": prefix})("cache/prompt") for each in self.evaluators
+        )
+
+    def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length)
+        times = ModelTimes(target, self.plan.pp, draft, length)
+        if self.images is None:
+            return times
+        return TimesWithImages(times, self.images, self.prefilled, self.plan.pp)
+
+    @property
+    def prefilled(self) -> float:
+        """Mean tokens of a prompt that are prefilled."""
+        mix = self.requests.mix
+        return self.asked.prompt if mix is None else mix.tokens
+
+    @cached_property
+    def images(self) -> PromptImages | None:
+        """The encoder's passes over the images of prompts, where there are any."""
+        return PromptImages(self.run, self.asked.chunk) if self.run.images else None
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
-        return {
-            name: sum(
-                each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
-            )
+        found = {
+            name: sum(each(f"memory/{name}", step_tokens=step) for each, step in zip(self.holders, steps, strict=False))
             for name in names
         }
+        found["fixed"] += self.shared_bytes
+        if self.images is not None:
+            weights = self.images.weight_bytes
+            found["weights"] += weights
+            found["fixed"] += weights + max(0.0, self.images.activation_bytes - self._chunk_bytes)
+        return found
+
+    @cached_property
+    def _chunk_bytes(self) -> float:
+        """Bytes of the activations of the language model's prompt tokens in an iteration, which grow with the chunk."""
+        each = self.evaluators[0]
+        twice = Evaluator(each.program, each.inputs | {"chunk": 2.0 * self.asked.chunk})
+        return twice("memory/fixed", step_tokens=1.0) - each("memory/fixed", step_tokens=1.0)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
-        return sum(each(f"cache/{what}") for each in self.evaluators)
+        return sum(each(f"cache/{what}") for each in self.holders)
 
     def limit(self, length: int) -> int:
         """Sequences that a replica may run at once; 0 where the model does not fit."""
-        most = self.asked.max_num_seqs
+        most = self.asked.workload.max_num_seqs
         return self.held(length) if most is None else min(self.held(length), most)
 
     def held(self, length: int) -> int:
@@ -147,17 +202,21 @@ class Serving:
 
     def engine(self, length: int) -> Engine:
         """A replica with a draft length."""
-        limit = self.limit(length)
+        limit, mix = self.limit(length), self.requests.mix
+        packed: float = self.chunk_prompts if mix is None else mix.packed
         return Engine(
             self.times(length),
-            self.asked.prompt,
+            self.asked.prompt if mix is None else mix.tokens,
             self.asked.generate,
             (self.asked.generate - 1) / self._tokens_of_a_step(length),
-            self.chunks,
-            max(1, min(self.chunk_prompts, limit // self.plan.pp)),
+            self.chunks if mix is None else mix.chunks,
+            max(1, min(packed, limit // self.plan.pp)),
             self.plan.pp,
             limit,
-            limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
+            self.asked.workload.generate_spread,
+            None if mix is None else float(self.asked.chunk),
+            "kv_cache" if limit == self.held(length) else "max_num_seqs",
+            mix,
         )
 
     @cached_property
@@ -204,8 +263,7 @@ class Serving:
     @cached_property
     def loop(self) -> tuple[LoadPoint, LoopAnswer] | None:
         """The answers for a number of requests in flight or at once; None where neither is asked for, or none fits."""
-        asked = self.asked
-        if not self.fits or (asked.concurrency is None and asked.burst is None):
+        if not self.fits or self.asked.workload.loop is None:
             return None
         from .loop_point import loop_point
 
@@ -277,11 +335,15 @@ class Serving:
                 as prefill can keep decoding.
 
         Raises:
-            InputError: a single token is generated, or the model does not fit.
+            InputError: a single token is generated, the model does not fit, or requests have images.
         """
         from .iteration_run import IterationRun as _IterationRun
 
         run = self.run
+        if not self.requests.alike:
+            raise InputError("iteration: as a run it has requests that are all alike, expected no spread, no prefix")
+        if run.images:
+            raise InputError("images: an iteration as a run has no encoder, expected a request without images")
         return _IterationRun(
             run.base_model,
             run.base_system,
@@ -308,14 +370,26 @@ class Serving:
             "step_tokens": self.draft_length + 1.0,
             "groups_in_flight": groups,
         }
-        resources = compile_iterations(self.run.structure).resources
+        resources = compile_iterations(self.run.structure, differing=not self.requests.alike).resources
         weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):
             if part:
-                for resource, share in self.evaluators[0].shares(name, resources, **values).items():
-                    total[resource] += part * share
+                shares = self.evaluators[0].shares(name, resources, **values)
+                if name != "decode" and self.images is not None:
+                    encoder = groups * self.images.seconds(state.chunk_tokens / self.prefilled)
+                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
+                for resource, share in shares.items():
+                    total[resource] = total.get(resource, 0.0) + part * share
         return total
+
+    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
+        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
+        assert self.images is not None
+        encoder, part = self.images.one.shares(), before / (before + seconds)
+        return {
+            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
+        }
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

@@ -16,6 +16,20 @@ groups_in_flight = add(
     "work", "groups_in_flight", "p_g", "Groups of sequences in the stages of a pipeline at once.", domain=POSITIVE
 )
 chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
+context_before = add(
+    "work",
+    "context_before",
+    "h_c",
+    "Cached tokens before those that are prefilled; a mean.",
+    domain=ZERO_UP,
+)
+chunk_context = add(
+    "work",
+    "chunk_context",
+    "h_k",
+    "Cached tokens before a mean prompt with as many pairs.",
+    domain=ZERO_UP,
+)
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
 
