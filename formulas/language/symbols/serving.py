@@ -19,14 +19,14 @@ chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
 context_before = add(
     "work",
     "context_before",
-    "h_c",
+    "h_{bef}",
     "Cached tokens before those that are prefilled; a mean.",
     domain=ZERO_UP,
 )
 chunk_context = add(
     "work",
     "chunk_context",
-    "h_k",
+    "h_{chk}",
     "Cached tokens before a mean prompt with as many pairs.",
     domain=ZERO_UP,
 )
