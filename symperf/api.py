@@ -137,6 +137,12 @@ def serving(
     requests: int | None = None,
     burst: int | None = None,
     max_num_seqs: int | None = None,
+    prompt_spread: float = 0.0,
+    generate_spread: float = 0.0,
+    max_generate: int | None = None,
+    prefix: int = 0,
+    turns: int = 1,
+    hit_rate: float | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
     images: Sequence[str] = (),
@@ -167,6 +173,12 @@ def serving(
         requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
         burst: requests that arrive at once, instead of a load.
         max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
+        prompt_spread: r of the prompts' lengths, which are uniform over (1 - r) to (1 + r) times `prompt`.
+        generate_spread: likewise of what is generated.
+        max_generate: tokens generated for which memory is reserved in advance; by default none is.
+        prefix: first tokens of each prompt that all requests share, and find in the cache.
+        turns: requests of a conversation, each of which sends all that came before it again, and finds it in the cache.
+        hit_rate: part of the requests that do find it; by default all.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
@@ -188,6 +200,7 @@ def serving(
     from .models.sounds import parse_media
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
+    from .serve.workload import Workload
 
     asked = ServingRequest(
         prompt,
@@ -198,11 +211,19 @@ def serving(
         CHUNK if chunk is None else chunk,
         acceptance,
         draft_length,
-        concurrency,
-        requests,
-        burst,
-        max_num_seqs,
         parse_media(images, frames, sounds),
+        Workload(
+            concurrency,
+            requests,
+            burst,
+            max_num_seqs,
+            prompt_spread,
+            generate_spread,
+            max_generate,
+            prefix,
+            turns,
+            hit_rate,
+        ),
     )
     target = load_model(model)
     return _Serving(

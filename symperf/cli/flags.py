@@ -88,14 +88,21 @@ def adapters(parser: Parser) -> None:
     )
 
 
-def loops(parser: Parser) -> None:
-    """Requests that do not arrive at random."""
+def workload(parser: Parser) -> None:
+    """How requests come, and how they differ."""
     group = parser.add_argument_group("requests in flight or at once, instead of a load")
     group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight, each replaced as it ends")
     group.add_argument(
         "--requests", type=whole, metavar="M", help="of a run that sends N at once and then keeps N in flight"
     )
     group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
+    group = parser.add_argument_group("lengths that differ, and what is cached of a prompt")
+    group.add_argument("--prompt-spread", type=number, metavar="R", help="prompts of (1 - R) to (1 + R) times P tokens")
+    group.add_argument("--generate-spread", type=number, metavar="R", help="likewise of what is generated")
+    group.add_argument("--max-generate", type=whole, metavar="TOKENS", help="that memory is reserved for")
+    group.add_argument("--prefix", type=whole, metavar="TOKENS", help="that all prompts begin with, and find cached")
+    group.add_argument("--turns", type=whole, metavar="K", help="requests of a conversation, which send it all again")
+    group.add_argument("--hit-rate", type=number, metavar="F", help="part that finds them cached (default 1)")
 
 
 def images(parser: Parser, counted: str = "join the prompt") -> None:

@@ -10,6 +10,7 @@ from ..models.model import Model
 from ..models.sounds import parse_media
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
+from ..serve.workload import NAMES, Workload
 from ..systems.system import System
 from .output import console, write_json
 from .settings import lora_of, parse_values, plan_of
@@ -17,10 +18,7 @@ from .settings import lora_of, parse_values, plan_of
 if TYPE_CHECKING:
     import argparse
 
-WORK = (
-    "prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length", "concurrency", "requests",
-    "burst", "max_num_seqs",
-)  # fmt: skip
+WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,12 +45,14 @@ def build_serving(options: argparse.Namespace) -> Serving:
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     model = Model.load(options.model, options.ignore_key)
+    load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
+    load = {name: value for name, value in load.items() if value is not None}
     media = parse_media(options.images, options.frames, options.sounds)
     return Serving(
         model,
         System.load(options.system),
         plan,
-        ServingRequest(**work, images=media),
+        ServingRequest(**work, images=media, workload=Workload(**load)),
         draft=draft_of(model, options.draft, options.speculate),
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..serve.loop_point import LoopAnswer
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""
@@ -48,7 +49,8 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "prompt": asked.prompt,
         "generate": asked.generate,
         "chunk": asked.chunk,
-        "chunks_per_prompt": serving.chunks,
+        "chunks_per_prompt": steady.engine.chunks if steady else serving.chunks,
+        "workload": dataclasses.asdict(asked.workload) | {"hit_rate": _hit_rate(asked.workload)},
         "prompts_per_chunk": steady.engine.chunk_prompts if steady else None,
         "targets": {"ttft_s": asked.ttft, "tpot_s": asked.tpot, "load": asked.load},
         "served": can(serving),
@@ -144,6 +146,30 @@ def arrivals(loop: LoopAnswer) -> str:
     return f"{loop.concurrency} requests in flight{run}"
 
 
+def differences(serving: Serving) -> str:
+    """How the requests differ, in words."""
+    load, mix = serving.asked.workload, serving.requests.mix
+    parts = [f"{name} within {percent(spread)}" for name, spread in _spreads(load) if spread]
+    if load.turns > 1:
+        parts.append(f"{load.turns} turns")
+    if load.prefix:
+        parts.append(f"a prefix of {load.prefix} tokens, {quantity(serving.shared_bytes, 'B')}")
+    if mix is not None:
+        parts.append(f"of {serving.requests.sent:.5g} prompt tokens {mix.tokens:.5g} are prefilled")
+    if (found := _hit_rate(load)) is not None:
+        parts.append(f"{percent(found)} of requests find the rest in the cache")
+    return "; ".join(parts)
+
+
+def _spreads(load: Workload) -> tuple[tuple[str, float], ...]:
+    return (("prompts", load.prompt_spread), ("generated", load.generate_spread))
+
+
+def _hit_rate(load: Workload) -> float | None:
+    """The part of the requests that find something in the cache; None where nothing is to be found."""
+    return load.hits if load.prefix or load.turns > 1 else None
+
+
 def _times(point: LoadPoint) -> str:
     parts = [f"TTFT {_seconds(point.ttft_s)}"]
     return ", ".join(parts + ([f"TPOT {_seconds(point.tpot_s)}"] if point.tpot_s is not None else []))
@@ -161,12 +187,15 @@ def show(serving: Serving, console: Console) -> None:
         return
     console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
-        cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
+        engine = steady.engine
+        cut = f"{engine.chunks:.4g} chunks a prompt" if engine.chunks > 1 else f"{engine.chunk_prompts:.4g} prompts"
         held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
         for row in adapters.rows(serving.run):
             table.add_row(*row)
+        if not serving.requests.alike:
+            table.add_row("", differences(serving))
         if serving.images is not None:
             one = serving.images.one
             table.add_row(
@@ -174,7 +203,7 @@ def show(serving: Serving, console: Console) -> None:
                 f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
                 f"{quantity(one.weight_bytes, 'B')} of weights",
             )
-        capped = f", {serving.asked.max_num_seqs} a replica run at once" if serving.asked.max_num_seqs else ""
+        capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
         table.add_row("memory", f"{held} sequences fit{capped}")
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 PAGES = (serving, waits, closed_loops, disaggregation, lockstep, speculative)
 
 
-def build(structure: InferenceStructure) -> Iterations:
-    """Compile the iterations of a structure, and what its memory holds."""
+def build(structure: InferenceStructure, *, differing: bool = False) -> Iterations:
+    """Compile the iterations of a structure, and what its memory holds; `differing` where prompts differ."""
     definitions, outputs = [], {}
-    for kind, node in trees(structure).items():
+    for kind, node in trees(structure, differing=differing).items():
         named = terms(node)
         stand_ins = {path: sympy.Symbol(path, nonnegative=True) for path in named}
         definitions += [(stand_ins[p], strip_units(leaf.time)) for p, leaf in named.items() if isinstance(leaf, Op)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from .lengths import Lengths
 
 if TYPE_CHECKING:
+    from .mix import Mix
     from .program import Evaluator
 
 
@@ -43,43 +44,43 @@ class Engine:
 
     Attributes:
         times: seconds of its iterations.
-        prompt: tokens of a prompt.
+        prompt: tokens of a prompt that are prefilled; a mean.
         generate: tokens that a request generates.
         steps: decode steps that a request takes; fewer than tokens where they are drafted.
         chunks: K, iterations that a prompt takes.
         chunk_prompts: J, prompts that an iteration may prefill.
         groups: p, groups in flight of a pipeline.
         limit: N, sequences that may run at once.
-        prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
-        generate_ratio: likewise of what is generated.
+        generate_ratio: r of what is generated, which is spread evenly over (1 - r) to (1 + r) times `generate`.
+        mix: the prompts, where they differ; then `prompt`, `chunks` and `chunk_prompts` are means.
         limited_by: what sets N: "kv_cache" or "max_num_seqs".
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
         ranks: replicas in lock step, which pass the same experts.
     """
 
     times: Times
-    prompt: int
+    prompt: float
     generate: int
     steps: float
-    chunks: int
-    chunk_prompts: int
+    chunks: float
+    chunk_prompts: float
     groups: int
     limit: int
-    prompt_ratio: float = 0.0
     generate_ratio: float = 0.0
     chunk: float | None = None
     limited_by: str = "kv_cache"
     ranks: int = 1
-
-    @property
-    def prompts(self) -> Lengths:
-        """The law of the prompts' lengths."""
-        return Lengths(self.prompt, self.prompt_ratio)
+    mix: Mix | None = None
 
     @property
     def generates(self) -> Lengths:
         """The law of what is generated."""
         return Lengths(self.generate, self.generate_ratio)
+
+    @property
+    def variation(self) -> float:
+        """Squared coefficient of variation of the iterations that a prompt takes."""
+        return 0.0 if self.mix is None else self.mix.variation
 
     @property
     def chunk_size(self) -> float:

@@ -23,18 +23,18 @@ KINDS = ("decode", "mixed", "prefill")
 """Iterations that only decode, that do both, and that only prefill."""
 
 
-def trees(structure: InferenceStructure) -> dict[str, Node]:
+def trees(structure: InferenceStructure, *, differing: bool = False) -> dict[str, Node]:
     """The schedule tree of each kind of iteration."""
-    return {kind: tree(structure, kind) for kind in KINDS}
+    return {kind: tree(structure, kind, differing=differing) for kind in KINDS}
 
 
-def tree(structure: InferenceStructure, kind: str) -> Node:
+def tree(structure: InferenceStructure, kind: str, *, differing: bool = False) -> Node:
     """The schedule tree of a kind: every stage for one group, repeated, and the ends of the model for each group.
 
     Where stages have other layers, all groups pass the slowest, or one passes all, whichever takes longer.
     """
     ends = ModelEnds(structure, kind, new_tokens(structure, kind))
-    passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
+    passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind, differing=differing)]
     rows = logit_rows(kind, drafts=structure.architecture.draft_head != "none")
     both = Ends(ends.embedding(), ends.head(rows), groups_in_flight, pp)
     cached = [(decoding, prompt + generate / 2)] if kind != "prefill" else []
@@ -44,16 +44,15 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
     )
 
 
-def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:
+def layers(structure: InferenceStructure, kind: str, *, differing: bool = False) -> list[tuple[IterationLayer, Any]]:
     """The layers of each kind that a model has, and how many there are."""
-    found = structure.architecture.kinds
-    return [
-        (
-            IterationLayer(structure, kind, new_tokens(structure, kind), each, root_of(each, len(found))),
-            number_of(each, len(found)),
-        )
-        for each in found
-    ]
+    found = []
+    for each in structure.architecture.kinds:
+        count = len(structure.architecture.kinds)
+        layer = IterationLayer(structure, kind, new_tokens(structure, kind), each, root_of(each, count))
+        layer.differing = differing
+        found.append((layer, number_of(each, count)))
+    return found
 
 
 def logit_rows(kind: str, *, drafts: bool = False) -> Any:

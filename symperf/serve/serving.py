@@ -14,6 +14,7 @@ from ..infer.stack import DEFAULT
 from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
 from .apart import beside
+from .differing import Differing, check_images
 from .engine import Engine, ModelTimes
 from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
@@ -84,11 +85,14 @@ class Serving:
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
         self.plan = plan
-        work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
+        check_images(asked)
+        more, generate = Differing(asked).longest
+        work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
         self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
-        self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
-        work["prompt"] = asked.prompt
+        work["prompt"] = self.run.work.prompt
+        self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more)
+        self.requests = Differing(asked)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
@@ -134,7 +138,29 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        return Evaluator(compile_iterations(run.structure).program, self._inputs(run))
+        inputs = self._inputs(run)
+        if self.requests.alike:
+            return Evaluator(compile_iterations(run.structure).program, inputs)
+        program = compile_iterations(run.structure, differing=True).program
+        return Evaluator(program, inputs | self.requests.iteration_inputs())
+
+    @cached_property
+    def holders(self) -> list[Evaluator]:
+        """The memory of the model, and of the draft model where there is one, for what each sequence holds."""
+        if self.requests.alike:
+            return self.evaluators
+        held = self.requests.memory_inputs()
+        return [Evaluator(each.program, each.inputs | held) for each in self.evaluators]
+
+    @cached_property
+    def shared_bytes(self) -> float:
+        """Bytes of the cache of a prefix that all requests share."""
+        prefix = self.asked.workload.prefix
+        if not prefix or not self.asked.workload.hits:
+            return 0.0
+        return sum(
+            Evaluator(each.program, each.inputs | {"prompt": prefix})("cache/prompt") for each in self.evaluators
+        )
 
     def _inputs(self, run: InferenceRun) -> dict[str, float]:
         """The value of every input of an iteration; those that differ from one to another are replaced."""
@@ -148,7 +174,13 @@ class Serving:
         times = ModelTimes(target, self.plan.pp, draft, length, reads)
         if self.images is None:
             return times
-        return TimesWithImages(times, self.images, self.asked.prompt, self.plan.pp)
+        return TimesWithImages(times, self.images, self.prefilled, self.plan.pp)
+
+    @property
+    def prefilled(self) -> float:
+        """Mean tokens of a prompt that are prefilled."""
+        mix = self.requests.mix
+        return self.asked.prompt if mix is None else mix.tokens
 
     @cached_property
     def images(self) -> PromptImages | None:
@@ -163,10 +195,11 @@ class Serving:
         found = {
             name: sum(
                 count * each(f"memory/{name}", step_tokens=step)
-                for each, step, count in zip(self.evaluators, steps, (1, copies), strict=False)
+                for each, step, count in zip(self.holders, steps, (1, copies), strict=False)
             )
             for name in names
         }
+        found["fixed"] += self.shared_bytes
         if self.images is not None:
             weights = self.images.weight_bytes
             found["weights"] += weights
@@ -182,11 +215,11 @@ class Serving:
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
-        return sum(each(f"cache/{what}") for each in self.evaluators)
+        return sum(each(f"cache/{what}") for each in self.holders)
 
     def limit(self, length: int) -> int:
         """Sequences that a replica may run at once; 0 where the model does not fit."""
-        most = self.asked.max_num_seqs
+        most = self.asked.workload.max_num_seqs
         return self.held(length) if most is None else min(self.held(length), most)
 
     def held(self, length: int) -> int:
@@ -201,18 +234,22 @@ class Serving:
 
     def engine(self, length: int) -> Engine:
         """A replica with a draft length."""
-        limit = self.limit(length)
+        limit, mix = self.limit(length), self.requests.mix
+        packed: float = self.chunk_prompts if mix is None else mix.packed
         return Engine(
             self.times(length),
-            self.asked.prompt,
+            self.asked.prompt if mix is None else mix.tokens,
             self.asked.generate,
             (self.asked.generate - 1) / self.tokens_of_a_step(length),
-            self.chunks,
-            max(1, min(self.chunk_prompts, limit // self.plan.pp)),
+            self.chunks if mix is None else mix.chunks,
+            max(1, min(packed, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            generate_ratio=self.asked.workload.generate_spread,
+            chunk=None if mix is None else float(self.asked.chunk),
             limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
             ranks=self.lockstep_ranks,
+            mix=mix,
         )
 
     @property
@@ -264,8 +301,7 @@ class Serving:
     @cached_property
     def loop(self) -> tuple[LoadPoint, LoopAnswer] | None:
         """The answers for a number of requests in flight or at once; None where neither is asked for, or none fits."""
-        asked = self.asked
-        if not self.fits or (asked.concurrency is None and asked.burst is None):
+        if not self.fits or self.asked.workload.loop is None:
             return None
         from .loop_point import loop_point
 
@@ -335,6 +371,8 @@ class Serving:
         from .iteration_run import IterationRun as _IterationRun
 
         run = self.run
+        if not self.requests.alike:
+            raise InputError("iteration: as a run it has requests that are all alike, expected no spread, no prefix")
         if run.images:
             raise InputError("images: an iteration as a run has no encoder, expected a request without images")
         return _IterationRun(
@@ -363,14 +401,14 @@ class Serving:
             "step_tokens": self.draft_length + 1.0,
             "groups_in_flight": groups,
         }
-        resources = compile_iterations(self.run.structure).resources
+        resources = compile_iterations(self.run.structure, differing=not self.requests.alike).resources
         weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):
             if part:
                 shares = self.evaluators[0].shares(name, resources, **values)
                 if name != "decode" and self.images is not None:
-                    encoder = groups * self.images.seconds(state.chunk_tokens / self.asked.prompt)
+                    encoder = groups * self.images.seconds(state.chunk_tokens / self.prefilled)
                     shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
                 for resource, share in shares.items():
                     total[resource] = total.get(resource, 0.0) + part * share

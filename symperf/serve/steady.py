@@ -160,7 +160,7 @@ class Steady:
         low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
         part = count - low
 
-        def whole(units: int) -> float:
+        def whole(units: float) -> float:
             return times.mixed(sequences, units * unit, ranks) if sequences else times.prefill(units * unit, ranks)
 
         return whole(low) if abs(part) < CLOSE else (1 - part) * whole(low) + part * whole(low + 1)
@@ -235,7 +235,7 @@ class Steady:
         boundary = self._boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
             engine, arrivals, share, (mixed, mean)
         )
-        with_it = min(engine.whole_chunk, engine.prompt * (1 + 2 * boundary * rate / engine.groups))
+        with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + 2 * boundary * rate / engine.groups))
         prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it, beside)
         service = engine.chunks * chunk_time
         servers = engine.chunk_prompts * engine.groups
@@ -254,6 +254,7 @@ class Steady:
                 load=rate,
                 spare_load=spare,
             )
+            queue *= 1 + engine.variation
             cache = self._cache_wait(rate, others + rate * prefill)
         return State(
             rate,

@@ -93,7 +93,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
-    flags.loops(serve)
+    flags.workload(serve)
     serve.add_argument(
         "--prefill",
         metavar="CHOICE",
