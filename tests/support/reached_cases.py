@@ -105,6 +105,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", "vllm", {}),
     ("deepseek-v4-flash", "h100-sxm", "sglang-0.5", {"tp": 8, "precision": "fp8-block"}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
+    ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "redundant_experts": 32}),
+    ("llama-3.1-8b", "h100-sxm", "vllm", {"tp": 16, "dcp": 2, "cp": 2, "cp_kind": "all-gather"}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
     ("llama-2-7b", "a40", "vllm", {}),
