@@ -27,6 +27,9 @@ def training(
     batch: int,
     sequence: int,
     stack: str | os.PathLike[str] | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> Run:
     """Cost of a training step of `batch` sequences of `sequence` tokens.
@@ -39,6 +42,9 @@ def training(
         sequence: tokens in a sequence.
         stack: name of a training software's profile (`symperf list stacks`), or the path of one; by default the best
             published kernels of the device.
+        images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens are among the sequence's.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens are among the sequence's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -47,9 +53,11 @@ def training(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown symbol.
     """
+    from .models.sounds import parse_media
     from .runs.training_run import Run as _Run
 
     work: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+    work["images"] = parse_media(images, frames, sounds)
     return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
 
 
@@ -134,6 +142,7 @@ def serving(
     images: Sequence[str] = (),
     frames: int = 1,
     sounds: Sequence[str] = (),
+    prefill: str | None = None,
     **values: Any,
 ) -> Serving:
     """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
@@ -164,10 +173,12 @@ def serving(
             encoder runs in the iterations that prefill.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
+        prefill: how a pool that only prefills differs from `system` and `plan`, which then only decode:
+            "system: h100-sxm, plan: tp=4 dp=2"; `.apart` tells of both.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
-        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.apart`, `.speculation()`.
 
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
@@ -204,4 +215,5 @@ def serving(
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,
+        prefill=prefill,
     )

@@ -98,14 +98,14 @@ def loops(parser: Parser) -> None:
     group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
 
 
-def images(parser: Parser) -> None:
-    """Images and recordings of each sequence."""
+def images(parser: Parser, counted: str = "join the prompt") -> None:
+    """Images and recordings of each sequence, with where their tokens are counted."""
     parser.add_argument(
         "--images",
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of a sequence by height and width in pixels, whose tokens join its prompt; may be repeated",
+        help=f"images of each sequence by height and width in pixels, whose tokens {counted}; may be repeated",
     )
     parser.add_argument(
         "--frames",
@@ -119,7 +119,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxFRAMES",
-        help="recordings of each sequence by spectra of 10 ms, whose tokens join the prompt; may be repeated",
+        help=f"recordings of each sequence by spectra of 10 ms, whose tokens {counted}; may be repeated",
     )
 
 

@@ -58,4 +58,5 @@ def build_serving(options: argparse.Namespace) -> Serving:
         kv_precision=options.kv_precision,
         adapters=lora_of(options, model),
         values=values,
+        prefill=options.prefill,
     )

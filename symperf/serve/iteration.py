@@ -14,7 +14,7 @@ from ..formulas.language.symbols import chunk_tokens, decoding, generate, groups
 from ..infer.embedding_and_head import ModelEnds
 from ..infer.passes import number_of, passes_of_stages, root_of
 from ..operations.schedule import Ends, Node
-from .attention import CONTEXT, COUNT, NEW_TOKENS, IterationLayer
+from .attention import CONTEXT, COUNT, IterationLayer, new_tokens
 
 if TYPE_CHECKING:
     from ..infer.structure import InferenceStructure
@@ -33,7 +33,7 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
 
     Where stages have other layers, all groups pass the slowest, or one passes all, whichever takes longer.
     """
-    ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
+    ends = ModelEnds(structure, kind, new_tokens(structure, kind))
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
     rows = logit_rows(kind, drafts=structure.architecture.draft_head != "none")
     both = Ends(ends.embedding(), ends.head(rows), groups_in_flight, pp)
@@ -49,7 +49,7 @@ def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLaye
     found = structure.architecture.kinds
     return [
         (
-            IterationLayer(structure, kind, NEW_TOKENS[kind], each, root_of(each, len(found))),
+            IterationLayer(structure, kind, new_tokens(structure, kind), each, root_of(each, len(found))),
             number_of(each, len(found)),
         )
         for each in found

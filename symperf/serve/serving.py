@@ -8,16 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..infer.parallel_rules import replicas_of_experts
 from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
 from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
+from .apart import beside
 from .engine import Engine, ModelTimes
 from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
-from .program import Evaluator, compile_iterations, form
+from .program import VARIABLES, Evaluator, compile_iterations, form
 from .speculation import best_length, expected_tokens
 from .speculation import speedup as gain
 from .steady import Steady
@@ -54,6 +56,7 @@ class Serving:
         kv_precision: format of the cache; by default 16 bits.
         adapters: of requests; a draft model has none.
         values: values of other symbols, by name.
+        prefill: how a pool that prefills differs, beside which this one only decodes; see `apart.beside`.
 
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
@@ -71,6 +74,7 @@ class Serving:
         kv_precision: str | None = None,
         adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
+        prefill: str | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
         require_decoder(model)
@@ -96,6 +100,7 @@ class Serving:
         self.targets = Targets(asked.ttft, asked.tpot)
         self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
         self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.apart = None if prefill is None else beside(self, prefill)
 
     # --- the engine
 
@@ -129,9 +134,12 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
-        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return Evaluator(compile_iterations(run.structure).program, inputs)
+        return Evaluator(compile_iterations(run.structure).program, self._inputs(run))
+
+    def _inputs(self, run: InferenceRun) -> dict[str, float]:
+        """The value of every input of an iteration; those that differ from one to another are replaced."""
+        own = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.asked.chunk}
+        return {name: value for name, (value, _) in run.bound.items()} | own
 
     def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
@@ -204,7 +212,13 @@ class Serving:
             self.plan.pp,
             limit,
             limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
+            ranks=self.lockstep_ranks,
         )
+
+    @property
+    def lockstep_ranks(self) -> int:
+        """Replicas that begin every iteration together: those whose tokens pass the same experts."""
+        return replicas_of_experts(self.plan, self.run.model)
 
     @cached_property
     def steady(self) -> Steady | None:

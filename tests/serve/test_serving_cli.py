@@ -19,8 +19,8 @@ BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--gene
 KEYS = {
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
-    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "speculative",
-    "adapters", "loop", "warnings", *POINT_KEYS,
+    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
+    "speculative", "adapters", "loop", "warnings", *POINT_KEYS,
 }  # fmt: skip
 
 

@@ -15,6 +15,13 @@ step_tokens = add("work", "step_tokens", "n_v", "Tokens of a sequence in a step:
 groups_in_flight = add(
     "work", "groups_in_flight", "p_g", "Groups of sequences in the stages of a pipeline at once.", domain=POSITIVE
 )
+prefilling_ranks = add(
+    "work",
+    "prefilling_ranks",
+    r"\phi_{pr}",
+    "Part of the replicas that pass the same experts which prefill in an iteration that prefills.",
+    domain=POSITIVE,
+)
 chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")

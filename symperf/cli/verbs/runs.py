@@ -44,6 +44,7 @@ def _train(verb: Verb) -> None:
         metavar="N",
         help="tokens in a sequence of the encoder before a decoder (default: as --sequence)",
     )
+    flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
     spending(train)
@@ -93,6 +94,12 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
     flags.loops(serve)
+    serve.add_argument(
+        "--prefill",
+        metavar="CHOICE",
+        help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
+        "are then of the pool that decodes",
+    )
     flags.speculation(serve)
     flags.adapters(serve)
     flags.software(serve)
