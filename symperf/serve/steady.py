@@ -146,7 +146,7 @@ class Steady:
     def with_tokens(self, sequences: float, tokens: float) -> float:
         """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more."""
         times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
-        count = tokens / unit
+        count = max(tokens / unit, 1.0)
         low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
         part = count - low
 
