@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..models.sounds import parse_media
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
 from .output import console, write_json
-from .settings import parse_values, plan_of
+from .settings import lora_of, parse_values, plan_of
 
 if TYPE_CHECKING:
     import argparse
@@ -45,15 +46,17 @@ def build_serving(options: argparse.Namespace) -> Serving:
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
+    model = Model.load(options.model, options.ignore_key)
     media = parse_media(options.images, options.frames, options.sounds)
-    draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
-        Model.load(options.model, options.ignore_key),
+        model,
         System.load(options.system),
         plan,
         ServingRequest(**work, images=media),
-        draft=draft,
+        draft=draft_of(model, options.draft, options.speculate),
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
+        adapters=lora_of(options, model),
         values=values,
+        prefill=options.prefill,
     )

@@ -32,11 +32,17 @@ def replica_by_replica(made: Sheet, asked: ExportRequest, server: str) -> None:
 
 
 def whole_context(made: Sheet, asked: ExportRequest) -> None:
-    """Note parts of a sequence, which are modelled in training only."""
+    """Note what says how sequences and experts lie on devices in ways that no option is set for yet."""
     plan = asked.plan
     if plan.cp > 1:
-        made.note("cp", f"{plan.cp} parts of a sequence ({plan.cp_kind}) are a choice of training here")
+        made.note("cp", f"{plan.cp} parts of a sequence ({plan.cp_kind}): no option is set for them")
         made.cover("cp_kind")
+    if plan.dcp > 1:
+        made.note("dcp", f"caches shared by {plan.dcp} devices: no option is set for that")
+    if plan.redundant_experts:
+        made.note("redundant_experts", f"{plan.redundant_experts} copies of experts: no option is set for them")
+    if plan.expert_exchange != "all-to-all":
+        made.note("expert_exchange", f"{plan.expert_exchange}: no option is set for how tokens get to experts")
 
 
 def joint(asked: ExportRequest) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
+from . import adapters, pools
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -25,6 +26,8 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
+    if serving.apart is not None:
+        return serving.apart.served
     if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
@@ -63,7 +66,9 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        "adapters": adapters.as_json(serving.run),
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
@@ -94,6 +99,8 @@ def _speculation(serving: Serving) -> dict[str, Any] | None:
 def warnings(serving: Serving) -> tuple[str, ...]:
     """Why there is no answer, and what plan, model and system warn of."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
         memory = serving.memory(serving.draft_length)
@@ -149,12 +156,17 @@ def _seconds(value: float | None) -> str:
 def show(serving: Serving, console: Console) -> None:
     """Print the answer, the curve, the pools and the meaning of each metric."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        pools.show(serving.apart, console)
+        return
     console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
         held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
         if serving.images is not None:
             one = serving.images.one
             table.add_row(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
+from .speculation import checked_acceptance
 
 if TYPE_CHECKING:
     from ..models.sounds import Sound
@@ -29,7 +30,8 @@ class ServingRequest:
         tpot: longest mean time of each later token, in seconds; None: any.
         load: requests that arrive in a second, at all replicas; None: the largest is sought.
         chunk: prompt tokens that an iteration may process.
-        acceptance: probability that a drafted token is accepted.
+        acceptance: probability that a drafted token is accepted once those before it are; or one for each position,
+            of which the last holds from there on.
         draft_length: tokens drafted for each step.
         concurrency: requests in flight at all replicas, of which each is replaced as it ends; None: no such loop.
         requests: requests of the whole run of such a loop, which begins with a burst; None: it goes on for ever.
@@ -44,7 +46,7 @@ class ServingRequest:
     tpot: float | None = None
     load: float | None = None
     chunk: int = CHUNK
-    acceptance: float | None = None
+    acceptance: float | tuple[float, ...] | None = None
     draft_length: int | None = None
     concurrency: int | None = None
     requests: int | None = None
@@ -93,11 +95,10 @@ class ServingRequest:
         given = [name for name in ("acceptance", "draft_length") if getattr(self, name) is not None]
         if not drafted:
             if given:
-                raise InputError(f"{given[0]}: means something with a draft model only, found none (draft)")
+                raise InputError(
+                    f"{given[0]}: means something with a draft model only, found none (draft or speculate)"
+                )
             return
-        if self.acceptance is None:
-            raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
-        if not (is_finite(self.acceptance) and 0 < self.acceptance < 1):
-            raise InputError(f"acceptance: found {quote(self.acceptance)}, expected a probability between 0 and 1")
+        object.__setattr__(self, "acceptance", checked_acceptance(self.acceptance))
         if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
             raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")

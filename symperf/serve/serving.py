@@ -8,20 +8,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from ..infer.rules import require_decoder
+from ..infer.parallel_rules import replicas_of_experts
+from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
+from .apart import beside
 from .engine import Engine, ModelTimes
 from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
-from .program import Evaluator, compile_iterations, form
+from .program import VARIABLES, Evaluator, compile_iterations, form
+from .speculation import best_length, expected_tokens
+from .speculation import speedup as gain
 from .steady import Steady
 
 if TYPE_CHECKING:
     import os
 
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -44,10 +50,13 @@ class Serving:
         system: what it runs on.
         plan: how a replica is laid out, and how many there are (`dp`).
         asked: the requests, targets and policy.
-        draft: a draft model for speculative decoding; it runs on the same devices under the same plan.
+        draft: a draft model for speculative decoding, or a head (`models/draft_heads.py`); it runs on the same
+            devices under the same plan.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        adapters: of requests; a draft model has none.
         values: values of other symbols, by name.
+        prefill: how a pool that prefills differs, beside which this one only decodes; see `apart.beside`.
 
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
@@ -63,27 +72,35 @@ class Serving:
         draft: Model | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
+        adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
+        prefill: str | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
         require_decoder(model)
         if draft is not None:
             require_decoder(draft)
+            require_one_stage(draft, plan)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
         self.plan = plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
         self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
         work["prompt"] = asked.prompt
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
-        if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
+        if (
+            self.drafts_apart
+            and self.draft is not None
+            and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]
+        ):
             self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
         self.targets = Targets(asked.ttft, asked.tpot)
         self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
         self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.apart = None if prefill is None else beside(self, prefill)
 
     # --- the engine
 
@@ -97,13 +114,19 @@ class Serving:
     @cached_property
     def best_draft_length(self) -> int:
         """The draft length of the least time per token of a request alone."""
-        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self._tokens_of_a_step(length))
+        return best_length(DRAFTS, lambda k: self.times(k).decode(1.0) / self.tokens_of_a_step(k))
 
-    def _tokens_of_a_step(self, length: int) -> float:
+    @property
+    def drafts_apart(self) -> bool:
+        """Whether a model of its own drafts, and no head that reads the model's hidden states."""
+        return self.draft is not None and self.draft.model.architecture.draft_head == "none"
+
+    def tokens_of_a_step(self, length: int) -> float:
+        """Mean tokens that a step of so many drafted ones yields; 1 of a step that drafts none."""
         if not length:
             return 1.0
         assert self.asked.acceptance is not None
-        return form("expected_tokens", acceptance=self.asked.acceptance, draft_length=length)
+        return expected_tokens(self.asked.acceptance, length)
 
     @cached_property
     def evaluators(self) -> list[Evaluator]:
@@ -111,14 +134,18 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
-        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return Evaluator(compile_iterations(run.structure).program, inputs)
+        return Evaluator(compile_iterations(run.structure).program, self._inputs(run))
+
+    def _inputs(self, run: InferenceRun) -> dict[str, float]:
+        """The value of every input of an iteration; those that differ from one to another are replaced."""
+        own = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.asked.chunk}
+        return {name: value for name, (value, _) in run.bound.items()} | own
 
     def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        times = ModelTimes(target, self.plan.pp, draft, length)
+        reads = 1.0 if self.drafts_apart else length + 1.0
+        times = ModelTimes(target, self.plan.pp, draft, length, reads)
         if self.images is None:
             return times
         return TimesWithImages(times, self.images, self.asked.prompt, self.plan.pp)
@@ -132,9 +159,11 @@ class Serving:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
+        copies = 1 if self.draft is None else head_modules(self.draft.model)
         found = {
             name: sum(
-                each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
+                count * each(f"memory/{name}", step_tokens=step)
+                for each, step, count in zip(self.evaluators, steps, (1, copies), strict=False)
             )
             for name in names
         }
@@ -177,13 +206,19 @@ class Serving:
             self.times(length),
             self.asked.prompt,
             self.asked.generate,
-            (self.asked.generate - 1) / self._tokens_of_a_step(length),
+            (self.asked.generate - 1) / self.tokens_of_a_step(length),
             self.chunks,
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
             limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
+            ranks=self.lockstep_ranks,
         )
+
+    @property
+    def lockstep_ranks(self) -> int:
+        """Replicas that begin every iteration together: those whose tokens pass the same experts."""
+        return replicas_of_experts(self.plan, self.run.model)
 
     @cached_property
     def steady(self) -> Steady | None:
@@ -206,7 +241,7 @@ class Serving:
 
     @property
     def _steps_per_token(self) -> float:
-        return 1 / self._tokens_of_a_step(self.draft_length)
+        return 1 / self.tokens_of_a_step(self.draft_length)
 
     def point(self, load: float) -> LoadPoint:
         """All answers at a load, requests a second at all replicas."""
@@ -275,21 +310,14 @@ class Serving:
         best = self.best_draft_length
 
         def speedup(k: int) -> float:
-            return plain * self._tokens_of_a_step(k) / self.times(k).decode(1.0)
+            return plain * self.tokens_of_a_step(k) / self.times(k).decode(1.0)
 
         assert self.asked.acceptance is not None
         return {
-            "tokens_per_step": self._tokens_of_a_step(length),
+            "tokens_per_step": self.tokens_of_a_step(length),
             "draft_cost": draft / plain,
             "verify_cost": verify / plain,
-            "speedup": form(
-                "speculative_speedup",
-                acceptance=self.asked.acceptance,
-                draft_length=length,
-                draft_time=draft,
-                verify_time=verify,
-                decode_time=plain,
-            ),
+            "speedup": gain(self.asked.acceptance, length, draft, verify, plain),
             "best_draft_length": best,
             "best_speedup": speedup(best),
         }

@@ -197,6 +197,9 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "recompute_layers": (2,),
     "offload": ("activations", "optimizer", "weights", "activations,optimizer,weights"),
     "rank_order": ("tp-cp-pp-dp",),
+    "dcp": (2,),
+    "redundant_experts": (8,),
+    "expert_exchange": ("gather",),
 }
 
 

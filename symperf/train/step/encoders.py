@@ -68,12 +68,13 @@ class Encoders:
     def _backward(self, part: EncoderPart, read: EncoderInput, root: str) -> Sequence:
         inside, outside = self.gradients.trains(part.part), self.gradients.trains("projector")
         found: list[Node] = []
-        for place, each in reversed([*enumerate(part.projector)]):
-            path = f"{root}/projector/{each.name}"
-            if inside or (outside and place):
-                found.append(self._product(path, each, read, "backward_input"))
-            if outside:
-                found.append(self._product(path, each, read, "backward_weight"))
+        for chain in reversed(part.chains):
+            for each in reversed(chain):
+                path = f"{root}/projector/{each.name}"
+                if inside or (outside and each is not chain[0]):
+                    found.append(self._product(path, each, read, "backward_input"))
+                if outside:
+                    found.append(self._product(path, each, read, "backward_weight"))
         if inside:
             found += reversed(self._layers(part, read, root, backward=True))
             stem = reversed(part.stem)
