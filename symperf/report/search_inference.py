@@ -136,9 +136,9 @@ def _aim(answer: InferenceAnswer) -> str:
     if question.batch:
         batch = f"static batch of {' or '.join(map(str, question.batch))}, by {answer.by.replace('_', ' ')}"
         return f"{batch}, {within}" if within else batch
-    if not within:
-        return "requests arrive at random"
-    return f"{'the largest' if answer.front is None else 'any'} load with {within} in the mean"
+    if answer.front is not None:
+        return "requests in flight, each replaced as it ends" + (f", {within} in the mean" if within else "")
+    return f"the largest load with {within} in the mean"
 
 
 def plans(answer: InferenceAnswer, records: list[PlanRecord]) -> Table:
@@ -160,7 +160,7 @@ def plans(answer: InferenceAnswer, records: list[PlanRecord]) -> Table:
     if not pools:
         columns["memory"] = lambda r: gibibytes(r.measures["memory_bytes"])
     if front is not None and not question.batch:
-        columns["sequences"] = lambda r: _figure(r, "concurrency")
+        columns["in flight"] = lambda r: _figure(r, "concurrency")
     elif not pools and not question.batch:
         columns["limit"] = lambda r: LIMITS[r.measures["limit"]]
     if len(answer.questions) > 1:

@@ -156,7 +156,7 @@ class Steady:
             ranks: part of the replicas in lock step that prefill.
         """
         times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
-        count = tokens / unit
+        count = max(tokens / unit, 1.0)
         low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
         part = count - low
 

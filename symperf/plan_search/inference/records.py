@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...serve.point import describe
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
@@ -13,6 +14,7 @@ from .space import FIELDS
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
     from ...serve.serving import Serving
+    from ...serve.steady import State
     from .load import LoadPlan
     from .space import InferenceQuestion
 
@@ -104,7 +106,7 @@ class PlanRecord:
 
 
 def record(
-    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, load: float | None = None
+    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, loop: tuple[int, State] | None = None
 ) -> PlanRecord:
     """The record of a plan, scored by what is asked for.
 
@@ -112,7 +114,7 @@ def record(
         plan: it.
         by: what plans are ranked by.
         joules: whether joules are counted, whatever plans are ranked by.
-        load: requests in a second at all replicas; by default the largest within the limits.
+        loop: requests in flight in a replica, and its state; by default those of the largest load within the limits.
     """
     if isinstance(plan, BatchPlan):
         fields, measures, pools = _of_batch(plan)
@@ -121,7 +123,7 @@ def record(
         fields, measures, pools = _of_pair(plan)
         rate, sequences = plan.most, plan.decoding()
     else:
-        fields, measures, pools = _of_load(plan, load)
+        fields, measures, pools = _of_load(plan, loop)
         rate, sequences = measures["requests_per_s"], measures["decoding"] / plan.replicas
     question = plan.question
     later = measures["tpot_s"]
@@ -153,19 +155,24 @@ def _of_batch(plan: BatchPlan) -> Parts:
     return plan.fields, measures, {}
 
 
-def _of_load(plan: LoadPlan, load: float | None) -> Parts:
-    at_capacity = load is None and plan.largest.state is None
-    point = _point(plan) if load is None else plan.serving.point(load)
+def _of_load(plan: LoadPlan, loop: tuple[int, State] | None) -> Parts:
+    at_capacity = loop is None and plan.largest.state is None
+    if loop is None:
+        point, rate = _point(plan), plan.low
+    else:
+        rate = loop[1].load * plan.replicas
+        point = describe(plan.serving, rate, loop[1], plan.replicas)
     assert point.concurrency is not None
-    measures = _rates(plan.question, plan.low if load is None else load)
+    held = point.concurrency if loop is None else float(loop[0] * plan.replicas)
+    measures = _rates(plan.question, rate)
     measures |= {
         "time_s": None if at_capacity else point.e2e_s,
         "ttft_s": None if at_capacity else point.ttft_s,
         "tpot_s": point.tpot_s,
-        "concurrency": point.concurrency,
+        "concurrency": held,
         "decoding": point.decoding,
-        "limit": plan.largest.limit if load is None else None,
-        "memory_bytes": _bytes_held(plan.serving, point.concurrency / plan.replicas),
+        "limit": plan.largest.limit if loop is None else None,
+        "memory_bytes": _bytes_held(plan.serving, held / plan.replicas),
     }
     return plan.fields, measures, {}
 
