@@ -87,7 +87,7 @@ def inference(
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
-            `.encoding` tells what their encoder takes.
+            `.encoding` tells what their encoder takes, which time and memory include.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens join the prompt's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
@@ -130,11 +130,19 @@ def serving(
     draft: Model | str | os.PathLike[str] | None = None,
     acceptance: float | None = None,
     draft_length: int | None = None,
+    concurrency: int | None = None,
+    requests: int | None = None,
+    burst: int | None = None,
+    max_num_seqs: int | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
+    prefill: str | None = None,
     **values: Any,
 ) -> Serving:
-    """Continuous batching of requests that arrive at random, in a steady state.
+    """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
 
     Args:
         model: what runs, or the name or path that `Model.load` takes.
@@ -149,22 +157,45 @@ def serving(
         draft: a draft model for speculative decoding, on the same devices; as `model`.
         acceptance: probability that a drafted token is accepted, between 0 and 1.
         draft_length: tokens drafted for each step; by default the best for a request alone.
+        concurrency: requests in flight, each replaced as it ends, instead of a load.
+        requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
+        burst: requests that arrive at once, instead of a load.
+        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
+            encoder runs in the iterations that prefill.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
+        prefill: how a pool that only prefills differs from `system` and `plan`, which then only decode:
+            "system: h100-sxm, plan: tp=4 dp=2"; `.apart` tells of both.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
-        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.apart`, `.speculation()`.
 
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
+    from .models.sounds import parse_media
     from .serve.request import CHUNK, ServingRequest
     from .serve.serving import Serving as _Serving
 
     asked = ServingRequest(
-        prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
+        prompt,
+        generate,
+        ttft,
+        tpot,
+        load,
+        CHUNK if chunk is None else chunk,
+        acceptance,
+        draft_length,
+        concurrency,
+        requests,
+        burst,
+        max_num_seqs,
+        parse_media(images, frames, sounds),
     )
     return _Serving(
         load_model(model),
@@ -175,4 +206,5 @@ def serving(
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,
+        prefill=prefill,
     )

@@ -70,6 +70,7 @@ CHAPTERS = (
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
             "expert_exchange": "Exchanges of tokens",
+            "expert_copies": "Copies of experts",
         },
     ),
     Chapter(
@@ -157,7 +158,9 @@ CHAPTERS = (
         {
             "serving": "Continuous batching",
             "queueing": "Queueing",
+            "closed_loops": "Closed loops and bursts",
             "disaggregation": "Prefill and decode apart",
+            "lockstep": "Replicas in lock step",
         },
     ),
     Chapter(

@@ -56,6 +56,16 @@ def software(parser: Parser) -> None:
     group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
 
 
+def loops(parser: Parser) -> None:
+    """Requests that do not arrive at random."""
+    group = parser.add_argument_group("requests in flight or at once, instead of a load")
+    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight, each replaced as it ends")
+    group.add_argument(
+        "--requests", type=whole, metavar="M", help="of a run that sends N at once and then keeps N in flight"
+    )
+    group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
+
+
 def images(parser: Parser, counted: str = "join the prompt") -> None:
     """Images and recordings of each sequence, with where their tokens are counted."""
     parser.add_argument(

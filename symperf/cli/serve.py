@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
+from ..models.sounds import parse_media
 from ..serve.request import CHUNK, ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
@@ -15,7 +16,10 @@ from .settings import parse_values, plan_of
 if TYPE_CHECKING:
     import argparse
 
-WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
+WORK = (
+    "prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length", "concurrency", "requests",
+    "burst", "max_num_seqs",
+)  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,14 +45,16 @@ def build_serving(options: argparse.Namespace) -> Serving:
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
+    media = parse_media(options.images, options.frames, options.sounds)
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
         Model.load(options.model, options.ignore_key),
         System.load(options.system),
         plan,
-        ServingRequest(**work),
+        ServingRequest(**work, images=media),
         draft=draft,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,
+        prefill=options.prefill,
     )

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
+EXCHANGE_TOKENS: Final = (
+    "SGLang, docs/references/environment_variables.md: default of SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"
+)
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
 INDEX_IN_8_BITS: Final = (
     "one byte and a scale of 4 for each 128 features, whatever the cache: released code of DeepSeek-V3.2; vLLM, "
@@ -53,6 +56,7 @@ OWN: Final[Mapping[str, tuple[float, str]]] = {
     "tile_thin": (16.0, MMA),
     "routing_skew": (0.01, "loads of experts are even; a run that states it has their power law"),
     "split_inner": (2048.0, CUBLAS),
+    "exchange_tokens": (128.0, EXCHANGE_TOKENS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
 }
 FORMAT_SYMBOLS: Final = (
@@ -69,6 +73,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "tile_thin": Limits(COUNT, 1, 1e6),
     "routing_skew": Limits(FRACTION, 1e-4, 1.0),
     "split_inner": Limits(COUNT, 1, 1e9),
+    "exchange_tokens": Limits(COUNT, 1, 1e6),
     "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
     "attention_rate": MATRIX_RATE,

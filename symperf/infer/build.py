@@ -27,6 +27,7 @@ from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
+from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
 from .footprint import footprint, sequence_cache
@@ -113,14 +114,19 @@ def decode_bytes(structure: InferenceStructure) -> Any:
     return sympy.Add(*moved) * micro_batches() / Max(micro_batches(), pp)
 
 
+def devices_of(structure: InferenceStructure) -> Any:
+    """Devices of all replicas."""
+    return tp * pp * dp * parts(structure)
+
+
 def prefill_counts(structure: InferenceStructure) -> dict[Op, Any]:
     """How often each operation of the prefill of all prompts runs, on all devices together."""
-    return count_operations(trees(structure)["prefill"], tp * pp * dp, worked, share=1 / pp)
+    return count_operations(trees(structure)["prefill"], devices_of(structure), worked, share=1 / pp)
 
 
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its times; tokens are those generated, or read where none are."""
-    devices = tp * pp * dp
+    devices = devices_of(structure)
     flops = prefill_flops(structure)
     found = {
         "tokens_per_s": batch * generate / time,

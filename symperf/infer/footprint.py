@@ -14,8 +14,11 @@ from ..formulas.language.symbols import (
     batch,
     collective_buffer_bytes,
     context_bytes,
+    cp,
     dispatch_element_bytes,
     dp,
+    ep,
+    exchange_tokens,
     expert_intermediate_size,
     expert_tp,
     generate,
@@ -27,6 +30,7 @@ from ..formulas.language.symbols import (
     kv_lora_rank,
     micro_batch,
     num_attention_heads,
+    num_experts,
     num_experts_per_token,
     num_key_value_heads,
     num_labels,
@@ -34,6 +38,7 @@ from ..formulas.language.symbols import (
     pp,
     prompt,
     qk_rope_head_dim,
+    redundant_experts,
     relative_rows,
     sliding_window,
     ssm_chunk_size,
@@ -49,18 +54,24 @@ from ..formulas.language.symbols import (
 from ..formulas.memory import model_state
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
+from ..formulas.parallel.expert_copies import expert_slots
+from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
 from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import in_own_sizes, of_kind
 from ..operations.dealing import Dealing
+from ..operations.groups import parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
+from .attention import CachedAttention
 from .compressed import CompressedAttention, compressed_cache_bytes
+from .experts import REPLICAS
 from .kernels import numbered_symbols
 from .passes import dealing_of, layers_of, number_of
 from .recurrent import Recurrent
+from .split_context import cache_parts, key_bytes
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture, LayerKind
@@ -90,6 +101,8 @@ def _growing(structure: InferenceStructure, tokens: Any) -> Any:
     kinds = structure.architecture.kinds
     if tokens is None:
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
+    if structure.contexts_split:
+        tokens = ceil_div(tokens, cache_parts(structure))
     slots = dec.paged_tokens(tokens, kv_block)
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
     return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
@@ -154,9 +167,12 @@ def activations(structure: InferenceStructure) -> Any:
         rows = (1 + arrived_share(structure)) * layer_counts.expert_hidden(architecture)
         experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
         experts = experts / tp if structure.experts_dealt else experts
+        if structure.experts_gathered:
+            # A device's share of all tokens; and all of them, gathered, with the sums before they are scattered.
+            experts = experts * REPLICAS / ep + 2 * REPLICAS * layer_counts.expert_hidden(architecture)
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = micro_batch * prompt
+    tokens = micro_batch * prompt / parts(structure)
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
@@ -164,6 +180,12 @@ def activations(structure: InferenceStructure) -> Any:
     # A residual stream, or several of which one is mixed at a time, and what a block reads.
     width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
     alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
+    if structure.context != "none":
+        # The keys of one layer of all parts, or of the one at hand and the one that comes.
+        held = 1 if structure.context == "all-gather" else 2 / cp
+        mixers = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, CachedAttention)]
+        keys = [key_bytes(mixer, micro_batch * prompt, activation_bytes) for mixer in mixers]
+        alive += held * Max(*keys)
     return alive + scores + _chunk_states(structure) + _outputs(structure)
 
 
@@ -204,7 +226,8 @@ def _outputs(structure: InferenceStructure) -> Any:
 def _weights(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes of weights of layers and of ends: of each the most that a stage has, or those of the fullest stage."""
     architecture, dealing = structure.architecture, dealing_of(structure)
-    layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
+    dense, experts = device.dealt_parameters(architecture, dealing.layers_of)
+    layers = dense + experts * copied_share(structure)
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
     if structure.kept or structure.others:
@@ -241,11 +264,22 @@ def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, 
     if not own:
         return 0
     kinds = structure.architecture.kinds
-    held = sum(
-        dealing.layers_of(number_of(kind, len(kinds))) * sum(device.class_parameters(structure.architecture, kind, own))
-        for kind in kinds
-    )
+    held = sum(dealing.layers_of(number_of(kind, len(kinds))) * _held(structure, kind, own) for kind in kinds)
     return held * (weight_bytes_of(structure, own[0]) - weight_bytes)
+
+
+def _held(structure: InferenceStructure, kind: LayerKind, classes: tuple[str, ...]) -> Any:
+    """Parameters of a layer on one device in some classes of modules, with the copies of experts."""
+    held = sum(device.class_parameters(structure.architecture, kind, classes))
+    if structure.copied and "experts" in classes:
+        experts = sum(device.class_parameters(structure.architecture, kind, ("experts",)))
+        held += redundant_experts / num_experts * experts
+    return held
+
+
+def copied_share(structure: InferenceStructure) -> Any:
+    """Weights of routed experts over those of each once."""
+    return expert_slots(num_experts, redundant_experts) / num_experts if structure.copied else 1
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
@@ -260,4 +294,13 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         "workspace/driver": context_bytes,
         "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
+        **exchange_buffers(structure),
     }
+
+
+def exchange_buffers(structure: InferenceStructure) -> dict[str, Any]:
+    """Buffers of kernels that exchange tokens directly, where decode steps have them."""
+    if not structure.experts_dealt or "direct_exchanges" not in structure.families:
+        return {}
+    width, slots = layer_counts.expert_hidden(structure.architecture), num_experts * copied_share(structure)
+    return {"workspace/exchanges": direct_exchange_buffer_bytes(exchange_tokens, slots, width, activation_bytes)}

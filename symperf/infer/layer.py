@@ -71,6 +71,11 @@ class Block:
         self.stream_message = tokens * hidden_size * activation_bytes
         self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
 
+    @property
+    def mean_tokens(self) -> Any:
+        """New tokens of the mean replica, of those that pass one layer's experts together."""
+        return self.tokens
+
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
         return f"{self.phase}/{name}"

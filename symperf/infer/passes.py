@@ -30,6 +30,7 @@ from ..formulas.parallel import pipeline as pipe
 from ..models import counts
 from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
+from ..operations.groups import parts
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
@@ -65,7 +66,7 @@ def prefill(structure: InferenceStructure) -> Node:
     layers, the first micro-batch passes all of them, and the others come at the pace of the slowest, with its end.
     """
     two = structure.architecture.stacks == 2
-    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
+    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt / parts(structure))
     # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
     texts = two and not structure.architecture.spectra
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
@@ -175,7 +176,10 @@ def layers_of(structure: InferenceStructure, phase: str) -> list[tuple[Layer, An
     """The layers of each kind that a phase runs, and how many there are; a decode step leaves out an encoder."""
     kinds = structure.architecture.kinds
     return [
-        (Layer(structure, phase, _tokens(kind, phase), kind, root_of(kind, len(kinds))), number_of(kind, len(kinds)))
+        (
+            Layer(structure, phase, _tokens(structure, kind, phase), kind, root_of(kind, len(kinds))),
+            number_of(kind, len(kinds)),
+        )
         for kind in kinds
         if not (kind.encoder and phase == "decode")
     ]
@@ -191,5 +195,6 @@ def root_of(kind: LayerKind, kinds: int) -> str:
     return "layer" if kinds == 1 else f"layer/{kind.label}"
 
 
-def _tokens(kind: LayerKind, phase: str) -> Any:
-    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt
+def _tokens(structure: InferenceStructure, kind: LayerKind, phase: str) -> Any:
+    """New tokens of a pass on one device: of prompts its part, of a decode step all."""
+    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt / parts(structure)

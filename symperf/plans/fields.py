@@ -46,6 +46,7 @@ class Field:
         layout: one of the degrees whose product is the number of devices.
         column: place among the degrees that a search tries row by row, from the outermost; None: no such degree.
         searched: a search tries all values of this choice.
+        trained: whether training has a use for it; else it says that it ignores it.
         inference: what it means there: searches try it, a run reads it, refuses it, or says that it ignores it.
         metavar: of the flag.
         heading: of a column; by default the name.
@@ -63,6 +64,7 @@ class Field:
     layout: bool = False
     column: int | None = None
     searched: bool = False
+    trained: bool = True
     inference: Inference = "ignored"
     metavar: str = ""
     heading: str = ""

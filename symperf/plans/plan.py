@@ -200,4 +200,7 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
         )
     if micro_batches < plan.pp:
         found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")
+    ignored = [name for name, field in FIELDS.items() if not field.trained and getattr(plan, name) != field.default]
+    if ignored:
+        found.append(f"{', '.join(ignored)}: means nothing in training and is ignored")
     return found

@@ -18,6 +18,7 @@ PRECISIONS = (
     *("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0", "tq2_0"),
 )
 CONTEXT_KINDS = get_args(Context)[1:]
+EXPERT_EXCHANGES = ("all-to-all", "gather")
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,15 @@ class PlanFields:
         form="above 1",
         layout=True,
         column=2,
-        inference="refused",
+        inference="read",
     )
     cp_kind: str = plan_field(
         "ring",
         "choice",
-        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses) or all-gather",
+        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses; not in inference) or all-gather",
         choices=CONTEXT_KINDS,
         searched=True,
+        inference="read",
         metavar="KIND",
         heading="cp kind",
     )
@@ -209,6 +211,32 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    dcp: int = plan_field(
+        1,
+        "degree",
+        "decode context parallelism: devices of a tensor-parallel group that share one copy of a sequence's cache",
+        trained=False,
+        inference="read",
+    )
+    redundant_experts: int | None = plan_field(
+        None,
+        "count",
+        "copies of much chosen experts that a layer has beside each expert once; by default none",
+        form="none",
+        unset="0",
+        trained=False,
+        inference="read",
+    )
+    expert_exchange: str = plan_field(
+        "all-to-all",
+        "choice",
+        "how tokens get to experts elsewhere: all-to-all, or gather (all tokens to all devices, and sums scattered)",
+        choices=EXPERT_EXCHANGES,
+        form="none",
+        trained=False,
+        inference="read",
+        metavar="KIND",
     )
 
 

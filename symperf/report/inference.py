@@ -107,7 +107,8 @@ def show(run: InferenceRun, console: Console) -> None:
     table.add_row("", parts)
     table.add_row("time is due to", shares_of(run))
     console.print(table)
-    for phase in ("prefill", "decode")[: 2 if run.generates else 1]:
+    phases = ("encoder", "prefill", "decode")[0 if run.encoding else 1 : 3 if run.generates else 2]
+    for phase in phases:
         console.print(f"\n{phase}", style="bold")
         console.print(operations(run, phase))
     show_overheads(run, console)
@@ -123,11 +124,10 @@ def image_rows(encoding: Encoding) -> list[tuple[str, str]]:
         for size in encoding.sizes
     )
     what = " and ".join(dict.fromkeys("sound" if tower.part == "audio" else "images" for tower in encoding.towers))
-    fits = "fits" if encoding.fits else "does not fit"
     return [
         (what, f"{each}: {encoding.tokens} tokens of each prompt, encoded in {seconds(encoding.time_s)}"),
-        ("first token", f"{seconds(found['time_to_first_token_s'])} with the {what}"),
-        ("encoder", f"{weights} of weights; {quantity(encoding.memory_bytes, 'B')} in all, {fits}"),
+        ("first token", f"{seconds(found['time_to_first_token_s'])} with the {what}; the total includes them too"),
+        ("encoder", f"{weights} of weights"),
     ]
 
 
@@ -135,7 +135,7 @@ def operations(run: InferenceRun, phase: str) -> Table:
     """One row an operation: shape, executions, time of one and of all, share of the phase, bound."""
     heads = ("operation", "m", "n", "k", "count", "each", "time", "share", "bound")
     table = Table(heads, left=("operation", "bound"))
-    total = run.value(phase)
+    total = run.encoding.time_s if run.encoding and phase == "encoder" else run.value(phase)
     for op in run.operations():
         if op.phase != phase or not op.time_s:
             continue

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
+from . import pools
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..serve.loop_point import LoopAnswer
     from ..serve.serving import Serving
 
 TINY = 1e-9
@@ -24,7 +26,9 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
-    if asked.load is None:
+    if serving.apart is not None:
+        return serving.apart.served
+    if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
 
@@ -58,10 +62,13 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "largest_load_limit": largest.limit if largest else None,
         "alone": _point(alone),
         **_point(answer, empty=True),
+        "loop": dataclasses.asdict(serving.loop[1]) if serving.loop else None,
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
 
@@ -70,6 +77,14 @@ def _point(point: LoadPoint | None, *, empty: bool = False) -> Any:
     if point is None:
         return dict.fromkeys(POINT_KEYS) if empty else None
     return {name: getattr(point, name) for name in POINT_KEYS}
+
+
+def _images(serving: Serving) -> dict[str, Any]:
+    """What the images of a request are and cost, its prompt encoded alone."""
+    assert serving.images is not None
+    found = serving.images.one.to_dict()
+    kept = {name: found[name] for name in ("part", "tokens", "encode_s", "weight_bytes", "sizes")}
+    return kept | {"activation_bytes": serving.images.activation_bytes}
 
 
 def _speculation(serving: Serving) -> dict[str, Any] | None:
@@ -83,6 +98,8 @@ def _speculation(serving: Serving) -> dict[str, Any] | None:
 def warnings(serving: Serving) -> tuple[str, ...]:
     """Why there is no answer, and what plan, model and system warn of."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
         memory = serving.memory(serving.draft_length)
@@ -99,6 +116,9 @@ def warnings(serving: Serving) -> tuple[str, ...]:
             )
         elif not can(serving):
             found.append(f"load {asked.load:g} misses a target: {_times(serving.answer)}")
+    elif serving.loop is not None:
+        if not can(serving):
+            found.append(f"{arrivals(serving.loop[1])}: misses a target: {_times(serving.loop[0])}")
     elif serving.largest is not None and serving.largest.load is None:
         found.append(f"no load meets the targets: a request alone has {_times(serving.point(0.0))}")
     system = run.system.warnings if not found else ()
@@ -110,8 +130,17 @@ LIMITS = {
     "tpot": "the target of later tokens",
     "chunk": "prefill (a full chunk in every iteration)",
     "kv_cache": "memory of the cache",
+    "max_num_seqs": "the most sequences that run at once",
 }
 """What limits a load, in words."""
+
+
+def arrivals(loop: LoopAnswer) -> str:
+    """How the requests of a loop arrive, in words."""
+    if loop.arrivals == "burst":
+        return f"{loop.requests} requests at once"
+    run = "" if loop.requests is None else f", {loop.requests} in all, of which as many are sent at once"
+    return f"{loop.concurrency} requests in flight{run}"
 
 
 def _times(point: LoadPoint) -> str:
@@ -126,13 +155,24 @@ def _seconds(value: float | None) -> str:
 def show(serving: Serving, console: Console) -> None:
     """Print the answer, the curve, the pools and the meaning of each metric."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        pools.show(serving.apart, console)
+        return
     console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
-        held = serving.limit(serving.draft_length) * serving.plan.dp
+        held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
-        table.add_row("memory", f"{held} sequences fit")
+        if serving.images is not None:
+            one = serving.images.one
+            table.add_row(
+                "images",
+                f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
+                f"{quantity(one.weight_bytes, 'B')} of weights",
+            )
+        capped = f", {serving.asked.max_num_seqs} a replica run at once" if serving.asked.max_num_seqs else ""
+        table.add_row("memory", f"{held} sequences fit{capped}")
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
         table.add_row("alone", _times(serving.point(0.0)))
@@ -162,6 +202,8 @@ def _add_largest(serving: Serving, table: Table) -> None:
 
 def _add_answer(serving: Serving, point: LoadPoint, table: Table) -> None:
     name = f"at {point.load:.5g} req/s"
+    if serving.loop is not None:
+        table.add_row("arrivals", arrivals(serving.loop[1]))
     if point.saturated:
         table.add_row(name, f"saturated: utilisation {percent(point.utilisation)}", bold=True)
         return
@@ -180,14 +222,31 @@ def _add_answer(serving: Serving, point: LoadPoint, table: Table) -> None:
             f"{_seconds(point.cache_wait_s)} cache; prefill {_seconds(point.prefill_s)}"
         ),
     ]
+    if point.prefill_s is None:
+        del lines[2]
     if bounds:
         lines.append(f"bounds of TTFT: {', '.join(bounds)}")
     shares = serving.shares(point)
     if shares:
         parts = ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share)
         lines.append(f"an iteration is due to {parts}")
+    if serving.loop is not None:
+        lines[1:1] = _run_lines(serving.loop[1])
     for place, line in enumerate(lines):
         table.add_row("" if place else name, line)
+
+
+def _run_lines(loop: LoopAnswer) -> list[str]:
+    """What only a run with a beginning has."""
+    if loop.burst_ttft_s is None:
+        return []
+    later = "" if loop.steady_ttft_s is None else f", {_seconds(loop.steady_ttft_s)} behind the burst"
+    return [
+        (
+            f"TTFT of those sent at once {_seconds(loop.burst_ttft_s)}, of the last of them "
+            f"{_seconds(loop.burst_last_ttft_s)}{later}; all done after {_seconds(loop.duration_s)}"
+        )
+    ]
 
 
 def curve(serving: Serving) -> Table:

@@ -7,6 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.base_run import ALIASES
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
@@ -19,10 +20,13 @@ from ..plans.alignment import alignment_warnings
 from ..plans.plan import positive_integer
 from ..train.inputs import MODEL_SIZES, Settable
 from .encoding import Encoding, image_tokens
+from .encoding_energy import with_encoder
 from .full_run import FullRun
+from .operation import Operation
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from ..codegen.program import Program
     from ..evaluation.base_run import Row
@@ -37,35 +41,15 @@ if TYPE_CHECKING:
 
 WORK = ("batch", "prompt", "generate")
 OPTIONS = ("stack", "kv_precision")
-
-
-@dataclasses.dataclass(frozen=True)
-class Operation:
-    """One operation of a phase.
-
-    Attributes:
-        phase: "prefill" or "decode".
-        name: its path in the phase.
-        m: rows of a product's result; None where the operation is no product.
-        n: columns.
-        k: length of the contracted dimension.
-        count: executions on the way of the batch through all stages, over all steps.
-        time_s: seconds of all executions.
-        bound: the resource with the largest share of the time.
-    """
-
-    phase: str
-    name: str
-    m: int | None
-    n: int | None
-    k: int | None
-    count: float
-    time_s: float
-    bound: str | None
+WITH_ENCODER = ("time", "memory", "tokens_per_s", "tokens_per_s_per_device")
+"""Answers that the encoder of images changes."""
 
 
 class InferenceRun(FullRun):
     """The cost of a batch of prompts and of what is generated for them, symbolic and bound.
+
+    With images, values, breakdown, shares, intervals, memory and spending include their encoder's pass, which comes
+    before the prefill; closed forms, and the questions about them, are of prefill and decode alone.
 
     Args:
         model: what runs.
@@ -153,11 +137,64 @@ class InferenceRun(FullRun):
     def _memory_program(self) -> Program:
         return inference_memory_program(self.structure)
 
+    # --- answers that include the encoder of images
+
+    @cached_property
+    def encoding(self) -> Encoding | None:
+        """The pass of the images through their encoder, where there are any."""
+        return Encoding(self, self.images) if self.images else None
+
+    def value(self, name: str) -> float:
+        """One number, as of `FullRun.value`; time, throughput and memory include the encoder of images."""
+        found, key = super().value(name), ALIASES.get(name, name)
+        if self.encoding is None or key not in WITH_ENCODER:
+            return found
+        if key == "memory":
+            return sum(self.memory_terms().values())
+        alone = super().value("time")
+        return alone + self.encoding.time_s if key == "time" else found * alone / (alone + self.encoding.time_s)
+
+    def value_at(self, name: str, changed: Mapping[str, float]) -> float:
+        """An answer where symbols have other values."""
+        found = super().value_at(name, changed)
+        if self.encoding is None or name not in WITH_ENCODER or name == "memory":
+            return found
+        alone, encoder = super().value_at("time", changed), self.encoding.time_at(changed)
+        return alone + encoder if name == "time" else found * alone / (alone + encoder)
+
+    def memory_terms(self) -> dict[str, float]:
+        """Bytes on the fullest device by named term; activations are those of the encoder or of the language model."""
+        found = super().memory_terms()
+        if self.encoding is not None:
+            found["activations"] = max(found["activations"], self.encoding.activation_bytes)
+            found["weights/encoder"] = self.encoding.weight_bytes
+        return found
+
+    def table(self) -> list[Row]:
+        """The breakdown as of `BaseRun.table`, the terms of the encoder first."""
+        found = super().table()
+        return found if self.encoding is None else self.encoding.rows(self.value("time")) + found
+
+    def shares(self) -> dict[str, float]:
+        """The exact share of the time that each resource is responsible for; they sum to 1."""
+        found = super().shares()
+        if self.encoding is None:
+            return found
+        part, encoder = self.encoding.time_s / self.value("time"), self.encoding.shares()
+        names = dict.fromkeys((*found, *encoder))
+        return {name: (1 - part) * found.get(name, 0.0) + part * encoder.get(name, 0.0) for name in names}
+
+    @cached_property
+    def _spent(self) -> dict[str, float]:
+        found = super()._spent
+        return found if self.encoding is None else with_encoder(found, self.encoding)
+
     # --- what only an inference can tell
 
     def operations(self) -> list[Operation]:
         """Every operation of each phase with its shape, executions, seconds and bound."""
-        return [self._operation(row) for row in self.table()]
+        before = [] if self.encoding is None else self.encoding.operations()
+        return before + [self._operation(row) for row in super().table()]
 
     def _operation(self, row: Row) -> Operation:
         phase, _, name = row.name.partition("/")
@@ -178,11 +215,6 @@ class InferenceRun(FullRun):
         held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
         left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
         return max(0, math.floor(left / (bytes_kept / held)))
-
-    @cached_property
-    def encoding(self) -> Encoding | None:
-        """The pass of the images through their encoder, where there are any; no other answer contains it."""
-        return Encoding(self, self.images) if self.images else None
 
     @property
     def generates(self) -> bool:

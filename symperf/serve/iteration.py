@@ -14,7 +14,7 @@ from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight
 from ..infer.embedding_and_head import ModelEnds
 from ..infer.passes import number_of, passes_of_stages, root_of
 from ..operations.schedule import Ends, Node
-from .attention import NEW_TOKENS, IterationLayer
+from .attention import IterationLayer, new_tokens
 
 if TYPE_CHECKING:
     from ..infer.structure import InferenceStructure
@@ -33,7 +33,7 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
 
     Where stages have other layers, all groups pass the slowest, or one passes all, whichever takes longer.
     """
-    ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
+    ends = ModelEnds(structure, kind, new_tokens(structure, kind))
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
     both = Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp)
     return passes_of_stages(structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight))
@@ -44,7 +44,7 @@ def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLaye
     found = structure.architecture.kinds
     return [
         (
-            IterationLayer(structure, kind, NEW_TOKENS[kind], each, root_of(each, len(found))),
+            IterationLayer(structure, kind, new_tokens(structure, kind), each, root_of(each, len(found))),
             number_of(each, len(found)),
         )
         for each in found

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
+
+if TYPE_CHECKING:
+    from ..models.sounds import Sound
+    from ..models.towers import Image
 
 CHUNK = 2048
 """Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
@@ -26,6 +31,11 @@ class ServingRequest:
         chunk: prompt tokens that an iteration may process.
         acceptance: probability that a drafted token is accepted.
         draft_length: tokens drafted for each step.
+        concurrency: requests in flight at all replicas, of which each is replaced as it ends; None: no such loop.
+        requests: requests of the whole run of such a loop, which begins with a burst; None: it goes on for ever.
+        burst: requests that arrive at once, and none after them.
+        max_num_seqs: sequences that a replica may run at once; None: as many as memory holds.
+        images: of each request, and recordings, whose tokens join those of the prompt.
     """
 
     prompt: int
@@ -36,6 +46,11 @@ class ServingRequest:
     chunk: int = CHUNK
     acceptance: float | None = None
     draft_length: int | None = None
+    concurrency: int | None = None
+    requests: int | None = None
+    burst: int | None = None
+    max_num_seqs: int | None = None
+    images: tuple[Image | Sound, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prompt", "generate", "chunk"):
@@ -45,6 +60,29 @@ class ServingRequest:
                 raise InputError(f"{name}: found {quote(value)}, expected seconds above 0")
         if self.load is not None and not (is_finite(self.load) and self.load >= 0):
             raise InputError(f"load: found {quote(self.load)}, expected requests a second, 0 or more")
+        for name in ("concurrency", "requests", "burst", "max_num_seqs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
+        self._check_load()
+
+    def _check_load(self) -> None:
+        """Refuse loads that contradict one another.
+
+        Raises:
+            InputError: more than one load, or half of one.
+        """
+        given = [name for name in ("load", "concurrency", "burst") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(
+                f"{given[1]}: found together with {given[0]}, expected one load: requests a second (load), "
+                "a number in flight (concurrency) or a number at once (burst)"
+            )
+        if self.requests is not None and self.concurrency is None:
+            raise InputError("requests: the length of a run with a number in flight, expected concurrency beside it")
+        if self.requests is not None and self.concurrency is not None and self.requests < self.concurrency:
+            raise InputError(
+                f"requests: found {self.requests} with concurrency {self.concurrency}, expected as many or more"
+            )
 
     def check_draft(self, *, drafted: bool) -> None:
         """Refuse half of a question about speculative decoding.

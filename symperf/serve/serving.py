@@ -7,14 +7,18 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
+from ..infer.parallel_rules import replicas_of_experts
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
+from .apart import beside
 from .engine import Engine, ModelTimes
+from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
-from .program import Evaluator, compile_iterations, form
+from .program import VARIABLES, Evaluator, compile_iterations, form
 from .steady import Steady
 
 if TYPE_CHECKING:
@@ -23,7 +27,9 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .engine import Times
     from .iteration_run import IterationRun
+    from .loop_point import LoopAnswer
     from .request import ServingRequest
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -44,6 +50,7 @@ class Serving:
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         values: values of other symbols, by name.
+        prefill: how a pool that prefills differs, beside which this one only decodes; see `apart.beside`.
 
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
@@ -60,6 +67,7 @@ class Serving:
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         values: dict[str, Any] | None = None,
+        prefill: str | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
         require_decoder(model)
@@ -67,10 +75,12 @@ class Serving:
             require_decoder(draft)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
-        self.asked, self.plan = asked, plan
+        self.plan = plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
+        self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
+        work["prompt"] = asked.prompt
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
@@ -78,6 +88,7 @@ class Serving:
         self.targets = Targets(asked.ttft, asked.tpot)
         self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
         self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.apart = None if prefill is None else beside(self, prefill)
 
     # --- the engine
 
@@ -105,31 +116,59 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
-        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
-        return Evaluator(compile_iterations(run.structure).program, inputs)
+        return Evaluator(compile_iterations(run.structure).program, self._inputs(run))
 
-    def times(self, length: int) -> ModelTimes:
+    def _inputs(self, run: InferenceRun) -> dict[str, float]:
+        """The value of every input of an iteration; those that differ from one to another are replaced."""
+        own = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.asked.chunk}
+        return {name: value for name, (value, _) in run.bound.items()} | own
+
+    def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length)
+        times = ModelTimes(target, self.plan.pp, draft, length)
+        if self.images is None:
+            return times
+        return TimesWithImages(times, self.images, self.asked.prompt, self.plan.pp)
+
+    @cached_property
+    def images(self) -> PromptImages | None:
+        """The encoder's passes over the images of prompts, where there are any."""
+        return PromptImages(self.run, self.asked.chunk) if self.run.images else None
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
-        return {
+        found = {
             name: sum(
                 each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
             )
             for name in names
         }
+        if self.images is not None:
+            weights = self.images.weight_bytes
+            found["weights"] += weights
+            found["fixed"] += weights + max(0.0, self.images.activation_bytes - self._chunk_bytes)
+        return found
+
+    @cached_property
+    def _chunk_bytes(self) -> float:
+        """Bytes of the activations of the language model's prompt tokens in an iteration, which grow with the chunk."""
+        each = self.evaluators[0]
+        twice = Evaluator(each.program, each.inputs | {"chunk": 2.0 * self.asked.chunk})
+        return twice("memory/fixed", step_tokens=1.0) - each("memory/fixed", step_tokens=1.0)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
         return sum(each(f"cache/{what}") for each in self.evaluators)
 
     def limit(self, length: int) -> int:
+        """Sequences that a replica may run at once; 0 where the model does not fit."""
+        most = self.asked.max_num_seqs
+        return self.held(length) if most is None else min(self.held(length), most)
+
+    def held(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
         found = self.memory(length)
         return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
@@ -151,7 +190,14 @@ class Serving:
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
+            ranks=self.lockstep_ranks,
         )
+
+    @property
+    def lockstep_ranks(self) -> int:
+        """Replicas that begin every iteration together: those whose tokens pass the same experts."""
+        return replicas_of_experts(self.plan, self.run.model)
 
     @cached_property
     def steady(self) -> Steady | None:
@@ -186,11 +232,23 @@ class Serving:
 
         None where there is none, or the largest is the capacity, where waits have no bound.
         """
+        if self.loop is not None:
+            return self.loop[0]
         if self.asked.load is not None:
             return self.point(self.asked.load) if self.fits else None
         if self.largest is None or self.largest.load is None or self.largest.state is None:
             return None
         return self.point(self.largest.load * self.plan.dp)
+
+    @cached_property
+    def loop(self) -> tuple[LoadPoint, LoopAnswer] | None:
+        """The answers for a number of requests in flight or at once; None where neither is asked for, or none fits."""
+        asked = self.asked
+        if not self.fits or (asked.concurrency is None and asked.burst is None):
+            return None
+        from .loop_point import loop_point
+
+        return loop_point(self)
 
     @cached_property
     def curve(self) -> list[LoadPoint]:
@@ -258,11 +316,13 @@ class Serving:
                 as prefill can keep decoding.
 
         Raises:
-            InputError: a single token is generated, or the model does not fit.
+            InputError: a single token is generated, the model does not fit, or requests have images.
         """
         from .iteration_run import IterationRun as _IterationRun
 
         run = self.run
+        if run.images:
+            raise InputError("images: an iteration as a run has no encoder, expected a request without images")
         return _IterationRun(
             run.base_model,
             run.base_system,
@@ -294,9 +354,21 @@ class Serving:
         total = dict.fromkeys(sorted(set(resources.values())), 0.0)
         for name, part in ((kind, weight), ("decode", 1 - weight)):
             if part:
-                for resource, share in self.evaluators[0].shares(name, resources, **values).items():
-                    total[resource] += part * share
+                shares = self.evaluators[0].shares(name, resources, **values)
+                if name != "decode" and self.images is not None:
+                    encoder = groups * self.images.seconds(state.chunk_tokens / self.asked.prompt)
+                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
+                for resource, share in shares.items():
+                    total[resource] = total.get(resource, 0.0) + part * share
         return total
+
+    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
+        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
+        assert self.images is not None
+        encoder, part = self.images.one.shares(), before / (before + seconds)
+        return {
+            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
+        }
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

@@ -23,10 +23,10 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.forms import number
 from support.paths import GOLDEN
 
 import symperf as sf
-from symperf.formulas.language.symbols import SYMBOLS, strip_units
 from symperf.train.memory.end_activations import end_activations
 from symperf.train.memory.saved_activations import layer_activations
 
@@ -57,12 +57,6 @@ def run_of(row: dict[str, str]) -> sf.Run:
     system = sf.System.load("a100-80gb-sxm")
     model = model_of(row["model"])
     return sf.training(model, system, sf.Plan(micro_batch=batch, **plan), batch=batch, sequence=int(row["seq"]))
-
-
-def number(run: sf.Run, form: Any) -> float:
-    """The value of a closed form in a run."""
-    values = {SYMBOLS[name].symbol: value for name, (value, _) in run.bound.items() if name in SYMBOLS}
-    return float(strip_units(form + SYMBOLS["batch"].symbol * 0).xreplace(values))
 
 
 def kept(run: sf.Run) -> float:

@@ -85,10 +85,19 @@ def _serve(verb: Verb) -> None:
     flags.system(serve)
     serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
     serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
+    flags.loops(serve)
+    serve.add_argument(
+        "--prefill",
+        metavar="CHOICE",
+        help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
+        "are then of the pool that decodes",
+    )
     group = serve.add_argument_group("speculative decoding")
     group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
     group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import spent
 from .batch import BatchPlan
 from .pools import Pair
 from .space import FIELDS
@@ -22,7 +23,11 @@ MEASURES = (
     "requests_per_s",
     "output_tokens_per_s",
     "output_tokens_per_s_per_device",
+    "interactivity",
     "tokens_per_dollar",
+    "cost_per_million_output_tokens",
+    "cost_per_million_input_tokens",
+    "joules_per_output_token",
     "time_s",
     "ttft_s",
     "tpot_s",
@@ -30,6 +35,16 @@ MEASURES = (
     "limit",
     "memory_bytes",
 )
+"""What is told of a plan. Interactivity: tokens that a user sees in a second, 1 over the time of a later token."""
+SCORES = {
+    "latency": ("time_s", -1.0),
+    "cost": ("cost_per_million_output_tokens", -1.0),
+    "joules": ("joules_per_output_token", -1.0),
+    "tokens_per_joule": ("joules_per_output_token", -1.0),
+}
+"""What plans are ranked by, and its sign where more is better, by order; by throughput for each device otherwise."""
+JOULES = ("joules", "tokens_per_joule")
+"""Orders for which joules are counted."""
 POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
 
 
@@ -88,14 +103,45 @@ class PlanRecord:
         return serving.evaluators[0].shares("decode", resources, **values)
 
 
-def record(plan: LoadPlan | BatchPlan | Pair, by: str) -> PlanRecord:
-    """The record of a plan, scored by what is asked for."""
+def record(
+    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, load: float | None = None
+) -> PlanRecord:
+    """The record of a plan, scored by what is asked for.
+
+    Args:
+        plan: it.
+        by: what plans are ranked by.
+        joules: whether joules are counted, whatever plans are ranked by.
+        load: requests in a second at all replicas; by default the largest within the limits.
+    """
     if isinstance(plan, BatchPlan):
-        return _of_batch(plan, by)
-    return _of_pair(plan) if isinstance(plan, Pair) else _of_load(plan)
+        fields, measures, pools = _of_batch(plan)
+        rate, sequences = measures["requests_per_s"], plan.fields["batch"] / plan.fields["dp"]
+    elif isinstance(plan, Pair):
+        fields, measures, pools = _of_pair(plan)
+        rate, sequences = plan.most, plan.decoding()
+    else:
+        fields, measures, pools = _of_load(plan, load)
+        rate, sequences = measures["requests_per_s"], measures["decoding"] / plan.replicas
+    question = plan.question
+    later = measures["tpot_s"]
+    measures["interactivity"] = None if later is None else 1 / later
+    paid = spent.dollars(plan, rate, sequences)
+    if paid is not None:
+        measures["cost_per_million_output_tokens"] = paid / question.generate * 1e6
+        measures["cost_per_million_input_tokens"] = paid / question.prompt * 1e6
+    if joules or by in JOULES:
+        measures["joules_per_output_token"] = spent.joules(plan, rate, sequences) / question.generate
+    name, sign = SCORES.get(by, ("output_tokens_per_s_per_device", 1.0))
+    measures = {key: measures[key] for key in MEASURES}
+    return PlanRecord(plan, sign * measures[name], fields, measures, pools)
 
 
-def _of_batch(plan: BatchPlan, by: str) -> PlanRecord:
+Parts = tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]
+"""Fields, measures and pools of a record."""
+
+
+def _of_batch(plan: BatchPlan) -> Parts:
     measures = _rates(plan.question, plan.rate / plan.question.generate)
     measures |= {
         "time_s": plan.time,
@@ -104,27 +150,27 @@ def _of_batch(plan: BatchPlan, by: str) -> PlanRecord:
         "concurrency": float(plan.fields["batch"]),
         "memory_bytes": plan.memory,
     }
-    score = -plan.time if by == "latency" else measures["output_tokens_per_s_per_device"]
-    return PlanRecord(plan, score, plan.fields, measures, {})
+    return plan.fields, measures, {}
 
 
-def _of_load(plan: LoadPlan) -> PlanRecord:
-    at_capacity = plan.largest.state is None
-    point = _point(plan)
+def _of_load(plan: LoadPlan, load: float | None) -> Parts:
+    at_capacity = load is None and plan.largest.state is None
+    point = _point(plan) if load is None else plan.serving.point(load)
     assert point.concurrency is not None
-    measures = _rates(plan.question, plan.low)
+    measures = _rates(plan.question, plan.low if load is None else load)
     measures |= {
         "time_s": None if at_capacity else point.e2e_s,
         "ttft_s": None if at_capacity else point.ttft_s,
         "tpot_s": point.tpot_s,
         "concurrency": point.concurrency,
-        "limit": plan.largest.limit,
+        "decoding": point.decoding,
+        "limit": plan.largest.limit if load is None else None,
         "memory_bytes": _bytes_held(plan.serving, point.concurrency / plan.replicas),
     }
-    return PlanRecord(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
+    return plan.fields, measures, {}
 
 
-def _of_pair(pair: Pair) -> PlanRecord:
+def _of_pair(pair: Pair) -> Parts:
     question = pair.question
     measures = _rates(question, pair.most)
     first, later = pair.latencies()
@@ -150,7 +196,7 @@ def _of_pair(pair: Pair) -> PlanRecord:
         )
     }
     formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
-    return PlanRecord(pair, measures["output_tokens_per_s_per_device"], formats, measures, pools)
+    return formats, measures, pools
 
 
 def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import attention_widths as widths
 from ...models import layer_counts as layers
-from ...models import recurrent_counts
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of
+from .saved_recurrent import recurrent_statistics, recurrent_width
 
 if TYPE_CHECKING:
     from ...models.architecture import Architecture, LayerKind
@@ -234,58 +234,16 @@ def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
 
 def _recurrent_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     """Bytes that a recurrent mixer keeps; what the projection out alone reads is in the format of its products."""
-    width, result = _recurrent_width(kind)
-    kept = saved.input_kept_bytes(shapes.tokens, width)
+    width, result = recurrent_width(kind)
+    kept = (
+        saved.input_kept_bytes(shapes.tokens, width) + shapes.tokens * recurrent_statistics(kind) * sym.statistic_bytes
+    )
     if kind.mixer == "lightning_attention":
         states = ceil_div(shapes.length, sym.ssm_chunk_size) * result * sym.linear_value_head_dim
         kept += micro_batch * states * sym.state_bytes
     if kind.mixer == "ssm1" and structure.products != "half":
         kept += low.product_input_kept_bytes(shapes.tokens, sym.ssm_inner_size / tp)
     return kept + read_kept(structure, shapes.tokens, result, "attention")
-
-
-def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
-    """Features of a token that a recurrent mixer keeps, as its fused kernels do, and those that its end alone reads.
-
-    Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
-    projection in, the narrow one and the scan's result (selective_scan_interface.py), of which it makes the gated one
-    again (in low precision its cast copy is kept); the delta rule also queries and keys of every value head, and the
-    inverse of each chunk (flash-linear-attention); with channelwise decays these, both score matrices and what is
-    narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
-    result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
-    two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
-    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks. A
-    matrix memory keeps the projection in, and the results before and after their norm and gate (mlstm_kernels).
-    """
-    if kind.mixer == "ssm":
-        inner = sym.ssm_num_heads * sym.ssm_head_dim
-        return (3 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp, inner / tp
-    if kind.mixer == "ssm1":
-        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size, ZERO
-    if kind.mixer == "short_convolution":
-        return 5 * sym.hidden_size / tp, sym.hidden_size / tp
-    if kind.mixer == "gated_lru":
-        return 7 * sym.lru_width / tp, sym.lru_width / tp
-    keys = sym.linear_num_key_heads * sym.linear_key_head_dim
-    heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
-    if kind.mixer == "lightning_attention":
-        return 9 * values / tp, values / tp
-    if kind.mixer == "wkv":
-        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
-        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
-        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
-        first = "first_values" in kind.traits
-        return 7 * hidden_size + (8 * keys + (6 if first else 7) * values) / tp + narrow, ZERO
-    if kind.mixer == "matrix_memory":
-        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
-        return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp, ZERO
-    repeated = 2 * heads * sym.linear_key_head_dim
-    if "channel_decay" in kind.traits:
-        narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
-        decays = heads * sym.linear_key_head_dim
-        features = 2 * keys + repeated + decays + 4 * values + heads * (1 + 2 * sym.ssm_chunk_size)
-        return features / tp + narrow, values / tp
-    return (2 * keys + repeated + 4 * values + heads * (2 + sym.ssm_chunk_size)) / tp, values / tp
 
 
 def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
