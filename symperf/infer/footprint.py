@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ..formulas.generation import decode as dec
 from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, above_one, ceil_div
+from ..formulas.language.atoms import Max, Min, above_one, ceil_div, less_one
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
+    chunk,
     collective_buffer_bytes,
     context_bytes,
     dispatch_element_bytes,
@@ -19,12 +22,14 @@ from ..formulas.language.symbols import (
     expert_intermediate_size,
     expert_tp,
     generate,
+    graph_bytes,
     hidden_size,
     index_key_bytes,
     intermediate_size,
     kv_block,
     kv_bytes,
     kv_lora_rank,
+    max_num_seqs,
     micro_batch,
     num_attention_heads,
     num_experts_per_token,
@@ -40,6 +45,7 @@ from ..formulas.language.symbols import (
     stage_number,
     state_bytes,
     statistic_bytes,
+    step_tokens,
     table_bytes,
     tp,
     vocab_size,
@@ -47,6 +53,7 @@ from ..formulas.language.symbols import (
     workspace_bytes,
 )
 from ..formulas.memory import model_state
+from ..formulas.memory import serving_memory as room
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..models import attention_widths as widths
@@ -65,6 +72,7 @@ from .recurrent import Recurrent
 if TYPE_CHECKING:
     from ..models.architecture import Architecture, LayerKind
     from ..operations.dealing import Dealing
+    from .memory_rule import Rule
     from .structure import InferenceStructure
 
 
@@ -141,7 +149,22 @@ def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> A
 
 
 def activations(structure: InferenceStructure) -> Any:
-    """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
+    """Bytes of activations: of a chunk and of sampling for software that reserves them, else of all prompts at once."""
+    if structure.chunked:
+        outputs = chunk * hidden_size * activation_bytes
+        sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
+        return room.profiled_memory(_of_layers(structure, 1, chunk), outputs, sampling)
+    return _of_layers(structure, micro_batch, prompt) + _outputs(structure)
+
+
+def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
+    """Bytes of the largest set of activations alive at once in the layers: the stream, and one block's tensors.
+
+    Args:
+        structure: what gives them their form.
+        sequences: of a step.
+        length: new tokens of each.
+    """
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
@@ -156,15 +179,15 @@ def activations(structure: InferenceStructure) -> Any:
         experts = experts / tp if structure.experts_dealt else experts
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = micro_batch * prompt
+    tokens = sequences * length
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
-    scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    scores = tokens * num_attention_heads / tp * prompt * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
-        scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
-    # A residual stream, or several of which one is mixed at a time, and what a block reads.
-    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
+        scores = disentangled_elements(sequences, length, relative_rows, num_attention_heads / tp) * activation_bytes
+    # A residual stream, or several of which one is mixed at a time, what a block reads, and what its last part gives.
+    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 2)
     alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
-    return alive + scores + _chunk_states(structure) + _outputs(structure)
+    return alive + scores + _chunk_states(structure, sequences, length)
 
 
 def arrived_share(structure: InferenceStructure) -> Any:
@@ -180,7 +203,7 @@ def _mixer_features(mixer: Any) -> Any:
     return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
-def _chunk_states(structure: InferenceStructure) -> Any:
+def _chunk_states(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
     states = [
         of_kind(mixer.state, layer.kind)
@@ -190,7 +213,7 @@ def _chunk_states(structure: InferenceStructure) -> Any:
     ]
     if not states:
         return 0
-    chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
+    chunks = sequences * ceil_div(length, ssm_chunk_size)
     return chunks * state_bytes * Max(*states)
 
 
@@ -257,7 +280,48 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
         "workspace/fragmentation": fragmentation_memory(alive),
-        "workspace/driver": context_bytes,
-        "workspace/collectives": collective_buffer_bytes,
-        "workspace/framework": workspace_bytes,
+        **{f"workspace/{name}": form for name, form in RUNTIME.items()},
     }
+
+
+RUNTIME = {
+    "driver": context_bytes,
+    "collectives": collective_buffer_bytes,
+    "graphs": graph_bytes,
+    "framework": workspace_bytes,
+}
+"""Bytes that driver, libraries and framework hold, by name."""
+
+
+def parts(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes of what shares a device's memory: weights, what runs them, what a step reserves, and one sequence's own.
+
+    A recurrent layer keeps the state behind each token of a step, until the step is verified.
+    """
+    weights, alive = sum(_weights(structure).values()), activations(structure)
+    alive += fragmentation_memory(alive)
+    each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
+    own = 0 if structure.chunked else alive.xreplace({micro_batch: sympy.S.One})
+    return {
+        "weights": weights,
+        "runtime": sum(RUNTIME.values()),
+        "reserved": alive if structure.chunked else 0,
+        "prompt": own,
+        "sequence": each,
+    }
+
+
+def needed(structure: InferenceStructure) -> Any:
+    """Bytes that a device must have: those that are used, and those that the software leaves to nobody."""
+    named = footprint(structure)
+    rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
+    weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
+    budget = budget_of(structure.memory_rule, weights, sum(RUNTIME.values()), rest)
+    return sympy.Add(*named.values()) + room.unused_memory(rest, budget)
+
+
+def budget_of(rule: Rule, weights: Any, runtime: Any, rest: Any) -> Any:
+    """Bytes that software leaves for the cache by its rule."""
+    if rule == "static":
+        return room.budget_of_static(weights, runtime, rest)
+    return room.budget_of_free(rest) if rule == "free" else room.budget_of_total(rest)

@@ -18,6 +18,7 @@ from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
 from .latent_kernels import read as read_latent
+from .memory_rule import MemoryRule, read_memory
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
@@ -43,7 +44,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
 """Symbols that a stack binds, and what values they may take."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
-    *("chunk", "on", *LIMITS),
+    *("chunk", "memory", "on", *LIMITS),
 )
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
@@ -69,6 +70,7 @@ class Stack:
         exchange: "ranks" where the ranks of a tensor-parallel group share out its tokens and send them to experts;
             "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
+        memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
     """
 
@@ -85,6 +87,7 @@ class Stack:
     experts: Mapping[str, Mapping[str, Quantity]]
     exchange: str
     chunk: ChunkSizes
+    memory: MemoryRule
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
@@ -148,11 +151,12 @@ def _read(path: Path) -> Stack:
     fusion = _fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
     exchange, chunk = read_exchange(table.get("exchange", {}), label), read_chunk(table.get("chunk", {}), label)
+    memory = read_memory(table.get("memory", {}), label)
     reached = read_reached(table.get("on", {}), label)
     date, source = read_date(table, label), text_of(table, "source", label)
     return Stack(
         *(name, title, date, source, fusion, quantities, reads, latent, called, own, experts),
-        *(exchange, chunk, reached),
+        *(exchange, chunk, memory, reached),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..plans.structure import RankOrder
     from ..systems.system import Links, System
+    from .memory_rule import Rule
     from .stack import Stack
 
 
@@ -92,6 +93,8 @@ class InferenceStructure:
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
+        chunked: memory is reserved for a step of a chunk of tokens; else for all prompts of a batch.
+        memory_rule: what the part of a device's memory that software takes is a part of.
     """
 
     architecture: Architecture
@@ -121,6 +124,8 @@ class InferenceStructure:
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
+    chunked: bool = False
+    memory_rule: Rule = "total"
 
     sequence_parallel = False
     context = "none"
@@ -204,6 +209,8 @@ def structure_of(
         node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
+        chunked=stack.memory.chunked and not any(kind.encoder for kind in model.architecture.kinds),
+        memory_rule=stack.memory.rule,
     )
 
 

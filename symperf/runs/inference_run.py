@@ -7,10 +7,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.interpret import floats
+from ..codegen.interpret import run as evaluate
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
 from ..infer.reached import strange
+from ..infer.room import Room, longest_context
 from ..infer.rules import check
 from ..infer.stack import DEFAULT, Stack
 from ..infer.stored import stored_format
@@ -168,16 +171,33 @@ class InferenceRun(FullRun):
         }
         return Operation(phase, name, **shape, count=row.count, time_s=row.time_s, bound=row.bound)
 
-    def fitting_sequences(self) -> int:
-        """Sequences of this prompt and generation that the memory of one replica holds, weights and activations apart.
+    @property
+    def fits(self) -> bool:
+        """Whether the fullest device holds it all, with what the software leaves free."""
+        return self.value("needed") <= self.value("capacity_bytes")
 
-        0 where the weights alone do not fit. An encoder alone keeps no cache, but activations of each sequence.
-        """
-        kept = ("kv_cache",) if self.generates else ("activations", "workspace/fragmentation")
-        bytes_kept = sum(value for name, value in self.memory_terms().items() if name.startswith(kept))
-        held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
-        left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
-        return max(0, math.floor(left / (bytes_kept / held)))
+    def needed_alone(self) -> float:
+        """Bytes that a device must have, without compiling the rest of the inference."""
+        program = self._memory_program()
+        inputs = {name: value for name, (value, _) in self.bound.items()}
+        return float(evaluate(program, inputs, floats())[program.outputs["needed"]])
+
+    def room(self, **values: float) -> Room:
+        """What fits on the devices of a replica, at other values of some symbols where they are given."""
+        found = Room.of(self.structure, {name: value for name, (value, _) in self.bound.items()} | values)
+        if self.base_plan.micro_batch is None:
+            return found
+        # Prompts are prefilled some at a time, where the plan says how many.
+        some = found.prompt * self.base_plan.micro_batch
+        return dataclasses.replace(found, prompt=0.0, reserved=found.reserved + some)
+
+    def fitting_sequences(self) -> int:
+        """Sequences of this prompt and generation that the memory of one replica holds; 0 where not one fits."""
+        return self.room().sequences
+
+    def longest_context(self, sequences: int = 1) -> int | None:
+        """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
+        return longest_context(lambda prompt: self.room(prompt=float(prompt)), sequences, self.work.generate)
 
     @cached_property
     def encoding(self) -> Encoding | None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
+from ..infer.binding import CHUNK
 from ..plans.plan import positive_integer
 
-CHUNK = 2048
-"""Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
 LONGEST_DRAFT = 64
 
 

@@ -7,6 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..infer.room import longest_context
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
@@ -20,6 +21,7 @@ from .steady import Steady
 if TYPE_CHECKING:
     import os
 
+    from ..infer.room import Room
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -114,16 +116,21 @@ class Serving:
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
         return ModelTimes(target, self.plan.pp, draft, length)
 
+    def room(self, length: int, **values: float) -> Room:
+        """What fits on the devices of a replica, at other values of some symbols where they are given."""
+        given = {"chunk": float(self.asked.chunk), **values}
+        found = self.run.room(**given, step_tokens=length + 1.0)
+        return found.beside(self.draft.room(**given)) if length and self.draft is not None else found
+
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
-        steps = [length + 1.0, 1.0][: 2 if length else 1]
-        names = ("weights", "fixed", "sequence")
-        return {
-            name: sum(
-                each(f"memory/{name}", step_tokens=step) for each, step in zip(self.evaluators, steps, strict=False)
-            )
-            for name in names
-        }
+        found = self.room(length)
+        return {"weights": found.weights, "fixed": found.fixed, "sequence": found.each}
+
+    def longest_context(self, sequences: int = 1) -> int | None:
+        """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
+        length = self.draft_length
+        return longest_context(lambda prompt: self.room(length, prompt=float(prompt)), sequences, self.asked.generate)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
@@ -131,8 +138,7 @@ class Serving:
 
     def limit(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
-        found = self.memory(length)
-        return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
+        return self.room(length).sequences
 
     @property
     def capacity_bytes(self) -> float:
