@@ -54,6 +54,21 @@ def software(parser: Parser) -> None:
     group = parser.add_argument_group("serving software")
     group.add_argument("--stack", metavar="NAME", help="a profile (see: symperf list stacks), or the path of one")
     group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
+    group.add_argument(
+        "--memory-utilization", type=number, metavar="F", help="part of a device's memory that the software takes"
+    )
+
+
+def longest(parser: Parser) -> None:
+    """How long a context may be."""
+    parser.add_argument(
+        "--longest",
+        type=whole,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="the longest context of which N sequences fit (default 1)",
+    )
 
 
 def images(parser: Parser) -> None:

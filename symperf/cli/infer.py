@@ -9,7 +9,7 @@ from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
-from .settings import parse_values, plan_of, print_run
+from .settings import longest_of, plan_of, print_run, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
 
-    print_run(build_run(options), report, options)
+    print_run(build_run(options), report, options, longest_of(options))
     return 0
 
 
@@ -29,7 +29,7 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
-    values = parse_values(options.set)
+    values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     model, system = Model.load(options.model, options.ignore_key), System.load(options.system)

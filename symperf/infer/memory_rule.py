@@ -94,7 +94,7 @@ def read_memory(table: object, label: str) -> MemoryRule:
             raise InputError(f"{where}.{key}: found {quote(value)}, expected {' or '.join(expected)}")
     if not isinstance(small, list) or not all(isinstance(each, str) for each in small):
         raise InputError(f"{where}.small: found {quote(small)}, expected a list of names of systems")
-    cases = {
+    cases: dict[str, Mapping[str, Quantity]] = {
         case: _quantities(_table(known[case], MEMORY_LIMITS, f"{where}.{case}"), f"{where}.{case}")
         for case in CASES
         if case in known

@@ -6,9 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
+from ..runs.shortage import NAMES, shortage
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from .run_parts import does_not_fit, facts, show_warnings, title
+from . import room
+from .run_parts import facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -29,11 +31,11 @@ def can(serving: Serving) -> bool:
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
 
 
-def as_json(serving: Serving) -> dict[str, Any]:
-    """The `serve` object; its keys are listed in `docs/serving.md`."""
+def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
+    """The `serve` object; its keys are listed in `docs/serving.md`. The longest context is of so many sequences."""
     asked, run, plan, steady = serving.asked, serving.run, serving.plan, serving.steady
     largest, answer = serving.largest, serving.answer
-    memory = serving.memory(serving.draft_length)
+    memory, place = serving.memory(serving.draft_length), serving.room(serving.draft_length)
     alone = serving.point(0.0) if steady else None
     return {
         "model": run.model.name,
@@ -58,6 +60,8 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "largest_load_limit": largest.limit if largest else None,
         "alone": _point(alone),
         **_point(answer, empty=True),
+        "mean_concurrency": None if answer is None else answer.concurrency,
+        **room.as_json(place, serving.longest_context(longest), run.model.context),
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
@@ -85,11 +89,7 @@ def warnings(serving: Serving) -> tuple[str, ...]:
     run, asked, steady = serving.run, serving.asked, serving.steady
     found: list[str] = []
     if steady is None:
-        memory = serving.memory(serving.draft_length)
-        need = memory["fixed"] + memory["sequence"]
-        found.append(
-            f"{does_not_fit(need, serving.capacity_bytes)} with one sequence: raise tp or pp, or take smaller formats"
-        )
+        found.append(f"{room.why_not(shortage(run, serving.room(serving.draft_length), 1), NAMES)}, one sequence")
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
         if serving.answer.saturated:
@@ -123,8 +123,14 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else seconds(value if value > TINY else 0.0)
 
 
-def show(serving: Serving, console: Console) -> None:
-    """Print the answer, the curve, the pools and the meaning of each metric."""
+def show(serving: Serving, console: Console, longest: int = 1) -> None:
+    """Print the answer, the curve, the pools and the meaning of each metric.
+
+    Args:
+        serving: what is told.
+        console: where it is printed.
+        longest: sequences of the longest context that is told.
+    """
     run, asked, steady = serving.run, serving.asked, serving.steady
     console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
@@ -133,6 +139,9 @@ def show(serving: Serving, console: Console) -> None:
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
         table.add_row("memory", f"{held} sequences fit")
+        place = serving.room(serving.draft_length)
+        for row in room.rows(place, serving.longest_context(longest), longest, run.model.context):
+            table.add_row(*row)
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
         table.add_row("alone", _times(serving.point(0.0)))

@@ -172,9 +172,9 @@ class InferenceRun(FullRun):
         return Operation(phase, name, **shape, count=row.count, time_s=row.time_s, bound=row.bound)
 
     @property
-    def fits(self) -> bool:
-        """Whether the fullest device holds it all, with what the software leaves free."""
-        return self.value("needed") <= self.value("capacity_bytes")
+    def needed_bytes(self) -> float:
+        """Bytes that a device must have: those that are used, and those that the software leaves free."""
+        return self.value("needed")
 
     def needed_alone(self) -> float:
         """Bytes that a device must have, without compiling the rest of the inference."""

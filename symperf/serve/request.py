@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
-from ..infer.binding import CHUNK
+from ..infer.binding import CHUNK as CHUNK
 from ..plans.plan import positive_integer
 
 LONGEST_DRAFT = 64

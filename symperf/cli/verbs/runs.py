@@ -66,6 +66,7 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.longest(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -93,6 +94,7 @@ def _serve(verb: Verb) -> None:
     group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
     group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
     flags.software(serve)
+    flags.longest(serve)
     flags.plan(serve)
 
 
