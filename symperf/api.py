@@ -152,12 +152,10 @@ def serving(
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
     from .infer.stack import DEFAULT
-    from .serve.request import CHUNK, ServingRequest
+    from .serve.request import ServingRequest
     from .serve.serving import Serving as _Serving
 
-    asked = ServingRequest(
-        prompt, generate, ttft, tpot, load, CHUNK if chunk is None else chunk, acceptance, draft_length
-    )
+    asked = ServingRequest(prompt, generate, ttft, tpot, load, chunk, acceptance, draft_length)
     return _Serving(
         load_model(model),
         load_system(system),

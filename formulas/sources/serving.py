@@ -18,6 +18,14 @@ DISTSERVE = arxiv(
     "Zhong, Yinmin and others",
     2024,
 )
+REISER = add(
+    "reiser1980",
+    "article",
+    "Mean-Value Analysis of Closed Multichain Queuing Networks",
+    "Reiser, M. and Lavenberg, S. S.",
+    1980,
+    journal="Journal of the ACM 27(2)",
+)
 LEVIATHAN = arxiv(
     "leviathan2023",
     "2211.17192",

@@ -157,6 +157,7 @@ CHAPTERS = (
         {
             "serving": "Continuous batching",
             "queueing": "Queueing",
+            "closed_loops": "Closed loops and bursts",
             "disaggregation": "Prefill and decode apart",
         },
     ),

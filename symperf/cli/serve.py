@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
-from ..serve.request import CHUNK, ServingRequest
+from ..serve.request import ServingRequest
 from ..serve.serving import Serving
 from ..systems.system import System
 from .output import console, write_json
@@ -40,7 +40,6 @@ def build_serving(options: argparse.Namespace) -> Serving:
     values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
-    work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
         Model.load(options.model, options.ignore_key),

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .stack import Stack
 
 CHUNK: Final = 2048
-"""Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
+"""Where a profile states no chunk: default of vLLM's `max_num_batched_tokens` with chunked prefill in 2024 (vLLM
+documentation, Optimization and Tuning)."""
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"

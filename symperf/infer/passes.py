@@ -34,6 +34,7 @@ from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
+from .launches import launched, recorded
 from .layer import Layer
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ def prefill(structure: InferenceStructure) -> Node:
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
-    return passes_of_stages(
+    passes = passes_of_stages(
         structure, last, (layers, ends), waits()[0], lambda all_, most: all_ + most * less_one(micro_batches())
     )
+    return launched(structure, "prefill/launches", passes)
 
 
 def _encoder_ends(structure: InferenceStructure) -> list[Any]:
@@ -112,7 +114,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     step = passes_of_stages(
         structure, ends, (layers, both), waits()[1], lambda all_, most: Max(all_, most * micro_batches())
     )
-    return StepSeries(step, count)
+    return StepSeries(recorded(structure, step), count)
 
 
 def passes_of_stages(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EXCHANGES: Final = ("ranks", "replicas")
 LONGEST: Final = 10**9
+CHUNK_KEYS: Final = ("tokens", "from_gb", "of", "apart", "source")
 DATE: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
 
@@ -50,7 +51,7 @@ def read_chunk(table: object, label: str) -> ChunkSizes:
     from ..systems.quantities import text_of
 
     where = f"{label}: chunk"
-    known = _table(table, ("tokens", "from_gb", "of", "source"), where)
+    known = _table(table, CHUNK_KEYS, where)
     if not known:
         return ChunkSizes()
     tokens, least = known.get("tokens"), known.get("from_gb", [0])
@@ -67,6 +68,18 @@ def read_chunk(table: object, label: str) -> ChunkSizes:
         raise InputError(f"{where}.of: found {quote(others)}, expected a table of systems with whole numbers")
     steps = tuple((float(gb) * 1e9, count) for gb, count in zip(least, tokens, strict=True))
     return ChunkSizes(steps, tuple(others.items()), text_of(known, "source", where))
+
+
+def read_apart(table: object, label: str) -> bool:
+    """The key `apart` of the table `[chunk]`: whether chunks have iterations of their own; not unless it says.
+
+    Raises:
+        InputError: it is neither true nor false.
+    """
+    found = table.get("apart", False) if isinstance(table, dict) else False
+    if not isinstance(found, bool):
+        raise InputError(f"{label}: chunk.apart: found {quote(found)}, expected true or false")
+    return found
 
 
 def read_exchange(table: object, label: str) -> str:

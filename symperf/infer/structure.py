@@ -33,6 +33,10 @@ class Fusion:
         gate_up: gate and up projection of a gated MLP are one product.
         split_context: attention over the cache is split over units, with a kernel that adds the parts.
         fused_prefill: prefill's attention is one kernel that stores no scores.
+        reduce_norm: in decoding, the sum over a group and the addition and norm after it are one kernel.
+        latent_down: the projections down to compressed queries and to latents are one product.
+        shared_beside: shared experts run on a stream of their own beside the routed ones.
+        casts: kernels that write what they make in the format of the product after them, some of `CASTING`.
     """
 
     residual_norm: bool
@@ -40,6 +44,14 @@ class Fusion:
     gate_up: bool
     split_context: bool
     fused_prefill: bool
+    reduce_norm: bool = False
+    latent_down: bool = False
+    shared_beside: bool = False
+    casts: tuple[str, ...] = ()
+
+
+CASTING = ("norm", "activation", "attention")
+"""Kernels that may write the left factor of a product in its format."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,8 @@ class InferenceStructure:
         format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
         narrow_head: the matrix of the head is stored below 16 bits.
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
+        dependent_starts: a recorded graph hides a part of the starts of a decode step's kernels.
+        launched_prefill: the host launches the kernels of a pass with prompts one by one.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
         chunked: memory is reserved for a step of a chunk of tokens; else for all prompts of a batch.
@@ -122,6 +136,8 @@ class InferenceStructure:
     format: int = 1
     narrow_head: bool = False
     node_limited: bool = False
+    dependent_starts: bool = False
+    launched_prefill: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
     chunked: bool = False
@@ -180,7 +196,7 @@ def structure_of(
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return InferenceStructure(
         architecture=model.architecture,
-        fusion=stack.fusion,
+        fusion=fusion_of(stack, plan, stored.precision_of("mlp") or precision),
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
@@ -207,11 +223,21 @@ def structure_of(
         ),
         narrow_head=stored.narrow_head,
         node_limited=dealt and plan.node_limit is not None,
+        dependent_starts="start_removal" in stated or stack.states("start_removal"),
+        launched_prefill="host_latency" in stated or stack.states("host_latency"),
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
         chunked=stack.memory.chunked and not any(kind.encoder for kind in model.architecture.kinds),
         memory_rule=stack.memory.rule,
     )
+
+
+def fusion_of(stack: Stack, plan: Plan, precision: str) -> Fusion:
+    """The fusions of a software that hold under a plan, whose products are in a precision."""
+    found = stack.fusion
+    if found.reduce_norm and plan.tp not in OWN_RANKS:
+        found = replace(found, reduce_norm=False)
+    return found if precision in stack.cast_formats else replace(found, casts=())
 
 
 def _has_latents(model: Model) -> bool:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from .lengths import Lengths
+
 if TYPE_CHECKING:
     from .program import Evaluator
 
@@ -41,7 +43,11 @@ class Engine:
         chunks: K, iterations that a prompt takes.
         chunk_prompts: J, prompts that an iteration may prefill.
         groups: p, groups in flight of a pipeline.
-        limit: N, sequences that memory holds.
+        limit: N, sequences that may run at once.
+        prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
+        generate_ratio: likewise of what is generated.
+        chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
+        request: seconds of a request outside the iterations, before its first token.
     """
 
     times: Times
@@ -52,6 +58,30 @@ class Engine:
     chunk_prompts: int
     groups: int
     limit: int
+    prompt_ratio: float = 0.0
+    generate_ratio: float = 0.0
+    chunk: float | None = None
+    request: float = 0.0
+
+    @property
+    def apart(self) -> bool:
+        """Whether prompts are prefilled in iterations of their own, while no sequence decodes."""
+        return getattr(self.times, "apart", False)
+
+    @property
+    def prompts(self) -> Lengths:
+        """The law of the prompts' lengths."""
+        return Lengths(self.prompt, self.prompt_ratio)
+
+    @property
+    def generates(self) -> Lengths:
+        """The law of what is generated."""
+        return Lengths(self.generate, self.generate_ratio)
+
+    @property
+    def chunk_size(self) -> float:
+        """Prompt tokens that an iteration may process."""
+        return self.whole_chunk if self.chunk is None else self.chunk
 
     @property
     def whole_chunk(self) -> float:
@@ -68,12 +98,14 @@ class ModelTimes:
         groups: of the pipeline.
         draft: those of the draft model.
         draft_length: k, tokens drafted for each step.
+        apart: prompts are prefilled in iterations of their own: one that also decodes is one of each kind.
     """
 
     target: Evaluator
     groups: int
     draft: Evaluator | None = None
     draft_length: int = 0
+    apart: bool = False
     known: dict[tuple[float, float], float] = field(default_factory=dict)
 
     def decode(self, sequences: float) -> float:
@@ -82,6 +114,8 @@ class ModelTimes:
 
     def mixed(self, sequences: float, tokens: float) -> float:
         """One that prefills too; the draft model processes the chunk in its first step."""
+        if self.apart:
+            return self.decode(sequences) + self.prefill(tokens)
         return self._between("mixed", sequences, tokens)
 
     def prefill(self, tokens: float) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.language.atoms import Max
 from ..formulas.language.symbols import chunk_tokens, decoding, groups_in_flight, pp, prompt, step_tokens
 from ..infer.embedding_and_head import ModelEnds
+from ..infer.launches import launched, recorded
 from ..infer.passes import number_of, passes_of_stages, root_of
 from ..operations.schedule import Ends, Node
 from .attention import NEW_TOKENS, IterationLayer
@@ -36,7 +37,10 @@ def tree(structure: InferenceStructure, kind: str) -> Node:
     ends = ModelEnds(structure, kind, NEW_TOKENS[kind])
     passed = [(layer.tree(), layer.kind) for layer, _ in layers(structure, kind)]
     both = Ends(ends.embedding(), ends.head(logit_rows(kind)), groups_in_flight, pp)
-    return passes_of_stages(structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight))
+    passes = passes_of_stages(
+        structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight)
+    )
+    return recorded(structure, passes) if kind == "decode" else launched(structure, f"{kind}/launches", passes)
 
 
 def layers(structure: InferenceStructure, kind: str) -> list[tuple[IterationLayer, Any]]:

@@ -22,7 +22,7 @@ class ServingRequest:
         ttft: longest mean time to the first token, in seconds; None: any.
         tpot: longest mean time of each later token, in seconds; None: any.
         load: requests that arrive in a second, at all replicas; None: the largest is sought.
-        chunk: prompt tokens that an iteration may process.
+        chunk: prompt tokens that an iteration may process; None: the default of the serving software.
         acceptance: probability that a drafted token is accepted.
         draft_length: tokens drafted for each step.
     """
@@ -32,12 +32,12 @@ class ServingRequest:
     ttft: float | None = None
     tpot: float | None = None
     load: float | None = None
-    chunk: int = CHUNK
+    chunk: int | None = None
     acceptance: float | None = None
     draft_length: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("prompt", "generate", "chunk"):
+        for name in ("prompt", "generate", *(() if self.chunk is None else ("chunk",))):
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name in ("ttft", "tpot"):
             if (value := getattr(self, name)) is not None and not (is_finite(value) and value > 0):

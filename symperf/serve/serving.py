@@ -16,6 +16,7 @@ from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
 from .program import Evaluator, compile_iterations, form
+from .request import CHUNK
 from .steady import Steady
 
 if TYPE_CHECKING:
@@ -69,17 +70,20 @@ class Serving:
             require_decoder(draft)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
-        self.asked, self.plan = asked, plan
+        self.plan = plan
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt, "generate": asked.generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
         self.run = InferenceRun(model, system, plan, **work, **options)
+        usual = self.run.stack.chunk.on(self.run.system) or CHUNK
+        self.asked = asked = dataclasses.replace(asked, chunk=asked.chunk or usual)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
             self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
         self.targets = Targets(asked.ttft, asked.tpot)
-        self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
-        self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.chunk = float(asked.chunk or usual)
+        self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=self.chunk))
+        self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=self.chunk))
 
     # --- the engine
 
@@ -107,18 +111,18 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
+        own = {"chunks": self.chunks, "chunk": self.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
         return Evaluator(compile_iterations(run.structure).program, inputs)
 
     def times(self, length: int) -> ModelTimes:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        return ModelTimes(target, self.plan.pp, draft, length)
+        return ModelTimes(target, self.plan.pp, draft, length, apart=self.run.stack.apart)
 
     def room(self, length: int, **values: float) -> Room:
         """What fits on the devices of a replica, at other values of some symbols where they are given."""
-        given = {"chunk": float(self.asked.chunk), **values}
+        given = {"chunk": self.chunk, **values}
         found = self.run.room(**given, step_tokens=length + 1.0)
         return found.beside(self.draft.room(**given)) if length and self.draft is not None else found
 
@@ -157,6 +161,8 @@ class Serving:
             max(1, min(self.chunk_prompts, limit // self.plan.pp)),
             self.plan.pp,
             limit,
+            chunk=self.chunk,
+            request=self.run.bound["request_latency"][0],
         )
 
     @cached_property
@@ -276,7 +282,7 @@ class Serving:
             prompt=self.asked.prompt,
             generate=self.asked.generate,
             concurrency=concurrency,
-            chunk=self.asked.chunk,
+            chunk=self.asked.chunk or CHUNK,
             stack=run.question["stack"],
             kv_precision=run.kv_precision,
             values=run.given,

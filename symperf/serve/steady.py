@@ -51,6 +51,7 @@ class State:
         prefill: all iterations of a prompt.
         service: the same with full chunks.
         spare: load that prefill could serve besides.
+        request: of a request outside the iterations.
     """
 
     load: float
@@ -67,13 +68,18 @@ class State:
     prefill: float
     service: float
     spare: float
+    request: float = 0.0
+
+    def population(self, steps: float) -> float:
+        """Requests in flight, of so many decode steps each, by Little's law."""
+        return self.load * (self.first_token + steps * self.iteration)
 
     @property
     def first_token(self) -> float:
         """Time to the first token (TTFT)."""
         return form(
             "mean_first_token_time",
-            boundary_time=self.boundary,
+            boundary_time=self.boundary + self.request,
             queue_time=self.queue,
             cache_time=self.cache,
             prefill_time=self.prefill,
@@ -126,19 +132,19 @@ class Steady:
         if share and engine.chunk_prompts > 1:
             tokens = min(max(tokens, min(arrivals, self.full) * engine.prompt / share), engine.whole_chunk)
         if not engine.steps:
-            mixed = self._with_tokens(0.0, tokens)
+            mixed = self.with_tokens(0.0, tokens)
             return share, tokens, mixed, mixed, mixed
         most = self._most if spread else math.inf
         points = NORMAL if spread else ((0.0, 1.0),)
         counts = [(min(max(seen + place * spread, 1.0), most), weight) for place, weight in points]
         decode = sum(weight * engine.times.decode(count) for count, weight in counts)
-        mixed = sum(weight * self._with_tokens(count, tokens) for count, weight in counts)
+        mixed = sum(weight * self.with_tokens(count, tokens) for count, weight in counts)
         mean = form(
             "mean_iteration_time", decode_time=decode, chunk_extra_time=max(mixed - decode, 0.0), chunk_share=share
         )
         return share, tokens, decode, mixed, mean
 
-    def _with_tokens(self, sequences: float, tokens: float) -> float:
+    def with_tokens(self, sequences: float, tokens: float) -> float:
         """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more."""
         times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
         count = tokens / unit
@@ -182,7 +188,7 @@ class Steady:
         load = arrivals * engine.groups / mean
         prefill_load = form(
             "chunk_capacity",
-            mixed_time=self._with_tokens(self._most if engine.steps else 0.0, engine.whole_chunk),
+            mixed_time=self.with_tokens(self._most if engine.steps else 0.0, engine.whole_chunk),
             chunks=engine.chunks,
             chunk_prompts=engine.chunk_prompts,
             pp=engine.groups,
@@ -215,10 +221,10 @@ class Steady:
         share, tokens, decode, mixed, mean = self._iterations_seen(arrivals)
         rate = arrivals * engine.groups / mean if load is None else load
         alone, cut = math.exp(-others), engine.chunk_prompts == 1
-        chunk_time = self._chunk_time(others, alone, tokens)
+        chunk_time = self.chunk_time(others, alone, tokens)
         boundary = self._boundary(rate, alone, decode, chunk_time, tokens)
         with_it = min(engine.whole_chunk, engine.prompt * (1 + 2 * boundary * rate / engine.groups))
-        prefill = engine.chunks * self._chunk_time(others, alone, tokens if cut else with_it)
+        prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it)
         service = engine.chunks * chunk_time
         servers = engine.chunk_prompts * engine.groups
         spare = max(servers / service - rate, NO_SPARE * servers / service)
@@ -247,6 +253,7 @@ class Steady:
             prefill,
             service,
             spare,
+            engine.request,
         )
 
     def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:
@@ -309,12 +316,18 @@ class Steady:
         )
         return self.iterations(min(prefilled, self.full), min(1 + seen, most), math.sqrt(seen))
 
-    def _chunk_time(self, others: float, alone: float, tokens: float) -> float:
+    def chunk_time(self, others: float, alone: float, tokens: float) -> float:
         """An iteration with prompt tokens: beside sequences that decode, or alone with that probability."""
         if alone == 1:
-            return self._with_tokens(0.0, tokens)
+            return self.with_tokens(0.0, tokens)
         seen = min(others / (1 - alone), self._most)
-        return alone * self._with_tokens(0.0, tokens) + (1 - alone) * self._with_tokens(seen, tokens)
+        return alone * self.with_tokens(0.0, tokens) + (1 - alone) * self.with_tokens(seen, tokens)
+
+    def at_concurrency(self, concurrency: float) -> State:
+        """The state of a closed loop: so many requests in flight, and a new one whenever one ends."""
+        from .closed import ClosedLoop
+
+        return ClosedLoop(self, concurrency).state()
 
     def at_load(self, load: float) -> State | None:
         """The state under a load; None from the capacity on."""

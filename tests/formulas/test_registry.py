@@ -108,6 +108,7 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("chunked_attention_time", "chunks"): "more chunks read the cache more often, but each has fewer tokens",
     ("residual_sources", "num_layers"): "more blocks are more sources, of which the first layers see few",
     ("residual_sources", "residual_block"): "longer blocks are fewer sources, and the last one is shorter",
+    ("finite_run_time", "burst_share"): "a mean of two times, whichever is longer",
     ("spare_of_queue", "occupancy"): "a difference, which the fold gives no sign",
     ("paged_tokens", "kv_block"): "longer blocks hold more slots, but fewer blocks are needed",
     **{

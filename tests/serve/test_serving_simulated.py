@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support.serving_cases import affine, make
-from support.serving_simulator import simulate
 
 from symperf.serve.point import point
+from symperf.serve.simulator import Measured, poisson
+from symperf.serve.simulator import simulate as run
 from symperf.serve.steady import Steady
+
+if TYPE_CHECKING:
+    from symperf.serve.engine import Engine
 
 ENGINES = {
     "affine, cut prompts": affine(1000, 100, 4, 1),
@@ -19,6 +25,13 @@ ENGINES = {
     "7b on a100, short prompts": make("short").steady.engine,
 }
 """Engines whose memory is no limit at the loads that are tried."""
+
+
+def simulate(engine: Engine, load: float, requests: int, seed: int) -> Measured:
+    """Poisson arrivals; the first fifth is left out."""
+    return run(engine, poisson(engine, load, seed), requests, skip=requests // 5)
+
+
 cases = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
 
 

@@ -71,6 +71,22 @@ step_latency = add(
     ZERO_UP,
     "launch",
 )
+start_removal = add(
+    "efficiency",
+    "start_removal",
+    r"\rho_s",
+    "Part of a kernel's start that the end of the one before it hides in a recorded graph.",
+    domain=FRACTION,
+)
+request_latency = add(
+    "efficiency",
+    "request_latency",
+    r"\lambda_r",
+    "Time of a request outside the engine: HTTP, tokenizer, queues between processes, and the way of its first token.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 sampling_kernels = add(
     "efficiency", "sampling_kernels", "n_{smp}", "Kernels that choose a token from the logits, one after the other."
 )

@@ -71,3 +71,18 @@ last_spare_load = add(
     PER_SECOND,
     POSITIVE,
 )
+
+concurrency = add("formal", "concurrency", "N_{if}", "Requests in flight, of which each is replaced as it ends.")
+missed = add("formal", "missed", "m_{it}", "Iterations that have begun as a request is sent.", domain=ZERO_UP)
+packs = add("formal", "packs", "q_b", "Packs of prompts that are prefilled one after another.")
+burst_time = add("formal", "burst_time", "T_{bst}", "Mean time to the first token in a burst.", SECOND, POSITIVE)
+burst_share = add(
+    "formal", "burst_share", r"\omega_b", "Part of a run's requests that arrive at once.", domain=FRACTION
+)
+deviation = add("formal", "deviation", r"\sigma_G", "Standard deviation of a request's decode steps.", domain=POSITIVE)
+spacing = add("formal", "spacing", "d_K", "Iterations from one request's prefill to the next one's.", domain=POSITIVE)
+idle = add("formal", "idle", r"\iota", "Part of the iterations that do not prefill.", domain=POSITIVE)
+packs_behind = add("formal", "packs_behind", "Q_b", "Packs of prompts behind the first one.", domain=ZERO_UP)
+risen = add(
+    "formal", "risen", "z_b", "Part of a burst's packs that are prefilled as its first request ends.", domain=FRACTION
+)

@@ -88,7 +88,12 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
-    serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    serve.add_argument(
+        "--chunk",
+        type=whole,
+        metavar="TOKENS",
+        help="prompt tokens of an iteration (default: that of the serving software)",
+    )
     group = serve.add_argument_group("speculative decoding")
     group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
     group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")

@@ -1,0 +1,281 @@
+"""The steady state of a closed loop: N requests in flight, and a new one whenever one ends; and its first burst.
+
+Where requests generate different numbers of tokens they soon lose step, and each sees what N - 1 others do at random.
+Where all are alike they stay in the order in which the first burst was prefilled, one pack of prompts behind the other,
+and none waits behind another until prefill is saturated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .prefill_first import waves
+from .program import form
+from .steady import NO_SPARE, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .steady import Steady
+
+CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class FiniteRun:
+    """What a benchmark of a limited number of requests measures, the first of which it sends at once.
+
+    Attributes:
+        state: behind the burst.
+        requests: M.
+        burst_first_token: mean time to the first token of those that are sent at once.
+        first_token: of all.
+        duration: seconds from the first request sent to the last token.
+    """
+
+    state: State
+    requests: float
+    burst_first_token: float
+    first_token: float
+    duration: float
+
+    @property
+    def throughput(self) -> float:
+        """Requests a second over the whole run, its beginning and its end included."""
+        return self.requests / self.duration
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """A replica with so many requests in flight.
+
+    Attributes:
+        steady: of the replica's engine.
+        concurrency: N, requests in flight; a mean, at least 1.
+    """
+
+    steady: Steady
+    concurrency: float
+
+    @property
+    def running(self) -> float:
+        """Of them those that may run at once."""
+        return min(self.concurrency, float(self.steady.engine.limit))
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the requests stay in the order of the burst with which they began."""
+        return self.steady.engine.generates.deviation == 0
+
+    @property
+    def _misses(self) -> bool:
+        """Whether an iteration has begun as a request is sent; one that waits for a place has come before."""
+        return 1 < self.concurrency <= self.steady.engine.limit and self.steady.engine.steps > 0
+
+    def state(self) -> State:
+        """The steady state; its load, times and numbers of requests obey Little's law exactly."""
+        engine = self.steady.engine
+        found = self._in_step() if self.in_step else self._at_random()
+        present = self.running
+        load = form(
+            "loop_load",
+            concurrency=present,
+            first_token_time=found.first_token,
+            decode_steps=engine.steps,
+            iteration_time=found.iteration,
+        )
+        place = (self.concurrency - present) / load
+        return _with(found, load, place)
+
+    # --- a burst, and a run that begins with one
+
+    def burst(self, requests: float) -> float:
+        """Mean time to the first token of requests that arrive at once."""
+        state, limit = self.state(), float(self.steady.engine.limit)
+        steps = self.steady.engine.steps
+        waves = math.floor(requests / limit * (1 + CLOSE))
+        rest = max(requests - waves * limit, 0.0)
+        whole = self._prefilled(min(requests, limit)) if waves else 0.0
+        cycle = state.prefill + steps * state.iteration
+        total = sum(limit * (wave * cycle + whole) for wave in range(waves))
+        if rest > CLOSE * requests:
+            total += rest * (waves * cycle + self._prefilled(rest))
+        return total / requests
+
+    def _prefilled(self, requests: float) -> float:
+        """Mean time to the first token where all that arrive at once have a place."""
+        engine = self.steady.engine
+        places = engine.chunk_prompts * engine.groups
+        packs = max(1.0, requests / places)
+        return form("burst_first_token_time", chunks=engine.chunks, packs=packs, mixed_time=self._burst_time(requests))
+
+    def _burst_time(self, requests: float) -> float:
+        """An iteration of a burst, in the mean."""
+        engine, steady = self.steady.engine, self.steady
+        places = engine.chunk_prompts * engine.groups
+        behind = max(0.0, requests / places - 1)
+        tokens = min(engine.whole_chunk, engine.prompt / engine.chunks * requests / engine.groups)
+        if not engine.steps or not behind or engine.apart:
+            return steady.with_tokens(0.0, tokens)
+        risen = min(1.0, (engine.steps / engine.chunks) / behind)
+        seen = form("burst_decoding", chunk_prompts=places, packs_behind=behind, risen=risen)
+        part = min(1.0, seen)
+        beside = steady.with_tokens(max(seen, 1.0), tokens)
+        return beside if part == 1 else (1 - part) * steady.with_tokens(0.0, tokens) + part * beside
+
+    def run(self, requests: float) -> FiniteRun:
+        """A run of so many requests, of which as many as may be in flight are sent at once."""
+        state, first = self.state(), min(self.concurrency, requests)
+        burst = self.burst(first)
+        mean = form(
+            "finite_run_time", burst_time=burst, first_token_time=state.first_token, burst_share=first / requests
+        )
+        whole = self.steady.engine.steps * state.iteration
+        busy = requests * (mean + whole) / first
+        left = min(whole / 2, self._behind(burst, state, requests / first))
+        return FiniteRun(state, requests, burst, mean, busy + left)
+
+    def _behind(self, burst: float, state: State, waves: float) -> float:
+        """How much later than the mean the last of the places in flight is done, where few waves mix them up."""
+        engine = self.steady.engine
+        packs = max(1.0, self.running / (engine.chunk_prompts * engine.groups))
+        mixed = engine.generates.deviation * math.sqrt(3 * waves) * state.iteration
+        return burst * (packs - 1) / (packs + 1) + mixed
+
+    # --- requests that have lost step
+
+    def _at_random(self) -> State:
+        """The x at which decoding, waiting and prefilled requests are N together."""
+        steady, present = self.steady, self.running
+
+        def surplus(arrivals: float) -> float:
+            return self._mixed_up(arrivals).population(steady.engine.steps) - present
+
+        full = steady.full
+        if surplus(full) <= 0:
+            return self._saturated(self._mixed_up(full))
+        return self._mixed_up(_root(surplus, full))
+
+    def _mixed_up(self, arrivals: float) -> State:
+        """The state in which x requests begin in a mean iteration, at random moments."""
+        steady, engine, present = self.steady, self.steady.engine, self.running
+        decoding = min(steady.decoding(arrivals), present)
+
+        def others(value: float) -> float:
+            return form("others_in_loop", decoding=value, concurrency=present)
+
+        seen, begun = others(decoding), others(arrivals)
+        chance = decoding / present
+        share, tokens, decode, mixed, mean = steady.iterations(
+            min(begun, steady.full), 1 + seen, math.sqrt(max(seen * (1 - chance), 0.0))
+        )
+        rate = arrivals * engine.groups / mean
+        alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
+        cut = engine.chunk_prompts == 1
+        with_it = tokens if cut else min(engine.whole_chunk, engine.prompt * (1 + begun))
+        prefill = engine.chunks * steady.chunk_time(seen, alone, with_it)
+        service = engine.chunks * steady.chunk_time(seen, alone, tokens)
+        boundary = mean if self._misses else 0.0
+        queue = self._queue(service, begun / steady.full)
+        return State(
+            rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
+            boundary, queue, 0.0, prefill, service, math.inf, engine.request,
+        )  # fmt: skip
+
+    def _queue(self, service: float, busy: float) -> float:
+        """The mean wait behind other prompts; requests end, and so begin, in iterations, however long these are."""
+        engine = self.steady.engine
+        if not busy or self.in_step:
+            return 0.0
+        idle = max(1 - busy, NO_SPARE)
+        wait = form(
+            "queue_wait",
+            service_time=service,
+            servers=engine.chunk_prompts * engine.groups,
+            occupancy=min(busy, 1.0),
+            load=busy,
+            spare_load=idle,
+        )
+        spacing, deviation = 1 / self.steady.full, engine.generates.deviation * engine.steps / (engine.generate - 1)
+        return wait * form("order_lost", deviation=deviation, spacing=spacing, idle=idle)
+
+    def _saturated(self, full: State) -> State:
+        """Where prefill is never idle: all that do not decode wait for it."""
+        engine, most = self.steady.engine, self.steady.capacity
+        load = most.prefill_load
+        waiting = self.running / load - engine.steps * full.iteration
+        return _waiting(full, load, max(0.0, waiting - full.boundary - full.prefill))
+
+    # --- requests that stay in step
+
+    def _in_step(self) -> State:
+        steady, engine, present = self.steady, self.steady.engine, self.running
+        if engine.apart:
+            return waves(steady, present)
+        packs = math.ceil(present / (engine.chunk_prompts * engine.groups) - CLOSE)
+        missed = 1 if packs > 1 and self._misses else 0
+        arrivals = form(
+            "loop_arrivals", concurrency=present, decode_steps=engine.steps, chunks=engine.chunks, missed=missed
+        )
+        arrivals /= engine.groups
+        if packs * engine.chunks >= engine.steps + engine.chunks + missed:
+            return self._saturated(self._mixed_up(steady.full))
+        steps = max(engine.steps, 1.0)
+        behind = (packs - 1) * engine.chunks
+        seen = (present - 1) * max(0.0, 1 - (engine.chunks + missed) / steps)
+        share = min(1.0, behind / steps)
+        prompts = min(present, float(engine.chunk_prompts * engine.groups)) / engine.groups
+        mean_prompts = present / packs / engine.groups
+        tokens = engine.prompt / engine.chunks
+        whole = steady.with_tokens(0.0, tokens * prompts)
+        decode = engine.times.decode(1 + seen) if engine.steps else whole
+        last = present - mean_prompts * engine.groups
+        mixed = steady.with_tokens(last, tokens * mean_prompts) if last > 0 else decode
+        mean = form("mean_iteration_time", decode_time=decode, chunk_extra_time=mixed - decode, chunk_share=share)
+        own = steady.with_tokens(last, tokens * self._shared(packs) / engine.groups)
+        boundary = missed * ((packs - 1) * mixed + decode) / packs
+        rate = arrivals * engine.groups / mean
+        return State(
+            rate, min(steady.decoding(arrivals), present), rate * engine.chunks * own, share, tokens * mean_prompts,
+            decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf, engine.request,
+        )  # fmt: skip
+
+    def _shared(self, packs: int) -> float:
+        """Prompts of the pack of a request, in the mean: all packs but the last are full."""
+        most = self.steady.engine.chunk_prompts * self.steady.engine.groups
+        rest = self.running - (packs - 1) * most
+        return ((packs - 1) * most**2 + rest**2) / self.running
+
+
+def _with(found: State, load: float, place: float) -> State:
+    """A state of which the load is known, and the wait for a place."""
+    import dataclasses
+
+    return dataclasses.replace(found, load=load, cache=place, prefilling=load * found.prefill, spare=found.spare)
+
+
+def _waiting(found: State, load: float, queue: float) -> State:
+    import dataclasses
+
+    return dataclasses.replace(found, load=load, queue=queue)
+
+
+def _root(function: Callable[[float], float], high: float) -> float:
+    """Where a function that rises from below 0 to above it is 0 (the Illinois variant of false position)."""
+    low, below, above, side = 0.0, function(0.0), function(high), 0
+    for _ in range(200):
+        middle = (low * above - high * below) / (above - below)
+        value = function(middle)
+        if value > 0:
+            high, above = middle, value
+            below = below / 2 if side == 1 else below
+            side = 1
+        else:
+            low, below = middle, value
+            above = above / 2 if side == -1 else above
+            side = -1
+        if high - low <= CLOSE * high or value == 0:
+            return middle
+    return (low + high) / 2
