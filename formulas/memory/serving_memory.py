@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max, Min
+from ..language.atoms import Max
 from ..language.dimension import BYTE
 from ..language.formula import formula
 from ..language.symbols import (
@@ -28,9 +28,9 @@ from ..sources import SGLANG_MEMORY, TORCH_SORT, TRTLLM_MEMORY, VLLM_MEMORY
     curvature="affine",
 )
 def sampling_memory(rows: Any) -> Any:
-    """Bytes that sampling m sequences holds at once: kappa m V w_s, counted in logits of 32 bits.
+    """Bytes that sampling m sequences holds at once: kappa_smp m V w_s, counted in logits of 32 bits.
 
-    Where they are sorted for top-p by PyTorch, kappa is 9.5: logits of 16 bits (1/2) and of 32 (1), the sorted ones and
+    Where they are sorted for top-p by PyTorch, kappa_smp is 9.5: logits of 16 bits (1/2) and of 32 (1), the sorted ones and
     their places in 64 bits (3), the places before (2), and as much again as CUB's second buffer of both (3).
 
     Assumes: every device samples all sequences, as after an all-gather of the logits.
@@ -48,6 +48,7 @@ def sampling_memory(rows: Any) -> Any:
     dimension=BYTE,
     source=VLLM_MEMORY,
     increasing="hidden_bytes layer_bytes sampling_bytes",
+    curvature="convex",
 )
 def profiled_memory(layer_bytes: Any, hidden_bytes: Any, sampling_bytes: Any) -> Any:
     """Bytes of the peak of a step: that inside a layer, or that of sampling beside the outputs of the last one.
@@ -90,7 +91,7 @@ def budget_of_total(rest_bytes: Any) -> Any:
     glyph="B_{fre}",
     dimension=BYTE,
     source=TRTLLM_MEMORY,
-    increasing="memory_capacity memory_utilization",
+    increasing="memory_capacity",
     decreasing="rest_bytes",
 )
 def budget_of_free(rest_bytes: Any) -> Any:
@@ -102,32 +103,30 @@ def budget_of_free(rest_bytes: Any) -> Any:
 
     >>> from sympy import symbols
     >>> budget_of_free(symbols("W"))
-    memory_utilization*(-W + memory_capacity)
+    -W*memory_utilization + memory_capacity*memory_utilization
     """
-    return memory_utilization * (memory_capacity - rest_bytes)
+    return memory_utilization * memory_capacity - memory_utilization * rest_bytes
 
 
 @formula(
     glyph="B_{sta}",
     dimension=BYTE,
     source=SGLANG_MEMORY,
-    increasing="memory_capacity memory_utilization",
-    decreasing="held_bytes rest_bytes runtime_bytes",
+    increasing="memory_capacity",
+    decreasing="held_bytes runtime_bytes",
 )
-def budget_of_static(held_bytes: Any, runtime_bytes: Any, rest_bytes: Any) -> Any:
-    """Bytes for the cache where weights and cache get a part of the memory: min(upsilon (C - W_X) - W_W, C - W_R).
+def budget_of_static(held_bytes: Any, runtime_bytes: Any) -> Any:
+    """Bytes for the cache where weights and cache get a part of the memory: upsilon (C - W_X) - W_W.
 
-    The second bound is that the peak of a step finds room in what is left.
-
-    Assumes: upsilon counts what is free once driver and libraries hold theirs.
+    Assumes: upsilon counts what is free once driver and libraries hold theirs; a step finds room in the rest.
 
     Source: SGLang, mem_fraction_static: weights and the pool of the cache over the device's memory.
 
     >>> from sympy import symbols
-    >>> budget_of_static(*symbols("W X R"))
-    Min(-R + memory_capacity, -W + memory_utilization*(-X + memory_capacity))
+    >>> budget_of_static(*symbols("W X"))
+    -W - X*memory_utilization + memory_capacity*memory_utilization
     """
-    return Min(memory_utilization * (memory_capacity - runtime_bytes) - held_bytes, memory_capacity - rest_bytes)
+    return memory_utilization * memory_capacity - memory_utilization * runtime_bytes - held_bytes
 
 
 @formula(
@@ -135,19 +134,19 @@ def budget_of_static(held_bytes: Any, runtime_bytes: Any, rest_bytes: Any) -> An
     dimension=BYTE,
     source=VLLM_MEMORY,
     increasing="memory_capacity",
-    decreasing="rest_bytes",
+    decreasing="budget_bytes rest_bytes",
 )
 def unused_memory(rest_bytes: Any, budget_bytes: Any) -> Any:
-    """Bytes of a device that neither the cache nor anything else may have: max(B, C - W_R) - B.
+    """Bytes of a device that neither the cache nor anything else may have: C - W_R - B.
 
-    With them a cache of q bytes fits where W_R + q + W_un <= C.
+    With them a cache of q bytes fits where W_R + q + W_un <= C; where they are negative, where W_R + q <= C.
 
     Assumes: what is left stays free.
 
-    Source: derivation: the device's memory less all that has a share in it; nothing where that is too much already.
+    Source: derivation: the device's memory less all that has a share in it.
 
     >>> from sympy import symbols
     >>> unused_memory(*symbols("R B"))
-    -B + Max(B, -R + memory_capacity)
+    -B - R + memory_capacity
     """
-    return Max(budget_bytes, memory_capacity - rest_bytes) - budget_bytes
+    return memory_capacity - rest_bytes - budget_bytes

@@ -317,11 +317,12 @@ def needed(structure: InferenceStructure) -> Any:
     rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
     weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
     budget = budget_of(structure.memory_rule, weights, sum(RUNTIME.values()), rest)
-    return sympy.Add(*named.values()) + room.unused_memory(rest, budget)
+    used = sympy.Add(*named.values())
+    return Max(used, used + room.unused_memory(rest, budget))
 
 
 def budget_of(rule: Rule, weights: Any, runtime: Any, rest: Any) -> Any:
     """Bytes that software leaves for the cache by its rule."""
     if rule == "static":
-        return room.budget_of_static(weights, runtime, rest)
+        return room.budget_of_static(weights, runtime)
     return room.budget_of_free(rest) if rule == "free" else room.budget_of_total(rest)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .structure import InferenceStructure
 
 LONGEST = 2**40
-"""Tokens of a context beyond which none is sought."""
+"""Sequences, or tokens of a prompt, beyond which none are sought."""
 
 
 def parts_program(structure: InferenceStructure) -> Program:
@@ -123,15 +123,16 @@ class Room:
         return self.prompt + self.sequence
 
     def budget(self, sequences: float = 0) -> float:
-        """Bytes that the cache may have, beside the prompts of so many sequences."""
+        """Bytes that the cache may have, beside the prompts of so many sequences: its share, or what is left."""
+        rest = self.fixed + self.prompt * sequences
         values = {
             "held_bytes": self.weights,
             "runtime_bytes": self.runtime,
-            "rest_bytes": self.fixed + self.prompt * sequences,
+            "rest_bytes": rest,
             "memory_capacity": self.capacity,
             "memory_utilization": self.utilization,
         }
-        return _evaluate(_budget_program(self.rule), values)["budget"]
+        return min(_evaluate(_budget_program(self.rule), values)["budget"], self.capacity - rest)
 
     @cached_property
     def available(self) -> float:
@@ -145,12 +146,7 @@ class Room:
     @cached_property
     def sequences(self) -> int:
         """The most sequences that fit; 0 where not one does."""
-        first, slope = self.budget(), self.budget(1) - self.budget()
-        if not self.fits(1) or self.sequence - slope <= 0:
-            return 0
-        found = math.floor(first / (self.sequence - slope))
-        # A quotient that is rounded may be one off.
-        return max((n for n in (found - 1, found, found + 1) if n > 0 and self.fits(n)), default=0)
+        return _most(self.fits) if self.each > 0 else 0
 
     @property
     def kv_blocks(self) -> int | None:
@@ -192,12 +188,18 @@ def longest_context(room: Callable[[int], Room], sequences: int, generate: int) 
     Returns:
         None where every length fits.
     """
+    most = _most(lambda prompt: room(int(prompt)).fits(sequences), LONGEST)
+    return None if most == LONGEST else most + generate if most else 0
+
+
+def _most(fits: Callable[[float], bool], limit: int = LONGEST) -> int:
+    """The largest whole number that fits, of which all smaller ones do; 0 where 1 does not, and at most a limit."""
     low, high = 0, 1
-    while room(high).fits(sequences):
+    while high <= limit and fits(high):
         low, high = high, high * 2
-        if high > LONGEST:
-            return None
+    if high > limit:
+        return limit
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if room(middle).fits(sequences) else (low, middle)
-    return low + generate if low else 0
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

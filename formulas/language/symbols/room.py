@@ -16,7 +16,7 @@ max_num_seqs = add("work", "max_num_seqs", "n_{seq}", "Sequences for which servi
 sampling_copies = add(
     "efficiency",
     "sampling_copies",
-    r"\kappa_s",
+    r"\kappa_{smp}",
     "Memory that sampling holds at once, in logits of 32 bits.",
     domain=POSITIVE,
 )
