@@ -29,16 +29,14 @@ def parts_program(structure: InferenceStructure) -> Program:
     """A small program of the parts of a replica's memory, and of a sequence's cache."""
 
     def make() -> Program:
-        import sympy
-
         from ..codegen.lower import lower
         from ..formulas.generation.decode import paged_tokens
-        from ..formulas.language.symbols import generate, kv_block, prompt
+        from ..formulas.language.symbols import generate, kv_block, prompt, strip_units
         from .footprint import parts
 
         tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
         found = {**parts(structure), "slots": paged_tokens(tokens, kv_block)}
-        return lower([], {name: sympy.sympify(form) for name, form in found.items()})
+        return lower([], {name: strip_units(form) for name, form in found.items()})
 
     return load_or_make_program("memory parts", structure.key(), make)
 
