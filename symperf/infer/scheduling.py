@@ -99,6 +99,44 @@ def read_exchange(table: object, label: str) -> str:
     return str(among)
 
 
+def local_batch(batch: int, length: int, stages: int, tokens: int) -> int:
+    """Sequences of a pipeline's micro-batch: an equal part of the batch for each stage, halved down to so many tokens.
+
+    Args:
+        batch: sequences of a replica.
+        length: tokens of each in a pass.
+        stages: of the pipeline; a batch that they do not divide is not cut for them.
+        tokens: that a micro-batch has at most, where halving leads there; 0: the software cuts no batch.
+
+    >>> local_batch(32, 128, 2, 1024), local_batch(7, 128, 2, 1024), local_batch(32, 128, 2, 0)
+    (8, 7, 32)
+    """
+    if stages == 1 or not tokens:
+        return batch
+    found = batch if batch % stages else batch // stages
+    while found * length > tokens and found % 2 == 0:
+        found //= 2
+    return found
+
+
+def read_pipeline(table: object, label: str) -> int:
+    """The table `[pipeline]` of a profile: tokens that a micro-batch has at most; 0 where it cuts no batch.
+
+    Raises:
+        InputError: one line with the file, the key, what was found and what was expected.
+    """
+    from ..systems.quantities import text_of
+
+    where = f"{label}: pipeline"
+    known = _table(table, ("stage_tokens", "source"), where)
+    if not known:
+        return 0
+    if not _whole(tokens := known.get("stage_tokens")):
+        raise InputError(f"{where}.stage_tokens: found {quote(tokens)}, expected a whole number of at least 1")
+    text_of(known, "source", where)
+    return int(tokens)  # type: ignore[arg-type]
+
+
 def read_date(table: dict[str, Any], label: str) -> str:
     """The key `date` of a profile, year and month; "" where it has none.
 

@@ -23,7 +23,7 @@ from .memory_rule import MemoryRule, read_memory
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
-from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange
+from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange, read_pipeline
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .structure import Fusion
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
-DEFAULT: Final = "tensorrt-llm"
+DEFAULT: Final = "vllm-0.24"
 LIMITS: Final[Mapping[str, Limits]] = {
     "gap_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "graph_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
@@ -44,13 +44,15 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "start_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
     "host_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "request_latency": Limits(TIME, 1e-10, 1e2, zero=True),
+    "tokenizer_latency": Limits(TIME, 1e-12, 1.0, zero=True),
+    "crowd_latency": Limits(TIME, 1e-10, 1e2, zero=True),
 }
 """Symbols that a stack binds, and what values they may take."""
-LATER: Final = ("start_removal", "host_latency", "request_latency")
+LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_latency", "crowd_latency")
 """Those that a profile may leave out, and which are then 0."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
-    *("chunk", "memory", "on", *LIMITS),
+    *("chunk", "pipeline", "memory", "on", *LIMITS),
 )
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
@@ -78,6 +80,7 @@ class Stack:
             "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
         apart: prompts are prefilled in iterations of their own, while no sequence decodes.
+        stage_tokens: tokens of a pipeline's micro-batch, at most, where it cuts batches for its stages; 0: it does not.
         memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
     """
@@ -97,6 +100,7 @@ class Stack:
     exchange: str
     chunk: ChunkSizes
     apart: bool
+    stage_tokens: int
     memory: MemoryRule
     reached: Mapping[str, Reached]
 
@@ -114,6 +118,11 @@ class Stack:
         found = usual.with_constants(reached.under(precision))
         kept, narrow = (each.quantities.get("inner_latency") for each in (usual, found))
         return found if kept is None or kept is narrow else found.with_constants({"half_inner_latency": kept})
+
+    @property
+    def told(self) -> str:
+        """What it stands for, and when that was."""
+        return f"{self.title} ({self.date})" if self.date else self.title
 
     def states(self, name: str) -> bool:
         """Whether it has a value above 0 for one of the symbols that a profile may leave out."""
@@ -171,7 +180,8 @@ def _read(path: Path) -> Stack:
     date, source = read_date(table, label), text_of(table, "source", label)
     return Stack(
         *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
-        *(exchange, chunk, read_apart(table.get("chunk", {}), label), memory, reached),
+        *(exchange, chunk, read_apart(table.get("chunk", {}), label)),
+        *(read_pipeline(table.get("pipeline", {}), label), memory, reached),
     )
 
 

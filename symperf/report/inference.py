@@ -88,7 +88,7 @@ def show(run: InferenceRun, console: Console, longest: int = 1) -> None:
         console: where it is printed.
         longest: sequences of the longest context that is told.
     """
-    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
+    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.told))
     times = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
     times.add_row("prefill", seconds(run.value("prefill")), f"MFU {percent(run.value('prefill_mfu'))}", bold=True)
     other = executed(run, "prefill_mfu", "prefill_mfu_executed")

@@ -132,7 +132,7 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
         longest: sequences of the longest context that is told.
     """
     run, asked, steady = serving.run, serving.asked, serving.steady
-    console.print(title(run.model.name, serving.plan.devices, run.system, f"{run.stack.title}, continuous batching"))
+    console.print(title(run.model.name, serving.plan.devices, run.system, f"{run.stack.told}, continuous batching"))
     if steady is not None:
         cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
         held = serving.limit(serving.draft_length) * serving.plan.dp

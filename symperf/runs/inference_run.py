@@ -15,6 +15,7 @@ from ..infer.formats import format_of
 from ..infer.reached import strange
 from ..infer.room import Room, longest_context
 from ..infer.rules import check
+from ..infer.scheduling import local_batch
 from ..infer.stack import DEFAULT, Stack
 from ..infer.stored import stored_format
 from ..infer.structure import structure_of
@@ -117,7 +118,8 @@ class InferenceRun(FullRun):
         self.stored = stored = stored.with_figures(self.figures)
         # What the plan leaves open stays open for the next question.
         self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
-        self.plan = stored.plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
+        each = max(self.work.batch // plan.dp, 1)
+        self.plan = stored.plan.with_micro_batch(local_batch(each, self.work.prompt, plan.pp, self.stack.stage_tokens))
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)

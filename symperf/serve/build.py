@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..codegen.lower import lower
-from ..formulas.generation import closed_loops, disaggregation, serving, speculative
+from ..formulas.generation import closed_loops, disaggregation, request_way, serving, speculative
 from ..formulas.generation import queueing as waits
 from ..formulas.language.formula import REGISTRY
 from ..formulas.language.symbols import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..infer.structure import InferenceStructure
 
-PAGES = (serving, waits, closed_loops, disaggregation, speculative)
+PAGES = (serving, request_way, waits, closed_loops, disaggregation, speculative)
 
 
 def build(structure: InferenceStructure) -> Iterations:

@@ -181,7 +181,7 @@ class ClosedLoop:
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
-            boundary, queue, 0.0, prefill, service, math.inf, engine.request,
+            boundary, queue, 0.0, prefill, service, math.inf, engine.way_time(present),
         )  # fmt: skip
 
     def _queue(self, service: float, busy: float) -> float:
@@ -239,7 +239,8 @@ class ClosedLoop:
         rate = arrivals * engine.groups / mean
         return State(
             rate, min(steady.decoding(arrivals), present), rate * engine.chunks * own, share, tokens * mean_prompts,
-            decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf, engine.request,
+            decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf,
+            engine.way_time(present),
         )  # fmt: skip
 
     def _shared(self, packs: int) -> float:

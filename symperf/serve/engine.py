@@ -7,9 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from .lengths import Lengths
+from .program import form
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .program import Evaluator
+
+
+WAY = ("request_latency", "tokenizer_latency", "crowd_latency")
+"""Symbols of a request's way outside the engine."""
 
 
 class Times(Protocol):
@@ -47,7 +54,7 @@ class Engine:
         prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
         generate_ratio: likewise of what is generated.
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
-        request: seconds of a request outside the iterations, before its first token.
+        way: what a request takes outside the iterations, by the names of `WAY`.
     """
 
     times: Times
@@ -61,7 +68,13 @@ class Engine:
     prompt_ratio: float = 0.0
     generate_ratio: float = 0.0
     chunk: float | None = None
-    request: float = 0.0
+    way: Mapping[str, float] = field(default_factory=dict)
+
+    def way_time(self, present: float) -> float:
+        """Seconds of a request outside the iterations, before its first token, with so many in flight."""
+        if not any(self.way.values()):
+            return 0.0
+        return form("request_way_time", prompt=self.prompt, concurrency=present, **self.way)
 
     @property
     def apart(self) -> bool:

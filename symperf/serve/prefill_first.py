@@ -36,5 +36,5 @@ def waves(steady: Steady, present: float) -> State:
     share = min(1.0, packs * engine.chunks / steps)
     return State(
         *(rate, rate * engine.steps * iteration, rate * prefill, share, tokens, decode, decode + whole, iteration),
-        *(0.0, queue, 0.0, prefill, prefill, math.inf, engine.request),
+        *(0.0, queue, 0.0, prefill, prefill, math.inf, engine.way_time(present)),
     )

@@ -11,7 +11,7 @@ from ..infer.room import longest_context
 from ..infer.rules import require_decoder
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
-from .engine import Engine, ModelTimes
+from .engine import WAY, Engine, ModelTimes
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
@@ -162,7 +162,7 @@ class Serving:
             self.plan.pp,
             limit,
             chunk=self.chunk,
-            request=self.run.bound["request_latency"][0],
+            way={name: self.run.bound[name][0] for name in WAY},
         )
 
     @cached_property

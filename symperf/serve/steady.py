@@ -253,7 +253,7 @@ class Steady:
             prefill,
             service,
             spare,
-            engine.request,
+            engine.way_time(others + rate * prefill),
         )
 
     def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:

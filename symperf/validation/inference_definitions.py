@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
+from ..infer.scheduling import local_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -211,7 +212,4 @@ def micro_batch_of(software: ServingFramework, batch: int, length: int, stages: 
     """
     if stages == 1 or not software.stage_tokens:
         return None
-    found = batch if batch % stages else batch // stages
-    while found * length > software.stage_tokens and found % 2 == 0:
-        found //= 2
-    return found
+    return local_batch(batch, length, stages, software.stage_tokens)

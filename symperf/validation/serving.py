@@ -134,7 +134,7 @@ def asked_of(row: TableRow) -> ServedRow:
             if row.whole("prefill_num_workers") is None or row.whole("decode_num_workers") is None
             else "two pools at a fixed concurrency are not predicted"
         )
-    if (row.whole("attention_dp_size") or 1) > 1:
+    if _degree(row, "attention_dp_size") > 1:
         raise InputError("attention is replicated over data-parallel ranks that share experts")
     concurrency, prompt, generate = (row.whole(name) for name in ("batch_size", "isl", "osl"))
     if concurrency is None or prompt is None or generate is None:
@@ -183,13 +183,19 @@ def degrees_of(row: TableRow) -> tuple[int, int]:
     Raises:
         InputError: the group has more devices than the system's node or domain that one engine serves in these tables.
     """
-    tp, ep = row.whole("tp_size") or 1, row.whole("moe_ep_size") or 1
+    tp, ep = _degree(row, "tp_size"), _degree(row, "moe_ep_size")
     given = ENGINE_TOKENS.search(row.id)
     if given and tp == int(given[1]) * int(given[2]):
         tp, ep = int(given[1]), int(given[2])
     if tp > 8:
         raise InputError("the devices of several engines are given as those of one")
     return tp, ep
+
+
+def _degree(row: TableRow, column: str) -> int:
+    """A parallel degree; 1 where the cell is empty, or 0 as some rows have it."""
+    value = row.number(column)
+    return max(1, int(value or 1))
 
 
 @lru_cache(maxsize=64)

@@ -82,7 +82,25 @@ request_latency = add(
     "efficiency",
     "request_latency",
     r"\lambda_r",
-    "Time of a request outside the engine: HTTP, tokenizer, queues between processes, and the way of its first token.",
+    "Time of a request outside the engine: HTTP, queues between processes, and the way of its first token.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+tokenizer_latency = add(
+    "efficiency",
+    "tokenizer_latency",
+    r"\lambda_t",
+    "Time that a token of a prompt adds to the way of its request to the engine: text, tokenizer, transport.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+crowd_latency = add(
+    "efficiency",
+    "crowd_latency",
+    r"\lambda_c",
+    "Time that each request in flight adds to the way of another one, beside which its tokens are sent.",
     SECOND,
     ZERO_UP,
     "launch",

@@ -61,7 +61,7 @@ class SearchedServing(Serving):
         super().__init__(*arguments, **options)
 
     def _evaluator(self, run: InferenceRun) -> SharedEvaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
+        own = {"chunks": self.chunks, "chunk": self.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
         inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
         return self.shared.evaluator(compile_iterations(run.structure).program, inputs)
 
