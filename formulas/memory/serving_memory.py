@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import Max
-from ..language.dimension import BYTE
+from ..language.atoms import Max, above_one, complement
+from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import (
     memory_capacity,
@@ -16,8 +16,30 @@ from ..language.symbols import (
     sampling_copies,
     statistic_bytes,
     vocab_size,
+    whole_contexts,
 )
 from ..sources import SGLANG_MEMORY, TORCH_SORT, TRTLLM_MEMORY, VLLM_MEMORY
+
+
+@formula(
+    glyph="n_{step}",
+    dimension=ONE,
+    source=VLLM_MEMORY,
+    increasing="chunk whole_contexts",
+)
+def reserved_tokens(chunk: Any, context_tokens: Any) -> Any:
+    """Tokens for which software reserves a step that may prefill a whole context: max(s_c, n_ctx), or s_c beyond n_wh.
+
+    Assumes: longer contexts than n_wh are cut into chunks.
+
+    Source: vLLM of 2024: a profiled step has max_model_len tokens (issue 8185), but of 35,000 tokens and more it is a
+    chunk (issue 10517).
+
+    >>> from symperf.formulas.language.symbols import whole_contexts
+    >>> [reserved_tokens(2048, n).subs(whole_contexts, 32768) for n in (100, 20000, 35000)]
+    [2048, 20000, 2048]
+    """
+    return Max(chunk, context_tokens * complement(above_one(context_tokens / whole_contexts)))
 
 
 @formula(
@@ -30,8 +52,8 @@ from ..sources import SGLANG_MEMORY, TORCH_SORT, TRTLLM_MEMORY, VLLM_MEMORY
 def sampling_memory(rows: Any) -> Any:
     """Bytes that sampling m sequences holds at once: kappa_smp m V w_s, counted in logits of 32 bits.
 
-    Where they are sorted for top-p by PyTorch, kappa_smp is 9.5: logits of 16 bits (1/2) and of 32 (1), the sorted ones and
-    their places in 64 bits (3), the places before (2), and as much again as CUB's second buffer of both (3).
+    Where they are sorted for top-p by PyTorch, kappa_smp is 9.5: logits of 16 bits (1/2) and of 32 (1), the sorted ones
+    and their places in 64 bits (3), the places before (2), and as much again as CUB's second buffer of both (3).
 
     Assumes: every device samples all sequences, as after an all-gather of the logits.
 

@@ -150,10 +150,11 @@ def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> A
 
 def activations(structure: InferenceStructure) -> Any:
     """Bytes of activations: of a chunk and of sampling for software that reserves them, else of all prompts at once."""
-    if structure.chunked:
-        outputs = chunk * hidden_size * activation_bytes
+    if structure.step != "prompts":
+        tokens = room.reserved_tokens(chunk, prompt + generate) if structure.step == "contexts" else chunk
+        outputs = tokens * hidden_size * activation_bytes
         sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
-        return room.profiled_memory(_of_layers(structure, 1, chunk), outputs, sampling)
+        return room.profiled_memory(_of_layers(structure, 1, tokens), outputs, sampling)
     return _of_layers(structure, micro_batch, prompt) + _outputs(structure)
 
 
@@ -301,11 +302,11 @@ def parts(structure: InferenceStructure) -> dict[str, Any]:
     weights, alive = sum(_weights(structure).values()), activations(structure)
     alive += fragmentation_memory(alive)
     each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
-    own = 0 if structure.chunked else alive.xreplace({micro_batch: sympy.S.One})
+    own = 0 if structure.step != "prompts" else alive.xreplace({micro_batch: sympy.S.One})
     return {
         "weights": weights,
         "runtime": sum(RUNTIME.values()),
-        "reserved": alive if structure.chunked else 0,
+        "reserved": alive if structure.step != "prompts" else 0,
         "prompt": own,
         "sequence": each,
     }

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 Rule = Literal["total", "free", "static"]
 RULES: Final = get_args(Rule)
-STEPS: Final = ("chunks", "prompts")
+Step = Literal["chunks", "contexts", "prompts"]
+STEPS: Final = get_args(Step)
 LARGE: Final = 70 * 2.0**30
 """Bytes of memory from which vLLM takes a device as large (vllm/engine/arg_utils.py)."""
 _BYTES: Final = Limits(BYTES, 1, 1e15, zero=True)
 MEMORY_LIMITS: Final[Mapping[str, Limits]] = {
     "memory_utilization": Limits(FRACTION, 1e-3, 1.0),
     "max_num_seqs": Limits(COUNT, 1, 1e9),
+    "whole_contexts": Limits(COUNT, 1, 1e9),
     "sampling_copies": Limits(COUNT_OF_REALS, 1e-2, 1e3),
     "graph_bytes": _BYTES,
     "context_bytes": _BYTES,
@@ -36,6 +38,7 @@ _SILENT: Final = "the software states none"
 DEFAULTS: Final[Mapping[str, Quantity]] = {
     "memory_utilization": Quantity(1.0, "all of a device's memory: the software states no part of it"),
     "max_num_seqs": Quantity(256.0, "default of vLLM and others"),
+    "whole_contexts": Quantity(1.0, "the software takes no context whole for its length"),
     "sampling_copies": Quantity(1.0, "logits in 32 bits, once"),
     "graph_bytes": Quantity(0.0, _SILENT),
     "context_bytes": Quantity(0.0, _SILENT),
@@ -50,7 +53,8 @@ class MemoryRule:
     Attributes:
         rule: what `memory_utilization` is a part of: "total", the device's memory, for everything; "free", what weights
             and a step leave, for the cache; "static", the device's memory, for weights and cache.
-        chunked: a step has at most a chunk of tokens, for which memory is reserved; else all prompts of a batch.
+        step: for which memory is reserved: "chunks", for a chunk of tokens; "contexts", for a whole context where that
+            is longer, up to `whole_contexts` tokens; "prompts", for all prompts of a batch.
         quantities: value and source of symbols of `MEMORY_LIMITS`.
         cases: others on devices of `CASES`: "large" ones, those whose switch can add.
         small: systems that the software does not take as large.
@@ -58,7 +62,7 @@ class MemoryRule:
     """
 
     rule: Rule = "total"
-    chunked: bool = False
+    step: Step = "prompts"
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     cases: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     small: tuple[str, ...] = ()
@@ -88,7 +92,7 @@ def read_memory(table: object, label: str) -> MemoryRule:
 
     where = f"{label}: memory"
     known = _table(table, ("rule", "step", "small", "source", *CASES, *MEMORY_LIMITS), where)
-    rule, step, small = known.get("rule", "total"), known.get("step", STEPS[1]), known.get("small", [])
+    rule, step, small = known.get("rule", "total"), known.get("step", "prompts"), known.get("small", [])
     for key, value, expected in (("rule", rule, RULES), ("step", step, STEPS)):
         if value not in expected:
             raise InputError(f"{where}.{key}: found {quote(value)}, expected {' or '.join(expected)}")
@@ -99,9 +103,7 @@ def read_memory(table: object, label: str) -> MemoryRule:
         for case in CASES
         if case in known
     }
-    return MemoryRule(
-        rule, step == "chunks", _quantities(known, where), cases, tuple(small), text_of(known, "source", where)
-    )
+    return MemoryRule(rule, step, _quantities(known, where), cases, tuple(small), text_of(known, "source", where))
 
 
 def _quantities(table: Mapping[str, Any], where: str) -> dict[str, Quantity]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..plans.structure import RankOrder
     from ..systems.system import Links, System
-    from .memory_rule import Rule
+    from .memory_rule import Rule, Step
     from .stack import Stack
 
 
@@ -107,7 +107,7 @@ class InferenceStructure:
         launched_prefill: the host launches the kernels of a pass with prompts one by one.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
-        chunked: memory is reserved for a step of a chunk of tokens; else for all prompts of a batch.
+        step: what memory is reserved for: chunks, contexts or all prompts of a batch.
         memory_rule: what the part of a device's memory that software takes is a part of.
     """
 
@@ -140,7 +140,7 @@ class InferenceStructure:
     launched_prefill: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
-    chunked: bool = False
+    step: Step = "prompts"
     memory_rule: Rule = "total"
 
     sequence_parallel = False
@@ -227,7 +227,8 @@ def structure_of(
         launched_prefill="host_latency" in stated or stack.states("host_latency"),
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
-        chunked=stack.memory.chunked and not any(kind.encoder for kind in model.architecture.kinds),
+        # Encoders read their prompts whole.
+        step="prompts" if any(kind.encoder for kind in model.architecture.kinds) else stack.memory.step,
         memory_rule=stack.memory.rule,
     )
 

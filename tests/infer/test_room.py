@@ -37,8 +37,8 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
     ("llama-2-70b", "a100-80gb-sxm", {"tp": 4}),
     ("mixtral-8x7b", "h100-sxm", {"tp": 2, "dp": 2}),
 ]
-STACKS = ("vllm", "vllm-0.24", "sglang-0.5", "tensorrt-llm", "tensorrt-llm-1.3")
-lengths = st.integers(1, 20_000)
+STACKS = ("vllm", "vllm-0.9", "vllm-0.24", "sglang-0.5", "tensorrt-llm", "tensorrt-llm-1.3")
+lengths = st.integers(1, 16_000)
 
 
 def _run(place: int = 0, **asked: Any) -> Any:
@@ -101,6 +101,13 @@ def test_a_state_that_never_grows_fits_any_length() -> None:
     assert LONGEST > 50
 
 
+def test_software_that_takes_contexts_whole_reserves_for_them() -> None:
+    """A longer context leaves less to the cache, until it is cut into chunks."""
+    tokens = [_run(prompt=length - 100).room().kv_tokens for length in (1000, 20_000, 32_768, 33_000)]
+    assert tokens[0] > tokens[1] > tokens[2]
+    assert tokens[3] == pytest.approx(tokens[0], rel=1e-3)
+
+
 def test_an_encoder_fits_by_its_activations() -> None:
     run = sf.inference("bert-large", "h100-sxm", sf.Plan(), batch=8, prompt=256, generate=1, stack="vllm")
     count = run.fitting_sequences()
@@ -139,7 +146,7 @@ def test_profiles_say_how_they_share_out_memory() -> None:
         (3, "p.toml: memory: found 3, expected a table of rule, step"),
         ({"rul": "total"}, "memory: unknown key 'rul'; did you mean rule"),
         ({"rule": "half"}, "memory.rule: found 'half', expected total or free or static"),
-        ({"step": "all"}, "memory.step: found 'all', expected chunks or prompts"),
+        ({"step": "all"}, "memory.step: found 'all', expected chunks or contexts or prompts"),
         ({"small": "l4"}, "memory.small: found 'l4', expected a list of names of systems"),
         ({"memory_utilization": 1.2}, "memory: memory_utilization: found 1.2"),
         ({"large": {"max_num_seq": 2}}, "memory.large: unknown key 'max_num_seq'; did you mean max_num_seqs"),
@@ -173,7 +180,7 @@ def _answer(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
     return json.loads(capsys.readouterr().out)
 
 
-ASKED = ("llama-3.1-8b", "-s", "rtx-3090", "--prompt", "19000", "--generate", "1000", "--stack", "vllm")
+ASKED = ("llama-3.1-8b", "-s", "rtx-3090", "--prompt", "19000", "--generate", "1000", "--stack", "vllm-0.9")
 KEYS = (
     "kv_tokens",
     "kv_blocks",

@@ -20,7 +20,7 @@ TESTED = [name for name, row in LOGS.items() if row["use"] == "test"]
 
 
 def _room(row: dict[str, str]) -> Any:
-    """The room of a log: its context is one sequence, its other options are values of symbols."""
+    """The room of a log: its context is one sequence, other options that it states are values of symbols."""
     run = sf.inference(
         row["model"],
         row["system"],
@@ -29,8 +29,7 @@ def _room(row: dict[str, str]) -> Any:
         prompt=int(row["length"]) - 1,
         generate=1,
         stack=row["stack"],
-        chunk=int(row["chunk"]),
-        max_num_seqs=int(row["max_num_seqs"]),
+        **{name: int(row[name]) for name in ("chunk", "max_num_seqs") if row[name]},
     )
     return run.room()
 

@@ -13,6 +13,9 @@ memory_utilization = add(
     domain=POSITIVE,
 )
 max_num_seqs = add("work", "max_num_seqs", "n_{seq}", "Sequences for which serving software reserves memory at most.")
+whole_contexts = add(
+    "efficiency", "whole_contexts", "n_{wh}", "Longest context whose prompt serving software prefills in one step."
+)
 sampling_copies = add(
     "efficiency",
     "sampling_copies",
@@ -24,6 +27,7 @@ graph_bytes = add(
     "efficiency", "graph_bytes", "W_{gr}", "Memory that serving software sets aside for recorded graphs.", BYTE, ZERO_UP
 )
 
+context_tokens = add("formal", "context_tokens", "n_{ctx}", "Tokens of a context.")
 hidden_bytes = add("formal", "hidden_bytes", "A_h", "Bytes of the last layer's outputs.", BYTE, ZERO_UP)
 sampling_bytes = add("formal", "sampling_bytes", "A_s", "Bytes that sampling holds at once.", BYTE, ZERO_UP)
 held_bytes = add("formal", "held_bytes", "W_W", "Bytes of a device's weights.", BYTE, ZERO_UP)
