@@ -21,7 +21,6 @@ from ..runs.full_run import FullRun
 from ..systems.system_symbols import Limits
 from ..systems.units import UnitKind
 from ..train.inputs import MODEL_SIZES, Settable
-from .request import CHUNK
 
 if TYPE_CHECKING:
     import os
@@ -77,7 +76,7 @@ class IterationRun(FullRun):
         generate: tokens generated for each; at least 2.
         concurrency: sequences that a replica decodes at once; by default as many as its memory
             holds, and as prefill can keep decoding.
-        chunk: prompt tokens that an iteration may process.
+        chunk: prompt tokens that an iteration may process; by default those of the software.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         values: values of other symbols, by name.
@@ -98,7 +97,7 @@ class IterationRun(FullRun):
         prompt: int,
         generate: int,
         concurrency: int | None = None,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         values: dict[str, Any] | None = None,
@@ -106,7 +105,8 @@ class IterationRun(FullRun):
     ) -> None:
         require_decoder(model)
         self.work = Work(plan.dp, positive_integer("prompt", prompt), positive_integer("generate", generate, lowest=2))
-        chunk = positive_integer("chunk", chunk)
+        if chunk is not None:
+            chunk = positive_integer("chunk", chunk)
         if concurrency is not None:
             positive_integer("concurrency", concurrency)
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
@@ -124,7 +124,7 @@ class IterationRun(FullRun):
         self.structure = IterationStructure(inference)
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
         self.bound |= {
-            "chunk": (float(chunk), "asked for"),
+            **({} if chunk is None else {"chunk": (float(chunk), "asked for")}),
             "step_tokens": (1.0, "no tokens are drafted"),
             "groups_in_flight": (float(plan.pp), "one group of sequences for each stage"),
             "decoding": (1.0, "one sequence"),

@@ -282,7 +282,7 @@ class Serving:
             prompt=self.asked.prompt,
             generate=self.asked.generate,
             concurrency=concurrency,
-            chunk=self.asked.chunk or CHUNK,
+            chunk=self.asked.chunk,
             stack=run.question["stack"],
             kv_precision=run.kv_precision,
             values=run.given,

@@ -93,7 +93,7 @@ def test_weights_that_do_not_fit_say_so(call: Any) -> None:
     data = answer(call, "infer", "llama-2-70b", *INFER[2:])
     assert data["fits"] is False
     assert data["sequences_that_fit"] == 0
-    assert any("not one of 1 sequences fits" in text for text in data["warnings"])
+    assert any("not one of" in text for text in data["warnings"])
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_load_above_the_capacity_is_saturated(capsys: pytest.CaptureFixture[st
     assert found["saturated"]
     assert not found["served"]
     assert found["utilisation"] >= 1
-    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated"}
+    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated", "concurrency"}
     assert all(found[key] is None for key in rest)
     assert "saturated" in found["warnings"][0]
 
