@@ -198,7 +198,7 @@ def serving(
     from .infer.stack import DEFAULT
     from .models.draft_heads import draft_of
     from .models.sounds import parse_media
-    from .serve.request import CHUNK, ServingRequest
+    from .serve.request import ServingRequest
     from .serve.serving import Serving as _Serving
     from .serve.workload import Workload
 
@@ -208,7 +208,7 @@ def serving(
         ttft,
         tpot,
         load,
-        CHUNK if chunk is None else chunk,
+        chunk,
         acceptance,
         draft_length,
         parse_media(images, frames, sounds),

@@ -8,12 +8,12 @@ from ..infer.stack import DEFAULT
 from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..models.sounds import parse_media
-from ..serve.request import CHUNK, ServingRequest
+from ..serve.request import ServingRequest
 from ..serve.serving import Serving
 from ..serve.workload import NAMES, Workload
 from ..systems.system import System
 from .output import console, write_json
-from .settings import lora_of, parse_values, plan_of
+from .settings import longest_of, lora_of, plan_of, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -27,10 +27,10 @@ def run(options: argparse.Namespace) -> int:
 
     answer = build_serving(options)
     if options.json:
-        write_json(report.as_json(answer))
+        write_json(report.as_json(answer, longest_of(options)))
     else:
         with console() as out:
-            report.show(answer, out)
+            report.show(answer, out, longest_of(options))
     return 0 if report.can(answer) else 1
 
 
@@ -40,10 +40,9 @@ def build_serving(options: argparse.Namespace) -> Serving:
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
-    values = parse_values(options.set)
+    values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
-    work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     model = Model.load(options.model, options.ignore_key)
     load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
     load = {name: value for name, value in load.items() if value is not None}

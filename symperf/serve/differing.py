@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from .lengths import Lengths
 from .mix import Mix, mix_of
+from .request import CHUNK
 
 if TYPE_CHECKING:
     from .request import ServingRequest
@@ -33,7 +34,7 @@ class Differing:
     def mix(self) -> Mix | None:
         """Its prompts; None where all are alike and nothing is cached."""
         asked = self.asked
-        return mix_of(asked.workload, asked.prompt, asked.generate, asked.chunk)
+        return mix_of(asked.workload, asked.prompt, asked.generate, asked.chunk or CHUNK)
 
     @property
     def generates(self) -> Lengths:
