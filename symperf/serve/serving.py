@@ -20,7 +20,7 @@ from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .memory import room_of
 from .point import LoadPoint, point
-from .pools import Pools, pools
+from .pools import Pools, pools, transfer_time
 from .program import VARIABLES, Evaluator, compile_iterations, form
 from .request import CHUNK
 from .speculation import best_length, expected_tokens
@@ -307,16 +307,7 @@ class Serving:
     @property
     def transfer_s(self) -> float | None:
         """Seconds to send a prompt's cache to other devices, over the widest network; None without one."""
-        tiers = self.run.system.tiers
-        if not tiers:
-            return None
-        given, tier = self.run.bound, tiers[-1]
-        return form(
-            "cache_transfer_time",
-            cache_bytes=self.cache_bytes("prompt"),
-            link_bandwidth=given[f"{tier}_bandwidth"][0] * given[f"{tier}_efficiency"][0],
-            link_latency=given[f"{tier}_latency"][0],
-        )
+        return transfer_time(self.run, self.cache_bytes("prompt"))
 
     def speculation(self) -> dict[str, float] | None:
         """What drafting brings to a request alone; None without a draft model or later tokens."""
@@ -327,10 +318,6 @@ class Serving:
         verify = self.evaluators[0]("decode", decoding=1.0, step_tokens=length + 1.0, groups_in_flight=1.0)
         draft = (self.times(length).decode(1.0) - verify) / length
         best = self.best_draft_length
-
-        def speedup(k: int) -> float:
-            return plain * self.tokens_of_a_step(k) / self.times(k).decode(1.0)
-
         assert self.asked.acceptance is not None
         return {
             "tokens_per_step": self.tokens_of_a_step(length),
@@ -338,7 +325,7 @@ class Serving:
             "verify_cost": verify / plain,
             "speedup": gain(self.asked.acceptance, length, draft, verify, plain),
             "best_draft_length": best,
-            "best_speedup": speedup(best),
+            "best_speedup": plain * self.tokens_of_a_step(best) / self.times(best).decode(1.0),
         }
 
     def iteration(self, concurrency: int | None = None) -> IterationRun:
