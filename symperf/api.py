@@ -113,8 +113,8 @@ def serving(
     system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
-    prompt: int,
-    generate: int,
+    prompt: int | None = None,
+    generate: int | None = None,
     ttft: float | None = None,
     tpot: float | None = None,
     load: float | None = None,
@@ -132,6 +132,7 @@ def serving(
     prefix: int = 0,
     turns: int = 1,
     hit_rate: float | None = None,
+    trace: str | os.PathLike[str] | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
     images: Sequence[str] = (),
@@ -164,6 +165,8 @@ def serving(
         prefix: first tokens of each prompt that all requests share, and find in the cache.
         turns: requests of a conversation, each of which sends all that came before it again, and finds it in the cache.
         hit_rate: part of the requests that do find it; by default all.
+        trace: path of recorded requests, JSON lines of arrival, input and output, instead of lengths and a load;
+            `.replayed` is what they measure, event by event.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
@@ -180,32 +183,18 @@ def serving(
     """
     from .infer.stack import DEFAULT
     from .models.sounds import parse_media
-    from .serve.request import CHUNK, ServingRequest
+    from .serve.question import build_request
     from .serve.serving import Serving as _Serving
-    from .serve.workload import Workload
 
-    asked = ServingRequest(
-        prompt,
-        generate,
-        ttft,
-        tpot,
-        load,
-        CHUNK if chunk is None else chunk,
-        acceptance,
-        draft_length,
+    work = {"prompt": prompt, "generate": generate, "ttft": ttft, "tpot": tpot, "load": load, "chunk": chunk}
+    arrivals = {"concurrency": concurrency, "requests": requests, "burst": burst, "max_num_seqs": max_num_seqs}
+    lengths = {"prompt_spread": prompt_spread, "generate_spread": generate_spread, "max_generate": max_generate}
+    cached = {"prefix": prefix, "turns": turns, "hit_rate": hit_rate}
+    asked, recorded = build_request(
+        work | {"acceptance": acceptance, "draft_length": draft_length},
+        arrivals | lengths | cached,
+        trace,
         parse_media(images, frames, sounds),
-        Workload(
-            concurrency,
-            requests,
-            burst,
-            max_num_seqs,
-            prompt_spread,
-            generate_spread,
-            max_generate,
-            prefix,
-            turns,
-            hit_rate,
-        ),
     )
     return _Serving(
         load_model(model),
@@ -213,6 +202,7 @@ def serving(
         load_plan(plan),
         asked,
         draft=None if draft is None else load_model(draft),
+        trace=recorded,
         stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,

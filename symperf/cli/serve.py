@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
 from ..models.model import Model
 from ..models.sounds import parse_media
-from ..serve.request import CHUNK, ServingRequest
+from ..serve.question import build_request
 from ..serve.serving import Serving
-from ..serve.workload import NAMES, Workload
+from ..serve.workload import NAMES
 from ..systems.system import System
 from .output import console, write_json
 from .settings import parse_values, plan_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
+PAUSE = 0.2
+"""Seconds between two lines of progress."""
 WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
 
 
@@ -25,12 +31,32 @@ def run(options: argparse.Namespace) -> int:
     from ..report import serving as report
 
     answer = build_serving(options)
+    if answer.trace is not None and answer.fits:
+        answer.replay(_progress(answer.trace.count))
     if options.json:
         write_json(report.as_json(answer))
     else:
         with console() as out:
             report.show(answer, out)
     return 0 if report.can(answer) else 1
+
+
+def _progress(count: int) -> Callable[[int], None] | None:
+    """Tells on a terminal's standard error how much of a trace has ended."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    last = time.monotonic()
+
+    def tell(ended: int) -> None:
+        nonlocal last
+        now, whole = time.monotonic(), ended == count
+        if whole or now - last > PAUSE:
+            last = now
+            line = "" if whole else f"{ended:,} of {count:,} requests"
+            with contextlib.suppress(OSError):
+                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def build_serving(options: argparse.Namespace) -> Serving:
@@ -42,17 +68,17 @@ def build_serving(options: argparse.Namespace) -> Serving:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
-    work["chunk"] = CHUNK if work["chunk"] is None else work["chunk"]
     load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
-    load = {name: value for name, value in load.items() if value is not None}
     media = parse_media(options.images, options.frames, options.sounds)
+    asked, trace = build_request(work, load, options.trace, media)
     draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
         Model.load(options.model, options.ignore_key),
         System.load(options.system),
         plan,
-        ServingRequest(**work, images=media, workload=Workload(**load)),
+        asked,
         draft=draft,
+        trace=trace,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         values=values,

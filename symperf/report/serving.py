@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
+from . import serving_trace
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -26,6 +27,8 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
+    if serving.trace is not None:
+        return serving.replayed is not None and not serving_trace.missed(serving.replayed, serving.targets)
     if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
@@ -66,6 +69,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
         "speculative": _speculation(serving),
+        "trace": dataclasses.asdict(serving.replayed) if serving.replayed else None,
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
@@ -103,6 +107,8 @@ def warnings(serving: Serving) -> tuple[str, ...]:
         found.append(
             f"{does_not_fit(need, serving.capacity_bytes)} with one sequence: raise tp or pp, or take smaller formats"
         )
+    elif serving.replayed is not None:
+        found += serving_trace.warnings(serving.replayed, serving.answer, serving.targets)
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
         if serving.answer.saturated:
@@ -200,6 +206,8 @@ def show(serving: Serving, console: Console) -> None:
         if serving.answer is not None:
             _add_answer(serving, serving.answer, table)
         console.print(table)
+        if serving.replayed is not None:
+            serving_trace.show(serving.replayed, serving.answer, console)
         console.print("\nthroughput and latency", style="bold")
         console.print(curve(serving))
         _show_pools(serving, console)

@@ -22,6 +22,7 @@ from .steady import Steady
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from ..models.model import Model
     from ..plans.plan import Plan
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from .engine import Times
     from .iteration_run import IterationRun
     from .loop_point import LoopAnswer
+    from .replay import Replay
     from .request import ServingRequest
+    from .trace import Trace
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Loads of the throughput-latency curve, over the capacity."""
@@ -46,6 +49,7 @@ class Serving:
         plan: how a replica is laid out, and how many there are (`dp`).
         asked: the requests, targets and policy.
         draft: a draft model for speculative decoding; it runs on the same devices under the same plan.
+        trace: recorded requests, of whose means `asked` is; they can be replayed.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         values: values of other symbols, by name.
@@ -62,6 +66,7 @@ class Serving:
         asked: ServingRequest,
         *,
         draft: Model | None = None,
+        trace: Trace | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         values: dict[str, Any] | None = None,
@@ -74,13 +79,14 @@ class Serving:
         plan = dataclasses.replace(plan, micro_batch=None)
         self.plan = plan
         check_images(asked)
-        more, generate = Differing(asked).longest
+        self.trace = trace
+        more, generate = Differing(asked, trace).longest
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
         self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
         work["prompt"] = self.run.work.prompt
         self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more)
-        self.requests = Differing(asked)
+        self.requests = Differing(asked, trace)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
@@ -101,9 +107,10 @@ class Serving:
     @cached_property
     def best_draft_length(self) -> int:
         """The draft length of the least time per token of a request alone."""
-        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self._tokens_of_a_step(length))
+        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self.tokens_of_a_step(length))
 
-    def _tokens_of_a_step(self, length: int) -> float:
+    def tokens_of_a_step(self, length: int) -> float:
+        """Mean tokens of a decode step with a draft length."""
         if not length:
             return 1.0
         assert self.asked.acceptance is not None
@@ -208,7 +215,7 @@ class Serving:
             self.times(length),
             self.asked.prompt if mix is None else mix.tokens,
             self.asked.generate,
-            (self.asked.generate - 1) / self._tokens_of_a_step(length),
+            (self.asked.generate - 1) / self.tokens_of_a_step(length),
             self.chunks if mix is None else mix.chunks,
             max(1, min(packed, limit // self.plan.pp)),
             self.plan.pp,
@@ -240,7 +247,7 @@ class Serving:
 
     @property
     def _steps_per_token(self) -> float:
-        return 1 / self._tokens_of_a_step(self.draft_length)
+        return 1 / self.tokens_of_a_step(self.draft_length)
 
     def point(self, load: float) -> LoadPoint:
         """All answers at a load, requests a second at all replicas."""
@@ -299,33 +306,21 @@ class Serving:
 
     def speculation(self) -> dict[str, float] | None:
         """What drafting brings to a request alone; None without a draft model or later tokens."""
-        if self.draft is None or self.asked.generate == 1:
-            return None
-        length = self.draft_length
-        plain = self.times(0).decode(1.0)
-        verify = self.evaluators[0]("decode", decoding=1.0, step_tokens=length + 1.0, groups_in_flight=1.0)
-        draft = (self.times(length).decode(1.0) - verify) / length
-        best = self.best_draft_length
+        from .speculation import speculation
 
-        def speedup(k: int) -> float:
-            return plain * self._tokens_of_a_step(k) / self.times(k).decode(1.0)
+        return speculation(self)
 
-        assert self.asked.acceptance is not None
-        return {
-            "tokens_per_step": self._tokens_of_a_step(length),
-            "draft_cost": draft / plain,
-            "verify_cost": verify / plain,
-            "speedup": form(
-                "speculative_speedup",
-                acceptance=self.asked.acceptance,
-                draft_length=length,
-                draft_time=draft,
-                verify_time=verify,
-                decode_time=plain,
-            ),
-            "best_draft_length": best,
-            "best_speedup": speedup(best),
-        }
+    @cached_property
+    def replayed(self) -> Replay | None:
+        """The trace replayed event by event; None without one, or where the model does not fit."""
+        return None if self.trace is None or not self.fits else self.replay()
+
+    def replay(self, told: Callable[[int], None] | None = None) -> Replay:
+        """The trace replayed event by event; `told` hears now and then how many requests have ended."""
+        from .replay import replay
+
+        self.__dict__["replayed"] = found = replay(self, told)
+        return found
 
     def iteration(self, concurrency: int | None = None) -> IterationRun:
         """The mean iteration of a saturated replica as a run of closed forms, which the algebra can be asked about.
