@@ -53,7 +53,39 @@ def software(parser: Parser) -> None:
     """The serving software and its cache."""
     group = parser.add_argument_group("serving software")
     group.add_argument("--stack", metavar="NAME", help="a profile (see: symperf list stacks), or the path of one")
-    group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
+    group.add_argument(
+        "--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8, int8, nvfp4, int4, q8_0 or q4_0"
+    )
+
+
+def speculation(parser: Parser) -> None:
+    """What drafts tokens, and how many of them are accepted."""
+    group = parser.add_argument_group("speculative decoding")
+    group.add_argument(
+        "--speculate",
+        metavar="WAY",
+        help="mtp (the model's own head), eagle or eagle3 (a head's file, --draft), or draft (a model, --draft)",
+    )
+    group.add_argument("--draft", metavar="MODEL", help="a draft model or a head's file; it runs on the same devices")
+    group.add_argument(
+        "--acceptance",
+        type=numbers,
+        metavar="A[,A...]",
+        help="probability that a drafted token is accepted once those before it are; or one for each position",
+    )
+    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+
+
+def adapters(parser: Parser) -> None:
+    """Low-rank adapters of requests."""
+    group = parser.add_argument_group("adapters of requests (LoRA)")
+    group.add_argument("--lora-rank", type=whole, metavar="R", help="rank of their slots; 0: there are none")
+    group.add_argument("--lora-adapters", type=whole, metavar="N", help="slots, each with an adapter (default 1)")
+    group.add_argument(
+        "--lora-targets",
+        metavar="NAMES",
+        help="linear layers that have them, with commas between, as q_proj,v_proj (default: all that the model has)",
+    )
 
 
 def workload(parser: Parser) -> None:
@@ -73,14 +105,14 @@ def workload(parser: Parser) -> None:
     group.add_argument("--hit-rate", type=number, metavar="F", help="part that finds them cached (default 1)")
 
 
-def images(parser: Parser) -> None:
-    """Images and recordings of each sequence."""
+def images(parser: Parser, counted: str = "join the prompt") -> None:
+    """Images and recordings of each sequence, with where their tokens are counted."""
     parser.add_argument(
         "--images",
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of a sequence by height and width in pixels, whose tokens join its prompt; may be repeated",
+        help=f"images of each sequence by height and width in pixels, whose tokens {counted}; may be repeated",
     )
     parser.add_argument(
         "--frames",
@@ -94,7 +126,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxFRAMES",
-        help="recordings of each sequence by spectra of 10 ms, whose tokens join the prompt; may be repeated",
+        help=f"recordings of each sequence by spectra of 10 ms, whose tokens {counted}; may be repeated",
     )
 
 
@@ -139,6 +171,12 @@ def width(text: str) -> int:
     if found is None or not NARROWEST <= found <= WIDEST:
         raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number from {NARROWEST} to {WIDEST}")
     return found
+
+
+def numbers(text: str) -> float | tuple[float, ...]:
+    """A number, or several with commas between."""
+    found = tuple(number(part) for part in text.split(","))
+    return found if len(found) > 1 else found[0]
 
 
 def number(text: str) -> float:

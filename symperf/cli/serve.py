@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..models.sounds import parse_media
 from ..serve.question import build_request
@@ -15,7 +16,7 @@ from ..serve.serving import Serving
 from ..serve.workload import NAMES
 from ..systems.system import System
 from .output import console, write_json
-from .settings import parse_values, plan_of
+from .settings import lora_of, parse_values, plan_of
 
 if TYPE_CHECKING:
     import argparse
@@ -68,18 +69,20 @@ def build_serving(options: argparse.Namespace) -> Serving:
     values = parse_values(options.set)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
+    model = Model.load(options.model, options.ignore_key)
     load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
     media = parse_media(options.images, options.frames, options.sounds)
     asked, trace = build_request(work, load, options.trace, media)
-    draft = None if options.draft is None else Model.load(options.draft)
     return Serving(
-        Model.load(options.model, options.ignore_key),
+        model,
         System.load(options.system),
         plan,
         asked,
-        draft=draft,
+        draft=draft_of(model, options.draft, options.speculate),
         trace=trace,
         stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
+        adapters=lora_of(options, model),
         values=values,
+        prefill=options.prefill,
     )

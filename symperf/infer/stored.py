@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .formats import format_of
+from ..systems.widening import widening
+from .formats import format_of, rate_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -133,7 +134,12 @@ def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> 
         kept,
         main.weight,
         quantization.cache,
-        (f"weights as the checkpoint stores them: {', '.join(told)}",),
+        (f"weights as the checkpoint stores them: {', '.join(told)}", *_widened(others)),
         "head" in classes and quantization.stored(("head",)) != [],
         tuple(others),
     )
+
+
+def _widened(others: list[OtherStored]) -> list[str]:
+    """What is said of further formats that the device does not multiply."""
+    return [text for other in others for text in widening(other.system, rate_asked(other.plan, other.system))]

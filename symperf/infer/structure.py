@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from ..common.errors import InputError
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import SIXTEEN_BITS, format_of
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..models.configs import Architecture
     from ..models.model import Model
     from ..plans.plan import Plan
-    from ..plans.structure import RankOrder
+    from ..plans.structure import Context, RankOrder
     from ..systems.system import Links, System
     from .stack import Stack
 
@@ -73,7 +74,9 @@ class InferenceStructure:
         in_switch: the switch of a scale-up domain can add.
         links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
-        experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
+        experts_dealt: whole experts are dealt to devices, and tokens sent to them; else all have a part of each.
+        experts_gathered: every device gathers the tokens of all that have other experts, or other parts of them.
+        copied: experts have more slots than there are of them.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
@@ -91,6 +94,10 @@ class InferenceStructure:
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
+        context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
+        contexts_split: devices have parts of the caches of sequences, to which they attend together.
+        offload: what the host keeps, some of `HOSTED`.
+        adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
     """
 
     architecture: Architecture
@@ -99,6 +106,8 @@ class InferenceStructure:
     l2: bool
     tiers: int
     experts_dealt: bool = False
+    experts_gathered: bool = False
+    copied: bool = False
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
     called_collectives: bool = False
@@ -119,9 +128,13 @@ class InferenceStructure:
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
+    offload: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
+
+    context: Context = "none"
+    contexts_split: bool = False
 
     sequence_parallel = False
-    context = "none"
 
     def of_class(self, name: str) -> InferenceStructure:
         """The structure of a class of modules, which is another one where the checkpoint has another format for it."""
@@ -165,7 +178,13 @@ def structure_of(
     """
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
-    dealt = plan.ep > 1
+    gathered = plan.expert_exchange == "gather" and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
+    dealt = plan.ep > 1 and not gathered
+    if plan.cp > 1 and not stack.fusion.fused_prefill:
+        raise InputError(
+            f"cp: found {plan.cp}, expected 1 under {stack.name}, which stores scores: parts of prompts are modelled "
+            "for fused attention"
+        )
     sent = [
         name for name in SENT if name in stated or name in stack.sent_in(stored.precision_of("experts") or precision)
     ]
@@ -177,6 +196,8 @@ def structure_of(
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
         experts_dealt=dealt,
+        experts_gathered=gathered,
+        copied=plan.redundant_experts is not None,
         mixed_rates=rate not in SIXTEEN_BITS,
         read_apart=stack.group_reads.apart(model, plan.tp)
         if (l2 and system.quantised) or "decoding" in system.families
@@ -191,7 +212,7 @@ def structure_of(
         families=system.families,
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
-        skewed=dealt and "routing_skew" in stated,
+        skewed=plan.ep > 1 and "routing_skew" in stated,
         kept=stored.kept,
         others=tuple(
             OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
@@ -200,6 +221,9 @@ def structure_of(
         node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
+        context=plan.cp_kind if plan.cp > 1 else "none",  # type: ignore[arg-type]
+        contexts_split=plan.cp * plan.dcp > 1,
+        offload=plan.offloads,
     )
 
 

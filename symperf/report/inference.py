@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
+from . import adapters
 from .run_parts import (
     by_class,
     does_not_fit,
@@ -52,6 +53,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "prefill_mfu_executed": run.value("prefill_mfu_executed"),
         "decode_mbu": run.value("decode_mbu") if run.generates else None,
         "memory_bytes": memory_classes(run),
+        **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "sequences_that_fit": run.fitting_sequences(),
@@ -59,6 +61,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "operations": [dataclasses.asdict(op) for op in run.operations()],
         **terms_json(run),
         **({"images": run.encoding.to_dict()} if run.encoding else {}),
+        **({"adapters": adapters.as_json(run)} if run.adapters else {}),
         "warnings": list(all_warnings(run)),
     }
 
@@ -103,8 +106,13 @@ def show(run: InferenceRun, console: Console) -> None:
     if run.encoding:
         for row in image_rows(run.encoding):
             table.add_row(*row)
+    for row in adapters.rows(run):
+        table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
+    if run.structure.offload:
+        host = ", ".join(f"{name} {quantity(size, 'B')}" for name, size in run.host_memory().items())
+        table.add_row("host memory", host)
     table.add_row("time is due to", shares_of(run))
     console.print(table)
     phases = ("encoder", "prefill", "decode")[0 if run.encoding else 1 : 3 if run.generates else 2]

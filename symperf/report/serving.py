@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from . import serving_trace
+from . import adapters, pools, serving_trace
 from .run_parts import does_not_fit, facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -29,6 +29,8 @@ def can(serving: Serving) -> bool:
     asked, answer = serving.asked, serving.answer
     if serving.trace is not None:
         return serving.replayed is not None and not serving_trace.missed(serving.replayed, serving.targets)
+    if serving.apart is not None:
+        return serving.apart.served
     if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
@@ -68,8 +70,10 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
         "trace": dataclasses.asdict(serving.replayed) if serving.replayed else None,
+        "adapters": adapters.as_json(serving.run),
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
@@ -100,6 +104,8 @@ def _speculation(serving: Serving) -> dict[str, Any] | None:
 def warnings(serving: Serving) -> tuple[str, ...]:
     """Why there is no answer, and what plan, model and system warn of."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
         memory = serving.memory(serving.draft_length)
@@ -181,6 +187,9 @@ def _seconds(value: float | None) -> str:
 def show(serving: Serving, console: Console) -> None:
     """Print the answer, the curve, the pools and the meaning of each metric."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        pools.show(serving.apart, console)
+        return
     console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
     if steady is not None:
         engine = steady.engine
@@ -188,6 +197,8 @@ def show(serving: Serving, console: Console) -> None:
         held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
         if not serving.requests.alike:
             table.add_row("", differences(serving))
         if serving.images is not None:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
-from ..common.errors import InputError
 from ..infer.formats import sixteen_bits
 from ..models.model import encoder_of
-from ..models.sounds import Sound
+from ..plans.encoders import encode, tower_of
 from ..plans.plan import STATE_BYTES, Plan
 from .operation import Operation
 from .tower_products import TowerProduct
@@ -25,35 +24,12 @@ if TYPE_CHECKING:
 
     from ..evaluation.base_run import Row
     from ..models.model import Model
+    from ..models.sounds import Sound
     from ..models.towers import Encoded, Image, Tower
     from .inference_run import InferenceRun
 
 SUMMED = ("time_s", "theory_s", "share", "flops", "bytes", "count")
 """What terms of one name add."""
-
-
-def tower_of(model: Model, item: Image | Sound) -> Tower:
-    """The encoder of a model that reads images, or sound.
-
-    Raises:
-        InputError: it has none.
-    """
-    part, what = ("audio", "sound") if isinstance(item, Sound) else ("vision", "images")
-    for tower in model.towers:
-        if tower.part == part:
-            return tower
-    field = "sounds" if part == "audio" else "images"
-    raise InputError(f"{field}: {model.name} has no encoder of {what} that is modelled, expected a model with one")
-
-
-def encode(model: Model, item: Image | Sound) -> Encoded:
-    """What an encoder makes of one image, video or recording.
-
-    Raises:
-        InputError: the model has no encoder of it, or it is not one that it reads.
-    """
-    grid = tower_of(model, item).grid
-    return grid.encode(item)  # type: ignore[arg-type]
 
 
 def image_tokens(model: Model, items: tuple[Image | Sound, ...]) -> int:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..codegen.program import Program
     from ..evaluation.base_run import Row
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
@@ -60,6 +61,7 @@ class InferenceRun(FullRun):
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         images: of each sequence, and recordings, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
         free: names of symbols that stay symbols.
@@ -82,6 +84,7 @@ class InferenceRun(FullRun):
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         images: tuple[Image | Sound, ...] = (),
+        adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
@@ -93,6 +96,8 @@ class InferenceRun(FullRun):
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
         asked |= {"images": images} if images else {}
+        asked |= {"adapters": adapters} if adapters else {}
+        self.adapters = adapters
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         self.stored = stored = stored.with_figures(self.figures)
@@ -102,8 +107,13 @@ class InferenceRun(FullRun):
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
+        if adapters is not None:
+            self.structure = dataclasses.replace(self.structure, adapted=adapters.targets)
+            if self.model.architecture.routed:
+                self.warnings += ("adapters: routed experts have none here",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
+        self.bound |= {} if adapters is None else adapters.bound()
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)
@@ -215,6 +225,11 @@ class InferenceRun(FullRun):
         held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
         left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
         return max(0, math.floor(left / (bytes_kept / held)))
+
+    def host_memory(self) -> dict[str, float]:
+        """Bytes that the host keeps for one device, by what is offloaded, and their `total`."""
+        names = [name for name in self.compiled.program.outputs if name.startswith("host/")]
+        return {name.removeprefix("host/"): self.value(name) for name in names}
 
     @property
     def generates(self) -> bool:

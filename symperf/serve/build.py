@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..codegen.lower import lower
-from ..formulas.generation import closed_loops, disaggregation, serving, speculative
+from ..formulas.generation import closed_loops, disaggregation, lockstep, serving, speculative
 from ..formulas.generation import queueing as waits
 from ..formulas.language.atoms import less_one
 from ..formulas.language.formula import REGISTRY
@@ -26,7 +26,7 @@ from ..formulas.language.symbols import (
     vocab_size,
     workspace_bytes,
 )
-from ..infer.footprint import footprint, sequence_cache, sequence_terms
+from ..infer.footprint import exchange_buffers, footprint, sequence_cache, sequence_terms
 from ..operations.schedule import Op, terms, time_of
 from .iteration import KINDS, trees
 from .program import Iterations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..infer.structure import InferenceStructure
 
-PAGES = (serving, waits, closed_loops, disaggregation, speculative)
+PAGES = (serving, waits, closed_loops, disaggregation, lockstep, speculative)
 
 
 def build(structure: InferenceStructure, *, differing: bool = False) -> Iterations:
@@ -64,7 +64,11 @@ def memory(structure: InferenceStructure) -> dict[str, Any]:
     lost = 1 + fragmentation
     token, logits = lost * _activations_of_a_token(structure), lost * vocab_size * statistic_bytes
     kept = sequence_terms(structure).get("state", 0)
-    workspace = workspace_bytes + context_bytes + collective_buffer_bytes
+    workspace = workspace_bytes + context_bytes + collective_buffer_bytes + named.get("workspace/offload", 0)
+    workspace += sum(exchange_buffers(structure).values())
+    if structure.architecture.draft_head != "none":
+        # It runs between steps of the model, in the model's own buffers.
+        workspace = token = logits = sympy.S.Zero
     return {
         "memory/weights": weights,
         "memory/fixed": weights + workspace + chunk * token + logits,

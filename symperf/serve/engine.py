@@ -23,11 +23,17 @@ class Times(Protocol):
         """An iteration in which the replica decodes so many sequences."""
         ...
 
-    def mixed(self, sequences: float, tokens: float) -> float:
-        """One that processes so many prompt tokens as well, in each group of a pipeline."""
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        """One that processes so many prompt tokens as well, in each group of a pipeline.
+
+        Args:
+            sequences: that the replica decodes.
+            tokens: of prompts.
+            ranks: part of the replicas in lock step that prefill.
+        """
         ...
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One of prompt tokens alone."""
         ...
 
@@ -49,6 +55,7 @@ class Engine:
         mix: the prompts, where they differ; then `prompt`, `chunks` and `chunk_prompts` are means.
         limited_by: what sets N: "kv_cache" or "max_num_seqs".
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
+        ranks: replicas in lock step, which pass the same experts.
     """
 
     times: Times
@@ -62,6 +69,7 @@ class Engine:
     generate_ratio: float = 0.0
     chunk: float | None = None
     limited_by: str = "kv_cache"
+    ranks: int = 1
     mix: Mix | None = None
 
     @property
@@ -94,41 +102,44 @@ class ModelTimes:
         groups: of the pipeline.
         draft: those of the draft model.
         draft_length: k, tokens drafted for each step.
+        draft_reads: tokens of a sequence that the first draft of a step processes; a head has those of the step.
     """
 
     target: Evaluator
     groups: int
     draft: Evaluator | None = None
     draft_length: int = 0
-    known: dict[tuple[float, float], float] = field(default_factory=dict)
+    draft_reads: float = 1.0
+    known: dict[tuple[float, float, float], float] = field(default_factory=dict)
 
     def decode(self, sequences: float) -> float:
         """An iteration that only decodes: k steps of the draft model, and one for k + 1 tokens of each sequence."""
         return self._between("decode", sequences, 0.0)
 
-    def mixed(self, sequences: float, tokens: float) -> float:
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """One that prefills too; the draft model processes the chunk in its first step."""
-        return self._between("mixed", sequences, tokens)
+        return self._between("mixed", sequences, tokens, ranks)
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One that only prefills, in both models."""
-        return self._of("prefill", 0.0, tokens)
+        return self._of("prefill", 0.0, tokens, ranks)
 
-    def _between(self, kind: str, sequences: float, tokens: float) -> float:
+    def _between(self, kind: str, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """The time of a mean number of sequences: between whole numbers, the mean of those below and above."""
         low = max(math.floor(sequences), 1)
         part = max(sequences - low, 0.0)
-        found = self._of(kind, float(low), tokens)
-        return found + part * (self._of(kind, low + 1.0, tokens) - found) if part else found
+        found = self._of(kind, float(low), tokens, ranks)
+        return found + part * (self._of(kind, low + 1.0, tokens, ranks) - found) if part else found
 
-    def _of(self, kind: str, sequences: float, tokens: float) -> float:
-        if (sequences, tokens) not in self.known:
+    def _of(self, kind: str, sequences: float, tokens: float, ranks: float) -> float:
+        if (sequences, tokens, ranks) not in self.known:
             groups = min(float(self.groups), max(1.0, sequences))
             values = {"decoding": sequences / groups, "chunk_tokens": tokens, "groups_in_flight": groups}
+            values["prefilling_ranks"] = ranks
             total = self.target(kind, **values, step_tokens=self.draft_length + 1.0)
             if self.draft is not None:
-                total += self.draft(kind, **values, step_tokens=1.0)
+                total += self.draft(kind, **values, step_tokens=self.draft_reads)
                 if sequences:
                     total += (self.draft_length - 1) * self.draft("decode", **values, step_tokens=1.0)
-            self.known[sequences, tokens] = total
-        return self.known[sequences, tokens]
+            self.known[sequences, tokens, ranks] = total
+        return self.known[sequences, tokens, ranks]

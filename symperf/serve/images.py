@@ -17,7 +17,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..runs.encoding import Encoding, encode
+from ..plans.encoders import encode
+from ..runs.encoding import Encoding
 from .steady import CLOSE
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ class TimesWithImages:
         """An iteration that only decodes."""
         return self.times.decode(sequences)
 
-    def mixed(self, sequences: float, tokens: float) -> float:
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """One that prefills too: the first stage encodes for each group in flight."""
-        return self.times.mixed(sequences, tokens) + self.encode(sequences, tokens)
+        return self.times.mixed(sequences, tokens, ranks) + self.encode(sequences, tokens)
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One of prompt tokens alone."""
-        return self.times.prefill(tokens) + self.encode(0.0, tokens)
+        return self.times.prefill(tokens, ranks) + self.encode(0.0, tokens)
 
     def encode(self, sequences: float, tokens: float) -> float:
         """Seconds of the encoder in an iteration."""

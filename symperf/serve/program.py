@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..infer.structure import InferenceStructure
 
-VARIABLES = ("decoding", "chunk_tokens", "step_tokens", "groups_in_flight")
+VARIABLES = ("decoding", "chunk_tokens", "step_tokens", "groups_in_flight", "prefilling_ranks")
 """Inputs that differ from iteration to iteration."""
 
 

@@ -187,9 +187,14 @@ def check_replayed(serving: Serving) -> None:
     """Refuse what a simulation does not know.
 
     Raises:
-        InputError: a pipeline, a draft model or images.
+        InputError: a pipeline, drafts, replicas that wait for one another, or pools.
     """
-    found = {"pp": serving.plan.pp > 1, "draft": serving.draft is not None, "images": bool(serving.run.images)}
+    found = {
+        "pp": serving.plan.pp > 1,
+        "draft": serving.draft is not None,
+        "ep": serving.lockstep_ranks > 1,
+        "prefill": serving.apart is not None,
+    }
     for name, there in found.items():
         if there:
             raise InputError(f"{name}: a trace is replayed without it, expected none with trace")

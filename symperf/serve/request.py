@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
 from ..plans.plan import positive_integer
+from .speculation import checked_acceptance
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class ServingRequest:
         tpot: longest mean time of each later token, in seconds; None: any.
         load: requests that arrive in a second, at all replicas; None: the largest is sought.
         chunk: prompt tokens that an iteration may process.
-        acceptance: probability that a drafted token is accepted.
+        acceptance: probability that a drafted token is accepted once those before it are; or one for each position,
+            of which the last holds from there on.
         draft_length: tokens drafted for each step.
         images: of each request, and recordings, whose tokens join those of the prompt.
         workload: how else requests come, and how they differ.
@@ -42,7 +44,7 @@ class ServingRequest:
     tpot: float | None = None
     load: float | None = None
     chunk: int = CHUNK
-    acceptance: float | None = None
+    acceptance: float | tuple[float, ...] | None = None
     draft_length: int | None = None
     images: tuple[Image | Sound, ...] = ()
     workload: Workload = field(default_factory=Workload)
@@ -66,11 +68,10 @@ class ServingRequest:
         given = [name for name in ("acceptance", "draft_length") if getattr(self, name) is not None]
         if not drafted:
             if given:
-                raise InputError(f"{given[0]}: means something with a draft model only, found none (draft)")
+                raise InputError(
+                    f"{given[0]}: means something with a draft model only, found none (draft or speculate)"
+                )
             return
-        if self.acceptance is None:
-            raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
-        if not (is_finite(self.acceptance) and 0 < self.acceptance < 1):
-            raise InputError(f"acceptance: found {quote(self.acceptance)}, expected a probability between 0 and 1")
+        object.__setattr__(self, "acceptance", checked_acceptance(self.acceptance))
         if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
             raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")

@@ -8,22 +8,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from ..infer.rules import require_decoder
+from ..infer.parallel_rules import replicas_of_experts
+from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
+from .apart import beside
 from .differing import Differing, check_images
 from .engine import Engine, ModelTimes
 from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
-from .program import Evaluator, compile_iterations, form
+from .program import VARIABLES, Evaluator, compile_iterations, form
+from .speculation import best_length, expected_tokens
 from .steady import Steady
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -48,11 +53,14 @@ class Serving:
         system: what it runs on.
         plan: how a replica is laid out, and how many there are (`dp`).
         asked: the requests, targets and policy.
-        draft: a draft model for speculative decoding; it runs on the same devices under the same plan.
+        draft: a draft model for speculative decoding, or a head (`models/draft_heads.py`); it runs on the same
+            devices under the same plan.
         trace: recorded requests, of whose means `asked` is; they can be replayed.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        adapters: of requests; a draft model has none.
         values: values of other symbols, by name.
+        prefill: how a pool that prefills differs, beside which this one only decodes; see `apart.beside`.
 
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
@@ -69,12 +77,15 @@ class Serving:
         trace: Trace | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
+        adapters: Adapters | None = None,
         values: dict[str, Any] | None = None,
+        prefill: str | None = None,
     ) -> None:
         asked.check_draft(drafted=draft is not None)
         require_decoder(model)
         if draft is not None:
             require_decoder(draft)
+            require_one_stage(draft, plan)
         ignored = () if plan.micro_batch is None else ("micro_batch: means nothing in serving and is ignored",)
         plan = dataclasses.replace(plan, micro_batch=None)
         self.plan = plan
@@ -83,17 +94,22 @@ class Serving:
         more, generate = Differing(asked, trace).longest
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
-        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images)
+        self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
         work["prompt"] = self.run.work.prompt
         self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more)
         self.requests = Differing(asked, trace)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
-        if self.draft is not None and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]:
+        if (
+            self.drafts_apart
+            and self.draft is not None
+            and self.draft.model.sizes["vocab_size"] != self.run.model.sizes["vocab_size"]
+        ):
             self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
         self.targets = Targets(asked.ttft, asked.tpot)
         self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
         self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.apart = None if prefill is None else beside(self, prefill)
 
     # --- the engine
 
@@ -107,14 +123,19 @@ class Serving:
     @cached_property
     def best_draft_length(self) -> int:
         """The draft length of the least time per token of a request alone."""
-        return min(DRAFTS, key=lambda length: self.times(length).decode(1.0) / self.tokens_of_a_step(length))
+        return best_length(DRAFTS, lambda k: self.times(k).decode(1.0) / self.tokens_of_a_step(k))
+
+    @property
+    def drafts_apart(self) -> bool:
+        """Whether a model of its own drafts, and no head that reads the model's hidden states."""
+        return self.draft is not None and self.draft.model.architecture.draft_head == "none"
 
     def tokens_of_a_step(self, length: int) -> float:
-        """Mean tokens of a decode step with a draft length."""
+        """Mean tokens that a step of so many drafted ones yields; 1 of a step that drafts none."""
         if not length:
             return 1.0
         assert self.asked.acceptance is not None
-        return form("expected_tokens", acceptance=self.asked.acceptance, draft_length=length)
+        return expected_tokens(self.asked.acceptance, length)
 
     @cached_property
     def evaluators(self) -> list[Evaluator]:
@@ -122,8 +143,7 @@ class Serving:
         return [self._evaluator(run) for run in (self.run, self.draft) if run is not None]
 
     def _evaluator(self, run: InferenceRun) -> Evaluator:
-        own = {"chunks": self.chunks, "chunk": self.asked.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
-        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
+        inputs = self._inputs(run)
         if self.requests.alike:
             return Evaluator(compile_iterations(run.structure).program, inputs)
         program = compile_iterations(run.structure, differing=True).program
@@ -147,10 +167,16 @@ class Serving:
             Evaluator(each.program, each.inputs | {"prompt": prefix})("cache/prompt") for each in self.evaluators
         )
 
+    def _inputs(self, run: InferenceRun) -> dict[str, float]:
+        """The value of every input of an iteration; those that differ from one to another are replaced."""
+        own = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.asked.chunk}
+        return {name: value for name, (value, _) in run.bound.items()} | own
+
     def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
-        times = ModelTimes(target, self.plan.pp, draft, length)
+        reads = 1.0 if self.drafts_apart else length + 1.0
+        times = ModelTimes(target, self.plan.pp, draft, length, reads)
         if self.images is None:
             return times
         return TimesWithImages(times, self.images, self.prefilled, self.plan.pp)
@@ -170,8 +196,12 @@ class Serving:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
         steps = [length + 1.0, 1.0][: 2 if length else 1]
         names = ("weights", "fixed", "sequence")
+        copies = 1 if self.draft is None else head_modules(self.draft.model)
         found = {
-            name: sum(each(f"memory/{name}", step_tokens=step) for each, step in zip(self.holders, steps, strict=False))
+            name: sum(
+                count * each(f"memory/{name}", step_tokens=step)
+                for each, step, count in zip(self.holders, steps, (1, copies), strict=False)
+            )
             for name in names
         }
         found["fixed"] += self.shared_bytes
@@ -220,11 +250,17 @@ class Serving:
             max(1, min(packed, limit // self.plan.pp)),
             self.plan.pp,
             limit,
-            self.asked.workload.generate_spread,
-            None if mix is None else float(self.asked.chunk),
-            "kv_cache" if limit == self.held(length) else "max_num_seqs",
-            mix,
+            generate_ratio=self.asked.workload.generate_spread,
+            chunk=None if mix is None else float(self.asked.chunk),
+            limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
+            ranks=self.lockstep_ranks,
+            mix=mix,
         )
+
+    @property
+    def lockstep_ranks(self) -> int:
+        """Replicas that begin every iteration together: those whose tokens pass the same experts."""
+        return replicas_of_experts(self.plan, self.run.model)
 
     @cached_property
     def steady(self) -> Steady | None:
@@ -306,9 +342,9 @@ class Serving:
 
     def speculation(self) -> dict[str, float] | None:
         """What drafting brings to a request alone; None without a draft model or later tokens."""
-        from .speculation import speculation
+        from .speculative_gain import speculative_gain
 
-        return speculation(self)
+        return speculative_gain(self)
 
     @cached_property
     def replayed(self) -> Replay | None:
@@ -354,37 +390,9 @@ class Serving:
 
     def shares(self, found: LoadPoint) -> dict[str, float] | None:
         """The share of each resource in the mean iteration of the model at a point; None where it is saturated."""
-        state = found.state
-        if state is None:
-            return None
-        kind = "prefill" if self.asked.generate == 1 else "mixed"
-        groups = min(float(self.plan.pp), 1 + state.decoding)
-        values = {
-            "decoding": (1 + state.decoding) / groups,
-            "chunk_tokens": state.chunk_tokens,
-            "step_tokens": self.draft_length + 1.0,
-            "groups_in_flight": groups,
-        }
-        resources = compile_iterations(self.run.structure, differing=not self.requests.alike).resources
-        weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
-        total = dict.fromkeys(sorted(set(resources.values())), 0.0)
-        for name, part in ((kind, weight), ("decode", 1 - weight)):
-            if part:
-                shares = self.evaluators[0].shares(name, resources, **values)
-                if name != "decode" and self.images is not None:
-                    encoder = groups * self.images.seconds(state.chunk_tokens / self.prefilled)
-                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
-                for resource, share in shares.items():
-                    total[resource] = total.get(resource, 0.0) + part * share
-        return total
+        from .resource_shares import shares
 
-    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
-        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
-        assert self.images is not None
-        encoder, part = self.images.one.shares(), before / (before + seconds)
-        return {
-            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
-        }
+        return None if found.state is None else shares(self, found.state)
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

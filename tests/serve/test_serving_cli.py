@@ -19,8 +19,8 @@ BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--gene
 KEYS = {
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
-    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "speculative",
-    "loop", "workload", "warnings", *POINT_KEYS,
+    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
+    "speculative", "adapters", "loop", "workload", "trace", "warnings", *POINT_KEYS,
 }  # fmt: skip
 
 
@@ -184,8 +184,8 @@ BAD = [
     (["--chunk", "1.5"], "found '1.5', expected a whole number"),
     (["--acceptance", "0.5"], "acceptance: means something with a draft model only"),
     (["--draft", "llama-2-7b"], "acceptance: missing"),
-    (["--draft", "llama-2-7b", "--acceptance", "0"], "acceptance: found 0.0, expected a probability"),
-    (["--draft", "llama-2-7b", "--acceptance", "1"], "acceptance: found 1.0, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "-0.1"], "acceptance: found -0.1, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "1.5"], "acceptance: found 1.5, expected a probability"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "0"], "draft_length: found 0"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "99"], "draft_length: found 99"),
     (["--draft", "lama", "--acceptance", "0.5"], "lama"),

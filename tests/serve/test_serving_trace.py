@@ -68,6 +68,7 @@ def test_a_trace_is_near_the_closed_form_of_its_means(
     assert trace["ttft_s"]["p50"] < trace["ttft_s"]["p90"] < trace["ttft_s"]["p99"]
     total = sum(each["output"] for each in requests)
     assert trace["output_tokens_per_s"] == pytest.approx(total / trace["duration_s"])
+    path = write(tmp_path, requests[:20])
     assert main([*BASE, "--trace", path, "--ttft", "1e-3"]) == 1
     text = capsys.readouterr().out
     assert "event by event" in text

@@ -44,6 +44,7 @@ def _train(verb: Verb) -> None:
         metavar="N",
         help="tokens in a sequence of the encoder before a decoder (default: as --sequence)",
     )
+    flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
     spending(train)
@@ -66,6 +67,8 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.speculation(infer)
+    flags.adapters(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -92,10 +95,14 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
     flags.workload(serve)
-    group = serve.add_argument_group("speculative decoding")
-    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
-    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
-    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    serve.add_argument(
+        "--prefill",
+        metavar="CHOICE",
+        help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
+        "are then of the pool that decodes",
+    )
+    flags.speculation(serve)
+    flags.adapters(serve)
     flags.software(serve)
     flags.plan(serve)
 
