@@ -9,7 +9,7 @@ from ..common.table import Table, show_lines
 from ..runs.shortage import NAMES, shortage
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from . import adapters, pools, room
+from . import adapters, pools, room, serving_trace
 from .run_parts import facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
@@ -28,6 +28,8 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
+    if serving.trace is not None:
+        return serving.replayed is not None and not serving_trace.missed(serving.replayed, serving.targets)
     if serving.apart is not None:
         return serving.apart.served
     if asked.load is None and serving.loop is None:
@@ -73,6 +75,7 @@ def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
         "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        "trace": dataclasses.asdict(serving.replayed) if serving.replayed else None,
         "adapters": adapters.as_json(serving.run),
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
@@ -109,6 +112,8 @@ def warnings(serving: Serving) -> tuple[str, ...]:
     found: list[str] = []
     if steady is None:
         found.append(f"{room.why_not(shortage(run, serving.room(serving.draft_length), 1), NAMES)}, one sequence")
+    elif serving.replayed is not None:
+        found += serving_trace.warnings(serving.replayed, serving.answer, serving.targets)
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
         if serving.answer.saturated:
@@ -220,6 +225,8 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
         if serving.answer is not None:
             _add_answer(serving, serving.answer, table)
         console.print(table)
+        if serving.replayed is not None:
+            serving_trace.show(serving.replayed, serving.answer, console)
         console.print("\nthroughput and latency", style="bold")
         console.print(curve(serving))
         _show_pools(serving, console)

@@ -24,11 +24,11 @@ from .pools import Pools, pools, transfer_time
 from .program import VARIABLES, Evaluator, compile_iterations, form
 from .request import CHUNK
 from .speculation import best_length, expected_tokens
-from .speculation import speedup as gain
 from .steady import Steady
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from ..infer.adapter_slots import Adapters
     from ..infer.room import Room
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from .engine import Times
     from .iteration_run import IterationRun
     from .loop_point import LoopAnswer
+    from .replay import Replay
     from .request import ServingRequest
+    from .trace import Trace
 
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Loads of the throughput-latency curve, over the capacity."""
@@ -56,6 +58,7 @@ class Serving:
         asked: the requests, targets and policy.
         draft: a draft model for speculative decoding, or a head (`models/draft_heads.py`); it runs on the same
             devices under the same plan.
+        trace: recorded requests, of whose means `asked` is; they can be replayed.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         adapters: of requests; a draft model has none.
@@ -74,6 +77,7 @@ class Serving:
         asked: ServingRequest,
         *,
         draft: Model | None = None,
+        trace: Trace | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         adapters: Adapters | None = None,
@@ -89,14 +93,15 @@ class Serving:
         plan = dataclasses.replace(plan, micro_batch=None)
         self.plan = plan
         check_images(asked)
-        more, generate = Differing(asked).longest
+        self.trace = trace
+        more, generate = Differing(asked, trace).longest
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
         self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
         usual = self.run.stack.chunk.on(self.run.system) or CHUNK
         work["prompt"] = self.run.work.prompt
         self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more, chunk=asked.chunk or usual)
-        self.requests = Differing(asked)
+        self.requests = Differing(asked, trace)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
@@ -311,22 +316,21 @@ class Serving:
 
     def speculation(self) -> dict[str, float] | None:
         """What drafting brings to a request alone; None without a draft model or later tokens."""
-        if self.draft is None or self.asked.generate == 1:
-            return None
-        length = self.draft_length
-        plain = self.times(0).decode(1.0)
-        verify = self.evaluators[0]("decode", decoding=1.0, step_tokens=length + 1.0, groups_in_flight=1.0)
-        draft = (self.times(length).decode(1.0) - verify) / length
-        best = self.best_draft_length
-        assert self.asked.acceptance is not None
-        return {
-            "tokens_per_step": self.tokens_of_a_step(length),
-            "draft_cost": draft / plain,
-            "verify_cost": verify / plain,
-            "speedup": gain(self.asked.acceptance, length, draft, verify, plain),
-            "best_draft_length": best,
-            "best_speedup": plain * self.tokens_of_a_step(best) / self.times(best).decode(1.0),
-        }
+        from .speculative_gain import speculative_gain
+
+        return speculative_gain(self)
+
+    @cached_property
+    def replayed(self) -> Replay | None:
+        """The trace replayed event by event; None without one, or where the model does not fit."""
+        return None if self.trace is None or not self.fits else self.replay()
+
+    def replay(self, told: Callable[[int], None] | None = None) -> Replay:
+        """The trace replayed event by event; `told` hears now and then how many requests have ended."""
+        from .replay import replay
+
+        self.__dict__["replayed"] = found = replay(self, told)
+        return found
 
     def iteration(self, concurrency: int | None = None) -> IterationRun:
         """The mean iteration of a saturated replica as a run of closed forms, which the algebra can be asked about.
@@ -360,37 +364,9 @@ class Serving:
 
     def shares(self, found: LoadPoint) -> dict[str, float] | None:
         """The share of each resource in the mean iteration of the model at a point; None where it is saturated."""
-        state = found.state
-        if state is None:
-            return None
-        kind = "prefill" if self.asked.generate == 1 else "mixed"
-        groups = min(float(self.plan.pp), 1 + state.decoding)
-        values = {
-            "decoding": (1 + state.decoding) / groups,
-            "chunk_tokens": state.chunk_tokens,
-            "step_tokens": self.draft_length + 1.0,
-            "groups_in_flight": groups,
-        }
-        resources = compile_iterations(self.run.structure, differing=not self.requests.alike).resources
-        weight = 1.0 if kind == "prefill" else state.chunk_share * state.mixed / state.iteration
-        total = dict.fromkeys(sorted(set(resources.values())), 0.0)
-        for name, part in ((kind, weight), ("decode", 1 - weight)):
-            if part:
-                shares = self.evaluators[0].shares(name, resources, **values)
-                if name != "decode" and self.images is not None:
-                    encoder = groups * self.images.seconds(state.chunk_tokens / self.prefilled)
-                    shares = self._shares_with_images(shares, self.evaluators[0](name, **values), encoder)
-                for resource, share in shares.items():
-                    total[resource] = total.get(resource, 0.0) + part * share
-        return total
+        from .resource_shares import shares
 
-    def _shares_with_images(self, shares: dict[str, float], seconds: float, before: float) -> dict[str, float]:
-        """The shares of an iteration of so many seconds, with the encoder's pass before it."""
-        assert self.images is not None
-        encoder, part = self.images.one.shares(), before / (before + seconds)
-        return {
-            name: (1 - part) * shares.get(name, 0.0) + part * encoder.get(name, 0.0) for name in {**shares, **encoder}
-        }
+        return None if found.state is None else shares(self, found.state)
 
     def __repr__(self) -> str:
         return f"Serving({self.run.model.name} on {self.run.system.name}, {self.plan}, {self.asked})"

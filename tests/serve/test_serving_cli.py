@@ -20,7 +20,7 @@ KEYS = {
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
     "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
-    "speculative", "adapters", "loop", "workload", "warnings", "kv_tokens", "kv_blocks", "longest_context",
+    "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
     "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
 }  # fmt: skip
 

@@ -86,8 +86,9 @@ def _serve(verb: Verb) -> None:
     serve.epilog = f"{as_text()}\n\n{serve.epilog}"
     flags.model(serve)
     flags.system(serve)
-    serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
-    serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
+    serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
+    serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
