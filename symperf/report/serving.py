@@ -47,6 +47,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "replicas": plan.dp,
         "prompt": asked.prompt,
         "generate": asked.generate,
+        "lockstep_replicas": serving.lockstep_ranks,
         "chunk": asked.chunk,
         "chunks_per_prompt": serving.chunks,
         "prompts_per_chunk": steady.engine.chunk_prompts if steady else None,
@@ -171,6 +172,8 @@ def show(serving: Serving, console: Console) -> None:
                 f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
                 f"{quantity(one.weight_bytes, 'B')} of weights",
             )
+        if serving.lockstep_ranks > 1:
+            table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
         capped = f", {serving.asked.max_num_seqs} a replica run at once" if serving.asked.max_num_seqs else ""
         table.add_row("memory", f"{held} sequences fit{capped}")
         most = steady.capacity.load * serving.plan.dp

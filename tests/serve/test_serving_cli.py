@@ -17,10 +17,10 @@ from symperf.serve.definitions import DEFINITIONS
 
 BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--generate", "64"]
 KEYS = {
-    "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
-    "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
-    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
-    "speculative", "loop", "warnings", *POINT_KEYS,
+    "model", "system", "stack", "devices", "replicas", "lockstep_replicas", "prompt", "generate", "chunk",
+    "chunks_per_prompt", "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes",
+    "concurrency_limit", "capacity", "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares",
+    "curve", "disaggregation", "pools", "speculative", "loop", "warnings", *POINT_KEYS,
 }  # fmt: skip
 
 
