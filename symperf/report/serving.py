@@ -51,6 +51,7 @@ def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
         "replicas": plan.dp,
         "prompt": asked.prompt,
         "generate": asked.generate,
+        "lockstep_replicas": serving.lockstep_ranks,
         "chunk": asked.chunk,
         "chunks_per_prompt": steady.engine.chunks if steady else serving.chunks,
         "workload": dataclasses.asdict(asked.workload) | {"hit_rate": _hit_rate(asked.workload)},
@@ -213,6 +214,8 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
                 f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
                 f"{quantity(one.weight_bytes, 'B')} of weights",
             )
+        if serving.lockstep_ranks > 1:
+            table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
         capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
         table.add_row("memory", f"{held} sequences fit{capped}")
         place = serving.room(serving.draft_length)
