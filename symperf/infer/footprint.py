@@ -66,6 +66,7 @@ from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
 from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
+from .prefix import new_tokens
 from .recurrent import Recurrent
 from .split_context import cache_parts, key_bytes
 
@@ -162,7 +163,7 @@ def activations(structure: InferenceStructure) -> Any:
             experts = experts * REPLICAS / ep + 2 * REPLICAS * layer_counts.expert_hidden(architecture)
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = micro_batch * prompt / parts(structure)
+    tokens = micro_batch * new_tokens(structure) / parts(structure)
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
@@ -202,7 +203,7 @@ def _chunk_states(structure: InferenceStructure) -> Any:
     ]
     if not states:
         return 0
-    chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
+    chunks = micro_batch * ceil_div(new_tokens(structure), ssm_chunk_size)
     return chunks * state_bytes * Max(*states)
 
 

@@ -97,6 +97,7 @@ class InferenceStructure:
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
         contexts_split: devices have parts of the caches of sequences, to which they attend together.
         offload: what the host keeps, some of `HOSTED`.
+        prefixed: the first tokens of prompts are in the cache.
         adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
     """
 
@@ -130,6 +131,7 @@ class InferenceStructure:
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
     adapted: tuple[str, ...] = ()
+    prefixed: bool = False
 
     context: Context = "none"
     contexts_split: bool = False
