@@ -88,6 +88,7 @@ class InferenceStructure:
         others: formats of the checkpoint beside that of most of its weights.
         format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
         narrow_head: the matrix of the head is stored below 16 bits.
+        narrow_table: the table of tokens is stored below 16 bits, as a class "embedding".
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
@@ -116,6 +117,7 @@ class InferenceStructure:
     others: tuple[OtherFormat, ...] = ()
     format: int = 1
     narrow_head: bool = False
+    narrow_table: bool = False
     node_limited: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
@@ -197,6 +199,7 @@ def structure_of(
             OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
         ),
         narrow_head=stored.narrow_head,
+        narrow_table=stored.narrow_table,
         node_limited=dealt and plan.node_limit is not None,
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
