@@ -38,6 +38,7 @@ CHAPTERS = (
             "looped_matmul": "Products of measured devices",
             "dependent_launch": "Starts hidden in recorded graphs",
             "low_precision": "Low precision",
+            "adapters": "Adapters of requests",
         },
     ),
     Chapter(
@@ -71,6 +72,7 @@ CHAPTERS = (
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
             "expert_exchange": "Exchanges of tokens",
+            "expert_copies": "Copies of experts",
         },
     ),
     Chapter(
@@ -138,6 +140,7 @@ CHAPTERS = (
             "saved_activations": "Saved activations",
             "stage_memory": "Memory by stage",
             "offload": "Offload to the host",
+            "serving_memory": "What fits when serving",
         },
     ),
     Chapter(
@@ -161,6 +164,7 @@ CHAPTERS = (
             "request_way": "The way of a request",
             "closed_loops": "Closed loops and bursts",
             "disaggregation": "Prefill and decode apart",
+            "lockstep": "Replicas in lock step",
         },
     ),
     Chapter(

@@ -13,12 +13,13 @@ from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
-from .formats import FORMATS, format_of, rate_asked
+from .formats import FORMATS, WEIGHT_ONLY, format_of, rate_asked
 from .fusions import read_fusion
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
 from .latent_kernels import read as read_latent
+from .memory_rule import MemoryRule, read_memory
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
@@ -51,7 +52,7 @@ LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_l
 """Those that a profile may leave out, and which are then 0."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
-    *("chunk", "pipeline", "on", *LIMITS),
+    *("chunk", "pipeline", "memory", "on", *LIMITS),
 )
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
@@ -80,6 +81,7 @@ class Stack:
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
         apart: prompts are prefilled in iterations of their own, while no sequence decodes.
         stage_tokens: tokens of a pipeline's micro-batch, at most, where it cuts batches for its stages; 0: it does not.
+        memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
     """
 
@@ -99,19 +101,21 @@ class Stack:
     chunk: ChunkSizes
     apart: bool
     stage_tokens: int
+    memory: MemoryRule
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
         """The system with what this software's kernels reach on it under the plan's precision.
 
-        Products that are widened to another format are none of the plan's precision.
+        Products that are widened to 16 bits are those of kernels that read weights alone in the plan's precision.
         """
         precision, _, rate = format_of(plan, system)
-        widened = rate != rate_asked(plan, system)
         reached = reached_on(system, self.reached)
         usual = system.with_constants(reached.under())
-        if widened:
-            return usual
+        if rate != rate_asked(plan, system):
+            if precision not in WEIGHT_ONLY:
+                return usual
+            precision = WEIGHT_ONLY[precision]
         found = usual.with_constants(reached.under(precision))
         kept, narrow = (each.quantities.get("inner_latency") for each in (usual, found))
         return found if kept is None or kept is narrow else found.with_constants({"half_inner_latency": kept})
@@ -172,12 +176,13 @@ def _read(path: Path) -> Stack:
     fusion, cast_formats = read_fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
     exchange, chunk = read_exchange(table.get("exchange", {}), label), read_chunk(table.get("chunk", {}), label)
+    memory = read_memory(table.get("memory", {}), label)
     reached = read_reached(table.get("on", {}), label)
     date, source = read_date(table, label), text_of(table, "source", label)
     return Stack(
         *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
         *(exchange, chunk, read_apart(table.get("chunk", {}), label)),
-        *(read_pipeline(table.get("pipeline", {}), label), reached),
+        *(read_pipeline(table.get("pipeline", {}), label), memory, reached),
     )
 
 

@@ -212,7 +212,7 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        found = closed_loop(made[-1], work.requests, software.room)
+        found = closed_loop(made[-1], work.requests)
         if quantity == "tokens_per_s_per_device":
             return found.tokens_per_s / made[-1].plan.devices
         return float(getattr(found, quantity))
