@@ -96,7 +96,7 @@ def test_a_fault_of_a_profile_is_one_line(text: str, tmp_path: Path) -> None:
 def test_nothing_is_sent_within_a_group_that_has_all_tokens(stack: str) -> None:
     """With one replica the results of all ranks are summed, as without experts dealt out."""
     found = operations(infer("minimax-m2.5", "h100-sxm", stack, {"tp": 4, "ep": 4}))
-    assert not any(name.endswith(("dispatch", "combine")) for name in found)
+    assert sum(time for name, time in found.items() if name.endswith(("dispatch", "combine"))) == 0
     whole = operations(infer("minimax-m2.5", "h100-sxm", stack, {"tp": 4}))
     assert found["layer/experts/reduce"] == whole["layer/experts/reduce"]
 
