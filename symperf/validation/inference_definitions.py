@@ -119,7 +119,7 @@ SOFTWARE: Mapping[str, ServingFramework] = {
     "DeepSeek in-house": ServingFramework("DeepSeek's own serving system", ""),
 }
 """By the beginning of the column `framework`."""
-UNKNOWN = ServingFramework("a row that names no software has symperf's default", "tensorrt-llm")
+UNKNOWN = ServingFramework("a row that names no software: the commonest of 2023 and 2024", "tensorrt-llm")
 
 
 @dataclass(frozen=True)

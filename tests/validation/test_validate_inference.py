@@ -56,7 +56,7 @@ def value(found: Case) -> float:
 def run(**work: Any) -> Any:
     work = {"batch": 4, "prompt": 128, "generate": 16} | work
     plan = Plan(precision="fp16", tp=work.pop("tp", 1))
-    return inference(Model.load("llama-2-7b"), System.load("a100-80gb-sxm"), plan, **work)
+    return inference(Model.load("llama-2-7b"), System.load("a100-80gb-sxm"), plan, stack="tensorrt-llm-0.9", **work)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""Rows of servers with requests in flight: what each column means, and what is left out with which reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from symperf.validation import serving
+from symperf.validation.case import Case, LeftOut
+from symperf.validation.rows import PACKAGED, TableRow, read
+from symperf.validation.score import predict_case
+from symperf.validation.serving_definitions import MODELS, SCRIPTS, STACKS, SYSTEMS
+
+if TYPE_CHECKING:
+    from symperf.validation.serving import ServedRow
+
+ROW = {
+    "use": "test",
+    "id": "mine_tp2_ep1_1",
+    "silicon_data_source": "2026-04-06.csv",
+    "backend": "vllm",
+    "backend_version": "0.18.0",
+    "model_path": "meta-llama/Llama-3.1-70B",
+    "system": "h100_sxm",
+    "precision": "fp8",
+    "mode": "agg",
+    "isl": "1024",
+    "osl": "1024",
+    "batch_size": "16",
+    "tp_size": "2",
+    "moe_ep_size": "0",
+    "silicon_ttft_ms": "100",
+    "silicon_tpot_ms": "20",
+}
+
+
+def row(**cells: str) -> TableRow:
+    return TableRow("serving.csv", 2, ROW | cells)
+
+
+def asked(**cells: str) -> ServedRow:
+    return serving.asked_of(row(**cells))
+
+
+def test_lengths_and_requests_are_those_of_the_benchmark() -> None:
+    """InferenceX draws lengths from 0.8 times the nominal ones to these, and sends 10 requests for each in flight."""
+    found = asked()
+    assert (found.prompt, found.generate, found.requests) == (922, 922, 160)
+    assert found.prompt * (1 + found.ratio) == pytest.approx(1024, abs=1)
+    alike = asked(silicon_data_source="aic-auto-gap-analysis/data/h100_sxm/vllm/x.csv")
+    assert (alike.prompt, alike.generate, alike.ratio) == (1024, 1024, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        ({}, "fp8"),
+        ({"model_path": "MiniMaxAI/MiniMax-M2.5"}, "fp8-block"),
+        ({"model_path": "openai/gpt-oss-120b", "precision": "fp4"}, None),
+        ({"model_path": "deepseek-ai/DeepSeek-R1", "precision": "fp4", "system": "b200_sxm"}, None),
+        ({"precision": "fp4", "system": "b200_sxm"}, "fp4"),
+        ({"model_path": "Qwen/Qwen3-32B", "precision": ""}, None),
+        ({"model_path": "Qwen/Qwen3.5-397B-A17B", "precision": "bf16"}, "bf16"),
+    ],
+)
+def test_formats_are_those_of_the_checkpoint(cells: dict[str, str], wanted: str | None) -> None:
+    assert asked(**cells).precision == wanted
+
+
+def test_attention_of_an_nvfp4_checkpoint_has_16_bits() -> None:
+    cells = {"model_path": "deepseek-ai/DeepSeek-R1", "precision": "fp4", "system": "b200_sxm", "tp_size": "8"}
+    found = serving.serving_of(asked(**cells)).run.stored
+    assert "attention" in found.kept
+    assert found.plan.precision == "fp4"
+
+
+@pytest.mark.parametrize(
+    ("cells", "degrees"),
+    [
+        ({}, (2, 1)),
+        ({"id": "r1_tp8_ep8_4", "tp_size": "64", "moe_ep_size": "8"}, (8, 8)),
+        ({"id": "r1_tp4_0_ep4_1_3", "tp_size": "4", "moe_ep_size": "4"}, (4, 4)),
+    ],
+)
+def test_degrees_are_those_that_the_server_was_given(cells: dict[str, str], degrees: tuple[int, int]) -> None:
+    found = asked(**cells)
+    assert (found.tp, found.ep) == degrees
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"use": "calibration"}, "use = calibration"),
+        ({"mode": "disagg"}, "how many instances"),
+        ({"mode": "disagg", "prefill_num_workers": "1", "decode_num_workers": "2"}, "two pools at a fixed"),
+        ({"attention_dp_size": "2"}, "data-parallel"),
+        ({"tp_size": "36"}, "several engines"),
+        ({"batch_size": ""}, "requests in flight"),
+        ({"model_path": "a/b"}, "model_path: found 'a/b'"),
+        ({"backend": "tgi"}, "backend: found 'tgi'"),
+        ({"system": "l40s"}, "system: found 'l40s'"),
+        ({"precision": "fp6"}, "precision: found 'fp6'"),
+    ],
+)
+def test_what_cannot_be_read_is_left_out_with_its_reason(cells: dict[str, str], reason: str) -> None:
+    found = serving.express(row(**cells))
+    assert [item.source for item in found] == list(serving.SOURCES.values())
+    assert all(isinstance(item, LeftOut) and reason in item.reason for item in found)
+
+
+def test_a_row_is_two_cases_that_are_predicted() -> None:
+    found = serving.express(row(model_path="meta-llama/Llama-3.1-8B-Instruct", tp_size="1", id="x_tp1_ep1_1"))
+    assert [item.quantity for item in found if isinstance(item, Case)] == ["prefill_s", "time_per_token_s"]
+    first, later = (predict_case(item) for item in found if isinstance(item, Case))
+    assert not isinstance(first, LeftOut)
+    assert not isinstance(later, LeftOut)
+    assert first.measured == pytest.approx(0.1)
+    assert 0.5e-3 < later.predicted < first.predicted < 10
+    assert first.low is not None
+    assert first.low < first.predicted
+
+
+def test_a_poll_is_a_wait_before_the_first_token_only() -> None:
+    """TensorRT-LLM's batch_wait_timeout_iters of 20 for 1k in and 1k out, and of none for other lengths."""
+    cells = {"backend": "trtllm", "system": "h200_sxm"}
+    told = asked(**cells)
+    assert told.script.polls == ((0, 20.0),)
+    assert asked(**cells, osl="8192").script.polls == ()
+    run, (first, later) = serving.loop_of(told), serving.times_of(told)
+    assert first == pytest.approx(run.first_token + 20 * later)
+
+
+def test_every_row_that_comes_with_symperf_is_read() -> None:
+    rows = read(PACKAGED / "serving.csv", serving.COLUMNS)
+    assert len(rows) == 1848
+    assert Counter(one.text("use") for one in rows) == {"test": 1294, "calibration": 554}
+    assert {one.text("model_path") for one in rows} == set(MODELS)
+    assert {one.text("system") for one in rows} == set(SYSTEMS)
+    assert {one.text("backend") for one in rows} == set(STACKS)
+    assert all(len(serving.express(one)) == 2 for one in rows)
+
+
+def test_every_script_starts_the_server_of_a_row() -> None:
+    rows = read(PACKAGED / "serving.csv", serving.COLUMNS)
+    assert {serving.known.script_of(one, MODELS[one.text("model_path")]) for one in rows} >= set(SCRIPTS)
