@@ -12,6 +12,7 @@ from .program import form
 from .steady import Steady
 
 if TYPE_CHECKING:
+    from ..runs.inference_run import InferenceRun
     from .engine import Engine
 
 
@@ -81,6 +82,19 @@ def pools(engine: Engine, targets: Targets, transfer: float, instances: int) -> 
         load=load,
         ttft_s=None if state is None else state.first_token,
         tpot_s=tpot,
+    )
+
+
+def transfer_time(run: InferenceRun, cache_bytes: float) -> float | None:
+    """Seconds to send a cache to other devices, over the widest network; None without one."""
+    if not run.system.tiers:
+        return None
+    given, tier = run.bound, run.system.tiers[-1]
+    return form(
+        "cache_transfer_time",
+        cache_bytes=cache_bytes,
+        link_bandwidth=given[f"{tier}_bandwidth"][0] * given[f"{tier}_efficiency"][0],
+        link_latency=given[f"{tier}_latency"][0],
     )
 
 
