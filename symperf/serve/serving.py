@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..infer.binding import HOST
 from ..infer.parallel_rules import replicas_of_experts
 from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
@@ -20,7 +21,7 @@ from .limits import Largest, Targets, largest_load
 from .point import LoadPoint, point
 from .pools import Pools, pools
 from .program import VARIABLES, Evaluator, compile_iterations, form
-from .speculation import best_length, expected_tokens
+from .speculation import best_length, draft_plan, expected_tokens
 from .speculation import speedup as gain
 from .steady import Steady
 
@@ -89,7 +90,9 @@ class Serving:
         self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
         self.asked = asked = dataclasses.replace(asked, prompt=self.run.work.prompt)
         work["prompt"] = asked.prompt
-        self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
+        # Nothing of what drafts is on the host.
+        options["values"] = {name: value for name, value in (values or {}).items() if name not in HOST}
+        self.draft = None if draft is None else InferenceRun(draft, system, draft_plan(plan, draft), **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
             self.drafts_apart

@@ -228,6 +228,16 @@ def test_a_head_of_another_model_is_refused(tmp_path: Path, changes: dict[str, o
         draft_of(sf.Model.load("llama-3.1-8b"), str(written(tmp_path, **changes)))
 
 
+def test_a_head_without_experts_drafts_for_a_model_with_some(tmp_path: Path) -> None:
+    """Its plan has neither the experts nor what the host keeps of the model."""
+    path = written(tmp_path, vocab_size=151936, hidden_size=2048)
+    plan = sf.Plan(dp=4, ep=4, offload="weights")
+    found = sf.serving("qwen3-30b-a3b", "h100-sxm", plan, prompt=64, generate=8, draft=str(path), acceptance=0.5)
+    assert found.draft.plan.ep == 1
+    assert found.draft.plan.offload is None
+    assert found.run.plan.ep == 4
+
+
 def test_a_head_in_a_pipeline_is_refused() -> None:
     with pytest.raises(InputError, match="pp: found 2, expected 1"):
         sf.serving("deepseek-v3", "h200-sxm", sf.Plan(pp=2), prompt=64, generate=8, speculate="mtp", acceptance=0.5)
