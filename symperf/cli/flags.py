@@ -56,6 +56,21 @@ def software(parser: Parser) -> None:
     group.add_argument(
         "--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8, int8, nvfp4, int4, q8_0 or q4_0"
     )
+    group.add_argument(
+        "--memory-utilization", type=number, metavar="F", help="part of a device's memory that the software takes"
+    )
+
+
+def longest(parser: Parser) -> None:
+    """How long a context may be."""
+    parser.add_argument(
+        "--longest",
+        type=whole,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="the longest context of which N sequences fit (default 1)",
+    )
 
 
 def speculation(parser: Parser) -> None:
@@ -88,14 +103,21 @@ def adapters(parser: Parser) -> None:
     )
 
 
-def loops(parser: Parser) -> None:
-    """Requests that do not arrive at random."""
+def workload(parser: Parser) -> None:
+    """How requests come, and how they differ."""
     group = parser.add_argument_group("requests in flight or at once, instead of a load")
     group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight, each replaced as it ends")
     group.add_argument(
         "--requests", type=whole, metavar="M", help="of a run that sends N at once and then keeps N in flight"
     )
     group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
+    group = parser.add_argument_group("lengths that differ, and what is cached of a prompt")
+    group.add_argument("--prompt-spread", type=number, metavar="R", help="prompts of (1 - R) to (1 + R) times P tokens")
+    group.add_argument("--generate-spread", type=number, metavar="R", help="likewise of what is generated")
+    group.add_argument("--max-generate", type=whole, metavar="TOKENS", help="that memory is reserved for")
+    group.add_argument("--prefix", type=whole, metavar="TOKENS", help="that all prompts begin with, and find cached")
+    group.add_argument("--turns", type=whole, metavar="K", help="requests of a conversation, which send it all again")
+    group.add_argument("--hit-rate", type=number, metavar="F", help="part that finds them cached (default 1)")
 
 
 def images(parser: Parser, counted: str = "join the prompt") -> None:

@@ -21,6 +21,8 @@ from symperf.formulas.registry import load
 from symperf.infer import build as inference
 from symperf.infer.adapter_slots import adapters_of
 from symperf.infer.footprint import footprint as inference_footprint
+from symperf.infer.footprint import needed
+from symperf.infer.memory_rule import RULES
 from symperf.models import counts
 from symperf.operations.schedule import time_of
 from symperf.serve.build import memory as serving_memory
@@ -105,6 +107,8 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", "vllm", {}),
     ("deepseek-v4-flash", "h100-sxm", "sglang-0.5", {"tp": 8, "precision": "fp8-block"}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
+    ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "redundant_experts": 32}),
+    ("llama-3.1-8b", "h100-sxm", "vllm", {"tp": 16, "dcp": 2, "cp": 2, "cp_kind": "all-gather"}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
     ("llama-2-7b", "a40", "vllm", {}),
@@ -218,6 +222,8 @@ def _inferred(structure: InferenceStructure) -> None:
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
     inference.metrics(structure, *sympy.symbols("prefill step time", positive=True))
     inference_footprint(structure)
+    for rule in RULES:
+        needed(dataclasses.replace(structure, memory_rule=rule))
     serving_trees(structure)
     serving_memory(structure)
     iteration_metrics(structure, sympy.Symbol("time", positive=True))

@@ -23,6 +23,20 @@ prefilling_ranks = add(
     domain=POSITIVE,
 )
 chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
+context_before = add(
+    "work",
+    "context_before",
+    "h_{bef}",
+    "Cached tokens before those that are prefilled; a mean.",
+    domain=ZERO_UP,
+)
+chunk_context = add(
+    "work",
+    "chunk_context",
+    "h_{chk}",
+    "Cached tokens before a mean prompt with as many pairs.",
+    domain=ZERO_UP,
+)
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
 

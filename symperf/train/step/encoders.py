@@ -1,9 +1,9 @@
 """Encoders of images and sound as operations: before the embedding, on the first stage of a pipeline.
 
-Megatron-Core's multimodal models have encoder and projector on the first stage of the language model, or on stages of
-their own (megatron/core/models/multimodal/llava_model.py, `add_encoder`); here they are on the first stage: every
-micro-batch passes them there, and what they add to that stage may pace the pipeline. Of sizes and splits see
-`memory.encoder_counts`. Layers are recomputed as the language model's are. Stem and projector are products alone.
+Megatron-Core has the encoder of a multimodal model on the first stage only (megatron/core/models/multimodal/
+llava_model.py, `add_encoder`), and so it is here, projector and embedding with it: every micro-batch passes them there,
+and what they add to that stage may pace the pipeline. Of sizes and splits see `memory.encoder_counts`. Layers are
+recomputed as the language model's are. Stem and projector are products alone.
 """
 
 from __future__ import annotations
