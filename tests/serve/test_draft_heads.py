@@ -14,9 +14,12 @@ from support.serving_cases import make
 import symperf as sf
 from symperf.cli import main
 from symperf.common.errors import InputError
+from symperf.infer.adapter_slots import adapters_of
 from symperf.models.draft_heads import draft_of, own_head
+from symperf.runs.inference_run import InferenceRun
 from symperf.serve.program import form
 from symperf.serve.speculation import checked_acceptance, expected_tokens, speedup
+from symperf.serve.speculative_generation import SpeculativeGeneration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,6 +189,19 @@ def test_an_inference_tells_what_a_head_brings(capsys: pytest.CaptureFixture[str
     assert 0 < told["draft_bytes"] < found["memory_bytes"]["weights"] / 30
     assert main([*words[:-2], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["speculative"] is None
+
+
+def test_a_generation_drafts_with_what_the_inference_has() -> None:
+    model, system = sf.Model.load("llama-3.1-8b"), sf.System.load("h100-sxm")
+    draft, work = sf.Model.load("llama-3.2-1b"), {"batch": 4, "prompt": 512, "generate": 64}
+    runs = [
+        InferenceRun(model, system, sf.Plan(), **work, **more)
+        for more in ({}, {"adapters": adapters_of(model, 64, 8)}, {"prefix": 448})
+    ]
+    plain, adapted, behind = (SpeculativeGeneration(each, draft, 0.7, 3) for each in runs)
+    assert adapted.step_s > plain.step_s
+    assert behind.draft_prefill_s < plain.draft_prefill_s
+    assert behind.step_s == plain.step_s
 
 
 @pytest.mark.parametrize("verb", ["infer", "serve"])
