@@ -122,8 +122,8 @@ def serving(
     system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
-    prompt: int,
-    generate: int,
+    prompt: int | None = None,
+    generate: int | None = None,
     ttft: float | None = None,
     tpot: float | None = None,
     load: float | None = None,
@@ -143,6 +143,7 @@ def serving(
     prefix: int = 0,
     turns: int = 1,
     hit_rate: float | None = None,
+    trace: str | os.PathLike[str] | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
     images: Sequence[str] = (),
@@ -179,6 +180,8 @@ def serving(
         prefix: first tokens of each prompt that all requests share, and find in the cache.
         turns: requests of a conversation, each of which sends all that came before it again, and finds it in the cache.
         hit_rate: part of the requests that do find it; by default all.
+        trace: path of recorded requests, JSON lines of arrival, input and output, instead of lengths and a load;
+            `.replayed` is what they measure, event by event.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
@@ -195,45 +198,34 @@ def serving(
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
-    from .infer.stack import DEFAULT
+    from .infer.stack import DEFAULT, Stack
     from .models.draft_heads import draft_of
     from .models.sounds import parse_media
-    from .serve.request import CHUNK, ServingRequest
+    from .serve.question import build_request
     from .serve.serving import Serving as _Serving
-    from .serve.workload import Workload
 
-    asked = ServingRequest(
-        prompt,
-        generate,
-        ttft,
-        tpot,
-        load,
-        CHUNK if chunk is None else chunk,
-        acceptance,
-        draft_length,
+    work = {"prompt": prompt, "generate": generate, "ttft": ttft, "tpot": tpot, "load": load, "chunk": chunk}
+    arrivals = {"concurrency": concurrency, "requests": requests, "burst": burst, "max_num_seqs": max_num_seqs}
+    lengths = {"prompt_spread": prompt_spread, "generate_spread": generate_spread, "max_generate": max_generate}
+    cached = {"prefix": prefix, "turns": turns, "hit_rate": hit_rate}
+    on, software = load_system(system), stack or DEFAULT
+    asked, recorded = build_request(
+        work | {"acceptance": acceptance, "draft_length": draft_length},
+        arrivals | lengths | cached,
+        trace,
         parse_media(images, frames, sounds),
-        Workload(
-            concurrency,
-            requests,
-            burst,
-            max_num_seqs,
-            prompt_spread,
-            generate_spread,
-            max_generate,
-            prefix,
-            turns,
-            hit_rate,
-        ),
+        lambda: Stack.load(software).chunk.on(on),
     )
     target = load_model(model)
     return _Serving(
         target,
-        load_system(system),
+        on,
         load_plan(plan),
         asked,
         draft=draft_of(target, draft, speculate),
+        trace=recorded,
         adapters=adapters,
-        stack=stack or DEFAULT,
+        stack=software,
         kv_precision=kv_precision,
         values=values,
         prefill=prefill,

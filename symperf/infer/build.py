@@ -30,7 +30,7 @@ from ..operations.executed import executed_utilization
 from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, sequence_cache, whole_cache
+from .footprint import footprint, needed, sequence_cache, whole_cache
 from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
@@ -168,7 +168,7 @@ def build(structure: InferenceStructure) -> Compiled:
     outputs: dict[str, Any] = {"time": time, **times} | ({"time_per_token": step} if structure.generates else {})
     outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
-    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= memory | {"memory": sympy.Add(*memory.values()), "needed": needed(structure)}
     outputs |= demands(named, executions(in_sequence(*each.values())))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

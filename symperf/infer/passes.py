@@ -36,6 +36,7 @@ from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence,
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
 from .hosted import Cached, beside_transfers
+from .launches import launched, recorded
 from .layer import Layer
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def prefill(structure: InferenceStructure) -> Node:
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
-    return passes_of_stages(
+    passes = passes_of_stages(
         structure,
         last,
         (layers, ends),
@@ -82,6 +83,7 @@ def prefill(structure: InferenceStructure) -> Node:
         lambda all_, most: all_ + most * less_one(micro_batches()),
         [(micro_batch, prompt)],
     )
+    return launched(structure, "prefill/launches", passes)
 
 
 def _encoder_ends(structure: InferenceStructure) -> list[Any]:
@@ -125,7 +127,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
         lambda all_, most: Max(all_, most * micro_batches()),
         [(micro_batch, prompt + generate / 2)],
     )
-    return StepSeries(step, count)
+    return StepSeries(recorded(structure, step), count)
 
 
 def passes_of_stages(

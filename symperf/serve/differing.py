@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from .lengths import Lengths
 from .mix import Mix, mix_of
+from .request import CHUNK
 
 if TYPE_CHECKING:
     from .request import ServingRequest
+    from .trace import Moments, Trace
 
 
 @dataclass(frozen=True)
@@ -25,19 +27,25 @@ class Differing:
 
     Attributes:
         asked: the question.
+        trace: recorded requests, of whose means the question is.
     """
 
     asked: ServingRequest
+    trace: Trace | None = None
 
     @cached_property
     def mix(self) -> Mix | None:
         """Its prompts; None where all are alike and nothing is cached."""
         asked = self.asked
-        return mix_of(asked.workload, asked.prompt, asked.generate, asked.chunk)
+        if self.trace is not None:
+            return self.trace.mix
+        return mix_of(asked.workload, asked.prompt, asked.generate, asked.chunk or CHUNK)
 
     @property
-    def generates(self) -> Lengths:
+    def generates(self) -> Lengths | Moments:
         """What is generated."""
+        if self.trace is not None:
+            return self.trace.generates
         return Lengths(self.asked.generate, self.asked.workload.generate_spread)
 
     @property
@@ -54,9 +62,12 @@ class Differing:
     def longest(self) -> tuple[int, int]:
         """Tokens by which the longest prompt passes the given one, and tokens that are generated, reserved ones too."""
         asked, load = self.asked, self.asked.workload
+        if self.trace is not None:
+            return self.trace.longest_prompt - asked.prompt, self.trace.longest - self.trace.longest_prompt
         before = (load.turns - 1) * (asked.prompt - load.prefix + asked.generate)
         spread = Lengths(asked.prompt, load.prompt_spread).highest - asked.prompt
-        return before + spread, max(self.generates.highest, load.max_generate or 0)
+        drawn = Lengths(asked.generate, load.generate_spread)
+        return before + spread, max(drawn.highest, load.max_generate or 0)
 
     def iteration_inputs(self) -> dict[str, float]:
         """Inputs of the iterations."""

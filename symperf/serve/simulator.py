@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from array import array
 from collections import deque
 from dataclasses import dataclass, field, replace
 from itertools import count, islice, repeat
@@ -65,9 +66,9 @@ class Measured:
         waiting_at_end: requests that have no first token then.
     """
 
-    first_tokens: list[float] = field(default_factory=list)
-    token_times: list[float] = field(default_factory=list)
-    request_times: list[float] = field(default_factory=list)
+    first_tokens: array[float] = field(default_factory=lambda: array("d"))
+    token_times: array[float] = field(default_factory=lambda: array("d"))
+    request_times: array[float] = field(default_factory=lambda: array("d"))
     tokens: int = 0
     later_tokens: int = 0
     decoding_area: float = 0.0

@@ -67,6 +67,7 @@ def _infer(verb: Verb) -> None:
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.longest(infer)
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
@@ -85,13 +86,19 @@ def _serve(verb: Verb) -> None:
     serve.epilog = f"{as_text()}\n\n{serve.epilog}"
     flags.model(serve)
     flags.system(serve)
-    serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
-    serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
+    serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
+    serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
-    serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    serve.add_argument(
+        "--chunk",
+        type=whole,
+        metavar="TOKENS",
+        help="prompt tokens of an iteration (default: that of the serving software)",
+    )
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
     flags.workload(serve)
     serve.add_argument(
@@ -103,6 +110,7 @@ def _serve(verb: Verb) -> None:
     flags.speculation(serve)
     flags.adapters(serve)
     flags.software(serve)
+    flags.longest(serve)
     flags.plan(serve)
 
 
