@@ -73,6 +73,7 @@ from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
 from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
+from .prefix import new_tokens
 from .recurrent import Recurrent
 from .split_context import cache_parts, key_bytes
 
@@ -158,7 +159,7 @@ def activations(structure: InferenceStructure) -> Any:
         outputs = tokens * hidden_size * activation_bytes
         sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
         return room.profiled_memory(_of_layers(structure, 1, tokens), outputs, sampling)
-    return _of_layers(structure, micro_batch, prompt) + _outputs(structure)
+    return _of_layers(structure, micro_batch, new_tokens(structure)) + _outputs(structure)
 
 
 def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
@@ -257,27 +258,29 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
             "weights/ends": model_state.weights_memory(end_parameters(architecture), table_bytes),
         }
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    table = weight_bytes_of(structure, "embedding") / table_bytes if structure.narrow_table else 1
     if dealing.differs:
-        ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
+        ends = model_state.weights_memory(_stage_ends(architecture, head, table), table_bytes)
         # Without the buffers of what the host keeps a stage between the ends may have nothing.
         fetched = {"workspace/offload": buffers(structure)} if structure.offload else {}
         return of_largest({"weights/layers": layers, "weights/ends": ends, **fetched}, dealing)
-    ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
+    parameters = counts.stage_end_parameters(architecture, head_weight=head, table_weight=table)
+    ends = model_state.weights_memory(parameters, table_bytes)
     return {"weights/layers": layers, "weights/ends": ends}
 
 
-def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
+def _stage_ends(architecture: Architecture, head_weight: Any, table_weight: Any) -> Any:
     """Parameters of the ends on stage i; a tied table is copied to the last stage of several."""
     last = counts.final_norm_parameters(architecture) + head_weight * counts.head_parameters(architecture, tp)
     if architecture.tied_embeddings:
-        last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-    tables = counts.embedding_parameters(architecture, tp)
+        last += above_one(pp) * table_weight * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    tables = table_weight * counts.embedding_parameters(architecture, tp)
     return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
 
 
 def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
     """Bytes by which weights of some classes on a stage, of one format, are larger than if they had that of most."""
-    own = tuple(name for name in classes if name != "head")
+    own = tuple(name for name in classes if name not in ("head", "embedding"))
     if not own:
         return 0
     kinds = structure.architecture.kinds

@@ -104,6 +104,7 @@ class InferenceStructure:
         others: formats of the checkpoint beside that of most of its weights.
         format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
         narrow_head: the matrix of the head is stored below 16 bits.
+        narrow_table: the table of tokens is stored below 16 bits, as a class "embedding".
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         dependent_starts: a recorded graph hides a part of the starts of a decode step's kernels.
         launched_prefill: the host launches the kernels of a pass with prompts one by one.
@@ -112,6 +113,7 @@ class InferenceStructure:
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
         contexts_split: devices have parts of the caches of sequences, to which they attend together.
         offload: what the host keeps, some of `HOSTED`.
+        prefixed: the first tokens of prompts are in the cache.
         adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
         step: what memory is reserved for: chunks, contexts or all prompts of a batch.
         memory_rule: what the part of a device's memory that software takes is a part of.
@@ -142,6 +144,7 @@ class InferenceStructure:
     others: tuple[OtherFormat, ...] = ()
     format: int = 1
     narrow_head: bool = False
+    narrow_table: bool = False
     node_limited: bool = False
     dependent_starts: bool = False
     launched_prefill: bool = False
@@ -149,6 +152,7 @@ class InferenceStructure:
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
     adapted: tuple[str, ...] = ()
+    prefixed: bool = False
 
     context: Context = "none"
     contexts_split: bool = False
@@ -240,6 +244,7 @@ def structure_of(
             OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
         ),
         narrow_head=stored.narrow_head,
+        narrow_table=stored.narrow_table,
         node_limited=dealt and plan.node_limit is not None,
         dependent_starts="start_removal" in stated or stack.states("start_removal"),
         launched_prefill="host_latency" in stated or stack.states("host_latency"),
