@@ -15,7 +15,7 @@ from ..sources import EPLB
 
 
 @formula(
-    glyph="E_s",
+    glyph="E_{sl}",
     dimension=ONE,
     source=EPLB,
     increasing="num_experts redundant_experts",

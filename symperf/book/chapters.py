@@ -37,6 +37,7 @@ CHAPTERS = (
             "thin_matmul": "Thin matrix products",
             "looped_matmul": "Products of measured devices",
             "low_precision": "Low precision",
+            "adapters": "Adapters of requests",
         },
     ),
     Chapter(
@@ -138,6 +139,7 @@ CHAPTERS = (
             "saved_activations": "Saved activations",
             "stage_memory": "Memory by stage",
             "offload": "Offload to the host",
+            "serving_memory": "What fits when serving",
         },
     ),
     Chapter(

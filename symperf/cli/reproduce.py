@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    found: PlanRecord, question: InferenceQuestion, options: argparse.Namespace, *, load: float | None = None
+    found: PlanRecord, question: InferenceQuestion, options: argparse.Namespace, *, flying: float | None = None
 ) -> str | None:
     """The command that answers what a record tells; None of two pools, which no command has.
 
@@ -24,16 +24,16 @@ def command(
         found: of a plan.
         question: that was asked.
         options: of the search.
-        load: requests in a second at all replicas; by default the largest.
+        flying: requests in flight at all replicas; by default requests arrive at random, and the largest load is asked.
     """
     if found.pools:
         return None
     words = ["symperf", "infer" if question.batch else "serve", options.model, "-s", options.system]
     asked: dict[str, Any] = {"prompt": question.prompt, "generate": question.generate}
     asked |= {"batch": found.fields["batch"]} if question.batch else {}
-    if not question.batch and load is None:
-        asked |= {"ttft": question.ttft, "tpot": question.tpot}
-    asked |= {"load": load, "stack": options.stack or str(question.stack)}
+    if not question.batch:
+        asked |= {"ttft": question.ttft, "tpot": question.tpot} if flying is None else {"concurrency": round(flying)}
+    asked |= {"stack": options.stack or str(question.stack)}
     for name, value in asked.items():
         words += [] if value is None else [_flag(name), _text(value)]
     for name, value in {**question.software.fixed, **found.fields}.items():

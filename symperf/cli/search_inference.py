@@ -111,8 +111,8 @@ def run(options: argparse.Namespace) -> int:
         told = report.as_json(found) | {"emitted": None if emission is None else emission.as_json()}
         for key, records in (("plans", found.records), ("pareto", found.front.records if found.front else [])):
             for each, one in zip(told[key] or (), records, strict=True):
-                load = one.measures["requests_per_s"] if key == "pareto" and "batch" not in one.fields else None
-                each["command"] = command(one, found.questions[0], options, load=load)
+                flying = one.measures["concurrency"] if key == "pareto" else None
+                each["command"] = command(one, found.questions[0], options, flying=flying)
         write_json(told)
     elif emission is not None:
         write(emission.text)

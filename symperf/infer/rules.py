@@ -11,6 +11,7 @@ from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
+from .host_rules import check_offload
 from .parallel_rules import check_layout
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
     check_layout(plan, model, work.prompt)
+    check_offload(plan, model, system)
     return (*_warnings(plan, model, what, longest), *widening(system, rate_asked(plan, system)))
 
 
@@ -79,6 +81,16 @@ def require_decoder(model: Model) -> None:
         )
 
 
+def require_one_stage(draft: Model, plan: Plan) -> None:
+    """Refuse a head in a pipeline: it reads hidden states of the last stage, and of stages before (EAGLE-3).
+
+    Raises:
+        InputError: there are several stages, and a head drafts.
+    """
+    if draft.architecture.draft_head != "none" and plan.pp > 1:
+        raise InputError(f"pp: found {plan.pp}, expected 1: a head that drafts in a pipeline is not modelled")
+
+
 def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
     """Refuse lengths that a model cannot have; what its longest sequence is, and its tokens."""
     architecture, sizes = model.architecture, model.sizes
@@ -87,9 +99,9 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"generate: found {work.generate}, expected 1: {model.name} is an encoder, which has one pass and "
             "generates no tokens"
         )
-    if architecture.patches and work.prompt != sizes["position_rows"]:
+    if architecture.patches and work.prompt != model.image_positions:
         raise InputError(
-            f"prompt: found {work.prompt}, expected {sizes['position_rows']}: {model.name} reads "
+            f"prompt: found {work.prompt}, expected {model.image_positions}: {model.name} reads "
             f"{sizes['num_patches']} patches of an image" + (" and a token for its class" * architecture.class_token)
         )
     if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:

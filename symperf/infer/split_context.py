@@ -1,8 +1,8 @@
-"""Attention where devices have parts of a sequence: of prompts over c devices, of caches over c c_d.
+"""Attention where devices have parts of a sequence: of prompts over c devices, of caches over c t_c.
 
 Prompts (`cp`): a device has the queries of one of c balanced parts. Keys of all parts are gathered first, or go round
 beside the attention to those that are there; latents travel as they are, and are expanded where they arrive. Caches
-(`cp` and `dcp`): keys are dealt to c c_d devices in turn. Queries of the c_d devices of a tensor-parallel group are
+(`cp` and `dcp`): keys are dealt to c t_c devices in turn. Queries of the t_c devices of a tensor-parallel group are
 gathered, each device attends to its own keys for all of their heads, and results are corrected by the softmax
 statistics of all, summed and scattered; over c, whose devices decode the same tokens, they are summed for all.
 """

@@ -140,7 +140,8 @@ def check(
     check_encoders(plan, model, encoders, frozen, sequence)
     check_host(plan, system)
     require_modelled(model, encoder_sequence)
-    FIELDS["precision"].check(plan.precision, training=True)
+    for name in ("precision", "offload"):
+        FIELDS[name].check(getattr(plan, name), training=True)
     refuse(RUN_RULES, run_values(plan, model.name, model.sizes, system, (batch, sequence), encoder_sequence))
     return list(_warnings(plan, model, sequence, batch // (plan.dp * (plan.micro_batch or 1))))
 

@@ -16,8 +16,10 @@ from ..formulas.kernels import windows
 from ..formulas.language.atoms import Max, Min, less_one
 from ..formulas.language.symbols import (
     activation_bytes,
+    chunk_context,
     chunk_tokens,
     chunks,
+    context_before,
     decoding,
     generate,
     kv_bytes,
@@ -38,10 +40,12 @@ from ..infer.layer import Layer
 from ..infer.recurrent import Recurrent
 from ..infer.selected import SelectedKeys
 from ..operations.groups import parts
-from ..operations.schedule import Demand, Op
+from ..operations.schedule import Demand, Op, substitute
 from ..operations.shapes import FLOPS_PER_ELEMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..infer.attention import CachedAttention, SoftmaxAttention
     from ..infer.layer import Mixer
     from ..infer.structure import InferenceStructure
@@ -57,13 +61,32 @@ CONTEXT = (prompt + PIECE) / 2
 """Keys that are there for a chunk, the mean over a prompt's chunks."""
 
 
+BEFORE = {prompt: prompt + context_before}
+"""Prompts with cached tokens before them, as a step sees them."""
+LONGER = prompt + 2 * chunk_context
+CHUNKS_BEFORE = {prompt: LONGER, chunks: chunks * LONGER / prompt}
+"""The same as a chunk sees them: one in the middle of a prompt that is longer by twice as much, in chunks as long."""
+
+
 class IterationLayer(Layer):
-    """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill"."""
+    """A layer of one kind in one kind of iteration: its `phase` is "decode", "mixed" or "prefill".
+
+    Attributes:
+        differing: whether prompts differ, and have cached tokens before them.
+    """
+
+    differing = False
 
     @property
     def mean_tokens(self) -> Any:
         """New tokens of the mean replica of those that pass the same experts, of which some prefill."""
         return new_tokens(self.structure, self.phase, chunk_tokens * prefilling_ranks)
+
+    @property
+    def sequences(self) -> Any:
+        """Sequences that decode, and those of which there is a chunk."""
+        decoded = decoding if self.phase != "prefill" else 0
+        return decoded + (COUNT if self.phase != "decode" else 0)
 
     def tree(self) -> Sequence:
         """The layer around its mixers."""
@@ -73,10 +96,16 @@ class IterationLayer(Layer):
         """A mixer over the new tokens of an iteration."""
         found: list[Op | None] = []
         if self.phase != "prefill":
-            found += self.decoded(mixer)
+            found += self._behind(self.decoded(mixer), BEFORE)
         if self.phase != "decode":
-            found += self.chunked(mixer)
+            found += self._behind(self.chunked(mixer), CHUNKS_BEFORE)
         return found
+
+    def _behind(self, ops: list[Op | None], forms: Mapping[Any, Any]) -> list[Op | None]:
+        """Operations of prompts that have cached tokens before them, where some do."""
+        if not self.differing:
+            return ops
+        return [None if op is None else substitute(op, forms) for op in ops]  # type: ignore[misc]
 
     def decoded(self, of: Mixer) -> list[Op | None]:
         """A mixer over the new tokens of decoding sequences."""

@@ -88,7 +88,7 @@ class TimesWithImages:
 
     times: Times
     images: PromptImages
-    prompt: int
+    prompt: float
     groups: int = 1
 
     def decode(self, sequences: float) -> float:

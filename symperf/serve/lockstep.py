@@ -49,7 +49,7 @@ def meet(engine: Engine, arrivals: float, own: tuple[float, float], seen: float,
         return Together(share, tokens, 1.0, seen, spread)
     some = form("lockstep_share", chunk_share=share, ranks=ranks)
     if some and engine.chunk_prompts > 1:
-        most = fullest_prompts(arrivals, engine.chunk_prompts, ranks) * engine.prompt / some
+        most = fullest_prompts(arrivals, math.ceil(engine.chunk_prompts), ranks) * engine.prompt / some
         tokens = min(max(tokens, most), engine.whole_chunk)
     # The sum of all ranks is steadier than one: requests go to the emptiest.
     fullest = form("fullest_rank_sequences", decoding=seen, ranks=ranks)

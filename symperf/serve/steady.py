@@ -52,6 +52,7 @@ class State:
         prefill: all iterations of a prompt.
         service: the same with full chunks.
         spare: load that prefill could serve besides.
+        request: of a request outside the iterations.
     """
 
     load: float
@@ -68,6 +69,7 @@ class State:
     prefill: float
     service: float
     spare: float
+    request: float = 0.0
 
     def population(self, steps: float) -> float:
         """Requests in flight, of so many decode steps each, by Little's law."""
@@ -78,7 +80,7 @@ class State:
         """Time to the first token (TTFT)."""
         return form(
             "mean_first_token_time",
-            boundary_time=self.boundary,
+            boundary_time=self.boundary + self.request,
             queue_time=self.queue,
             cache_time=self.cache,
             prefill_time=self.prefill,
@@ -156,11 +158,11 @@ class Steady:
             ranks: part of the replicas in lock step that prefill.
         """
         times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
-        count = tokens / unit
+        count = max(tokens / unit, 1.0)
         low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
         part = count - low
 
-        def whole(units: int) -> float:
+        def whole(units: float) -> float:
             return times.mixed(sequences, units * unit, ranks) if sequences else times.prefill(units * unit, ranks)
 
         return whole(low) if abs(part) < CLOSE else (1 - part) * whole(low) + part * whole(low + 1)
@@ -235,7 +237,7 @@ class Steady:
         boundary = self._boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
             engine, arrivals, share, (mixed, mean)
         )
-        with_it = min(engine.whole_chunk, engine.prompt * (1 + 2 * boundary * rate / engine.groups))
+        with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + 2 * boundary * rate / engine.groups))
         prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it, beside)
         service = engine.chunks * chunk_time
         servers = engine.chunk_prompts * engine.groups
@@ -254,6 +256,7 @@ class Steady:
                 load=rate,
                 spare_load=spare,
             )
+            queue *= 1 + engine.variation
             cache = self._cache_wait(rate, others + rate * prefill)
         return State(
             rate,
@@ -270,6 +273,7 @@ class Steady:
             prefill,
             service,
             spare,
+            engine.way_time(others + rate * prefill),
         )
 
     def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -16,10 +17,11 @@ from support.effort import cases
 
 import symperf as sf
 from symperf.common.errors import InputError
-from symperf.plan_search.inference.front import AXES, MOST, Point, not_dominated
+from symperf.plan_search.inference.front import AXES, Point, not_dominated
 from symperf.plan_search.inference.load import LoadPlan
 from symperf.plan_search.inference.pools import Pair
 from symperf.plan_search.inference.search import answer_search
+from symperf.serve.closed import ClosedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +72,7 @@ def test_a_front_of_batches_is_that_of_all_plans() -> None:
 
 
 def test_a_front_of_loads_has_the_numbers_of_serve() -> None:
-    """Each point is a load of a plan as `symperf serve` answers it, and nothing that was tried dominates it."""
+    """Each point is a plan with requests in flight as `symperf serve` answers it; nothing tried dominates it."""
     model, system = known()
     found = answer_search(model, system, **ASKED, ttft=0.05, require=FEW, pareto=True, disaggregate=True)
     assert found.front is not None
@@ -79,18 +81,24 @@ def test_a_front_of_loads_has_the_numbers_of_serve() -> None:
     assert seen == sorted(seen, key=lambda each: (-each[0], each[1]))
     for each in records:
         assert each.measures["ttft_s"] <= 0.05 * (1 + CLOSE)
-        if isinstance(each.plan, LoadPlan):
-            serving = each.plan.serving
-            point = serving.point(each.measures["requests_per_s"])
-            assert point.tpot_s is not None
-            assert math.isclose(1 / point.tpot_s, each.measures["interactivity"], rel_tol=CLOSE)
-            assert serving.steady is not None
-            assert point.load <= serving.steady.capacity.load * serving.plan.dp * MOST * (1 + CLOSE)
+        if not isinstance(each.plan, LoadPlan):
+            continue
+        asked = dataclasses.replace(each.plan.serving.asked, concurrency=round(each.measures["concurrency"]), tpot=None)
+        alone = sf.serving(
+            model,
+            system,
+            each.plan.serving.plan,
+            kv_precision="bf16",
+            **{name: getattr(asked, name) for name in ("prompt", "generate", "chunk", "concurrency")},
+        )
+        assert alone.answer is not None
+        assert alone.answer.tpot_s is not None
+        assert math.isclose(1 / alone.answer.tpot_s, each.measures["interactivity"], rel_tol=CLOSE)
+        assert math.isclose(alone.answer.load, each.measures["requests_per_s"], rel_tol=CLOSE)
     singles = [plan for plan in found.plans if isinstance(plan, LoadPlan)]
-    for plan, sequences in itertools.product(singles, [1, 4, 16]):
-        steady = plan.steady
-        state = steady.at_arrivals(sequences / (steady.engine.steps * steady.engine.groups))
-        if state.load > steady.capacity.load * MOST or state.first_token > 0.05:
+    for plan, flying in itertools.product(singles, [1, 4, 16, 64]):
+        state = ClosedLoop(plan.steady, flying).state()
+        if flying > plan.steady.engine.limit or state.first_token > 0.05:
             continue
         rate, user = state.load * plan.replicas * ASKED["generate"] / 2, 1 / state.iteration
         assert any(a >= rate * (1 - CLOSE) and b >= user * (1 - CLOSE) for a, b in seen)
@@ -160,7 +168,7 @@ def test_the_command_line_draws_and_lists_the_front(call: Callable[[Any], Any], 
     code, out, err = call([*SEARCH, "--pareto", "--axes", "interactivity,cost"])
     assert (code, err) == (0, "")
     assert "token/s/user" in out
-    assert "USD/Mtoken out" in out
+    assert "USD/Mtoken" in out
 
 
 @pytest.mark.parametrize("seed", range(cases(10, 0.3)))
@@ -182,8 +190,33 @@ def test_the_command_of_a_plan_gives_its_numbers(call: Callable[[Any], Any], see
             pairs = [(alone["time_s"], each["time_s"]), (alone["prefill_s"], each["ttft_s"])]
             pairs += [(alone["memory_bytes"]["total"], each["memory_bytes"])]
         else:
-            load = alone["load"] if "--load" in command else alone["largest_load"]
+            load = alone["load"] if "--concurrency" in command else alone["largest_load"]
             pairs = [(load, each["requests_per_s"])]
             if each["ttft_s"] is not None:
                 pairs += [(alone["ttft_s"], each["ttft_s"]), (alone["tpot_s"], each["tpot_s"])]
         assert all(math.isclose(a, b, rel_tol=CLOSE) for a, b in pairs)
+
+
+def test_fields_that_are_not_tried_can_be_opened() -> None:
+    """Parts of a prompt count as devices; what is not asked for keeps its default."""
+    model, system = known()
+    require = {**FEW, "cp": [1, 2], "tp": [1, 2], "pp": 1}
+    found = answer_search(model, system, **ASKED, tpot=0.05, require=require, top=50)
+    layouts = {(each.fields["tp"], each.fields["cp"], each.fields["dp"]) for each in found.records}
+    assert layouts == {(2, 1, 1), (1, 2, 1), (1, 1, 2)}
+    split = next(each for each in found.records if each.fields["cp"] == 2)
+    alone = sf.serving(
+        model,
+        system,
+        sf.Plan(cp=2, precision="fp8"),
+        kv_precision="bf16",
+        chunk=512,
+        prompt=512,
+        generate=64,
+        tpot=0.05,
+    )
+    assert alone.largest is not None
+    assert alone.largest.load is not None
+    assert math.isclose(split.measures["requests_per_s"], alone.largest.load, rel_tol=CLOSE)
+    with pytest.raises(InputError, match="no choice 'zero'"):
+        answer_search(model, system, **ASKED, tpot=0.05, require={"zero": 1})

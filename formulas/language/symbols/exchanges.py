@@ -17,7 +17,7 @@ exchange_latency = add(
 exchange_tokens = add(
     "format",
     "exchange_tokens",
-    "T_x",
+    r"n_{xT}",
     "Tokens of a device for which buffers of direct exchanges are kept.",
 )
 exchange_hop_latency = add(

@@ -1,8 +1,8 @@
 """The Pareto front of a search for inference: what a device yields against what a user sees.
 
-The points are all plans that can run and fit, each static batch that was asked for, and, where requests arrive at
-random, every plan at each of the loads under which a replica decodes 1, 2, 4, ... sequences in the mean, and at 0.95
-of its capacity. Of all these the front is exact: no point is on it that another is as good as along every axis.
+The points are all plans that can run and fit, each static batch that was asked for, or else every plan with 1, 2, 4,
+... requests in flight in each replica, up to as many as its memory holds. Of all these the front is exact: no point is
+on it that another is as good as along every axis.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...common.errors import InputError, nearest, quote
+from ...serve.closed import ClosedLoop
 from ...serve.pools import _decode_load
 from . import spent
 from .batch import BatchPlan
@@ -51,7 +52,7 @@ AXES = {
     "joules": Axis("joules_per_output_token", False, "joules of an output token"),
 }
 MOST = 0.95
-"""Of a capacity: the largest load of a point; waits have no bound at the capacity itself."""
+"""Of what a pool prefills: the largest load of two pools; waits have no bound at the capacity itself."""
 DEFAULT = ("throughput", "interactivity")
 """The axes of InferenceMAX (SemiAnalysis 2025): tokens a second of a GPU against those of a user."""
 
@@ -133,17 +134,17 @@ def _degrees(fields: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Point:
-    """A plan under a load, or of a batch.
+    """A plan with some requests in flight, or of a batch.
 
     Attributes:
         plan: it.
         values: along each axis, negative where more is better.
-        load: requests in a second, of a plan whose load was chosen.
+        loop: requests in flight in a replica, and its state; None of a batch, and of pools.
     """
 
     plan: LoadPlan | BatchPlan | Pair
     values: tuple[float, ...]
-    load: float | None = None
+    loop: tuple[int, State] | None = None
 
 
 def front(
@@ -163,7 +164,7 @@ def front(
         tell: called after each plan.
     """
     points: list[Point] = []
-    states: dict[tuple[int, float], State] = {}
+    states: dict[tuple[int, int], State] = {}
     for plan in plans:
         points += _loaded(plan, axes, states) if isinstance(plan, LoadPlan) else [_of_batch(plan, axes)]
         tell()
@@ -171,7 +172,7 @@ def front(
         points += (_of_pair(pair, axes) for pair in _pairs(division))
         tell()
     kept = not_dominated(points)
-    records = [record(each.plan, by, joules="joules" in axes, load=each.load) for each in kept]
+    records = [record(each.plan, by, joules="joules" in axes, loop=each.loop) for each in kept]
     return Front(axes, len(points), records)
 
 
@@ -185,12 +186,12 @@ def _of_pair(pair: Pair, axes: tuple[str, ...]) -> Point:
     return _point(pair, axes, pair.most, pair.decoding(), math.inf if first is None else first, later)
 
 
-def _loaded(plan: LoadPlan, axes: tuple[str, ...], states: dict[tuple[int, float], State]) -> Iterator[Point]:
-    """A plan at each of its loads; equal replicas share their states."""
-    for state in loads(plan, states):
+def _loaded(plan: LoadPlan, axes: tuple[str, ...], states: dict[tuple[int, int], State]) -> Iterator[Point]:
+    """A plan with each number of requests in flight; equal replicas share their states."""
+    for count, state in loops(plan, states):
         later = state.iteration * plan.steps if plan.question.generate > 1 else None
         load = state.load * plan.replicas
-        yield _point(plan, axes, load, state.decoding, state.first_token, later, load)
+        yield _point(plan, axes, load, state.decoding, state.first_token, later, (count, state))
 
 
 def _point(
@@ -200,7 +201,7 @@ def _point(
     sequences: float,
     first: float,
     later: float | None,
-    load: float | None = None,
+    loop: tuple[int, State] | None = None,
 ) -> Point:
     """A point whose values are negative where more is better."""
     question, found = plan.question, []
@@ -219,29 +220,18 @@ def _point(
             case _:
                 value = spent.joules(plan, rate, sequences)
         found.append(value)
-    return Point(plan, tuple(found), load)
+    return Point(plan, tuple(found), loop)
 
 
-def loads(plan: LoadPlan, states: dict[tuple[int, float], State]) -> Iterator[State]:
-    """States of a replica that decodes 1, 2, 4, ... sequences within the limits, and at the most of its capacity.
-
-    Where nothing is decoded, arrivals double from a part of those at the capacity.
-    """
-    steady, capacity = plan.steady, plan.steady.capacity
-    each = steady.engine.steps * steady.engine.groups
-    arrivals = 1 / each if each else capacity.arrivals / 2**6
-    while arrivals < capacity.arrivals:
-        key = id(steady), arrivals
-        state = states[key] if key in states else states.setdefault(key, steady.at_arrivals(arrivals))
-        if state.load >= capacity.load * MOST:
-            break
-        if plan.targets.missed(state, plan.steps) is not None:
-            return
-        yield state
-        arrivals *= 2
-    last = steady.at_load(capacity.load * MOST)
-    if last is not None and plan.targets.missed(last, plan.steps) is None:
-        yield last
+def loops(plan: LoadPlan, states: dict[tuple[int, int], State]) -> Iterator[tuple[int, State]]:
+    """Requests in flight in a replica, 1, 2, 4, ... and as many as memory holds, and its state, within the limits."""
+    steady, most = plan.steady, int(plan.steady.engine.limit)
+    counts = [2**k for k in range(most.bit_length()) if 2**k < most]
+    for count in (*counts, most):
+        key = id(steady), count
+        state = states[key] if key in states else states.setdefault(key, ClosedLoop(steady, count).state())
+        if plan.targets.missed(state, plan.steps) is None:
+            yield count, state
 
 
 def _pairs(division: Division) -> Iterator[Pair]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...serve.point import describe
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
-from .space import FIELDS
+from .space import TRIED
 
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
     from ...serve.serving import Serving
+    from ...serve.steady import State
     from .load import LoadPlan
     from .space import InferenceQuestion
 
@@ -45,6 +47,8 @@ SCORES = {
 """What plans are ranked by, and its sign where more is better, by order; by throughput for each device otherwise."""
 JOULES = ("joules", "tokens_per_joule")
 """Orders for which joules are counted."""
+FORMATS = ("precision", "kv_precision")
+"""Fields that both pools have alike."""
 POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
 
 
@@ -57,7 +61,7 @@ class PlanRecord:
         score: higher is better.
         fields: of the plan; of pools the formats only.
         measures: by name, all of `MEASURES`.
-        pools: of each pool, its `POOL_FIELDS`; empty where there is one.
+        pools: of each pool, its `POOL_FIELDS` and what was opened; empty where there is one.
     """
 
     plan: LoadPlan | BatchPlan | Pair
@@ -68,7 +72,7 @@ class PlanRecord:
 
     def nested(self) -> dict[str, Any]:
         """All of it; pools as objects, null where there are none."""
-        fields = {name: self.fields.get(name) for name in FIELDS}
+        fields = dict.fromkeys(TRIED) | self.fields
         return {**fields, **self.measures, "pools": self.pools or None}
 
     def flat(self) -> dict[str, Any]:
@@ -104,7 +108,7 @@ class PlanRecord:
 
 
 def record(
-    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, load: float | None = None
+    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, loop: tuple[int, State] | None = None
 ) -> PlanRecord:
     """The record of a plan, scored by what is asked for.
 
@@ -112,7 +116,7 @@ def record(
         plan: it.
         by: what plans are ranked by.
         joules: whether joules are counted, whatever plans are ranked by.
-        load: requests in a second at all replicas; by default the largest within the limits.
+        loop: requests in flight in a replica, and its state; by default those of the largest load within the limits.
     """
     if isinstance(plan, BatchPlan):
         fields, measures, pools = _of_batch(plan)
@@ -121,7 +125,7 @@ def record(
         fields, measures, pools = _of_pair(plan)
         rate, sequences = plan.most, plan.decoding()
     else:
-        fields, measures, pools = _of_load(plan, load)
+        fields, measures, pools = _of_load(plan, loop)
         rate, sequences = measures["requests_per_s"], measures["decoding"] / plan.replicas
     question = plan.question
     later = measures["tpot_s"]
@@ -153,19 +157,24 @@ def _of_batch(plan: BatchPlan) -> Parts:
     return plan.fields, measures, {}
 
 
-def _of_load(plan: LoadPlan, load: float | None) -> Parts:
-    at_capacity = load is None and plan.largest.state is None
-    point = _point(plan) if load is None else plan.serving.point(load)
+def _of_load(plan: LoadPlan, loop: tuple[int, State] | None) -> Parts:
+    at_capacity = loop is None and plan.largest.state is None
+    if loop is None:
+        point, rate = _point(plan), plan.low
+    else:
+        rate = loop[1].load * plan.replicas
+        point = describe(plan.serving, rate, loop[1], plan.replicas)
     assert point.concurrency is not None
-    measures = _rates(plan.question, plan.low if load is None else load)
+    held = point.concurrency if loop is None else float(loop[0] * plan.replicas)
+    measures = _rates(plan.question, rate)
     measures |= {
         "time_s": None if at_capacity else point.e2e_s,
         "ttft_s": None if at_capacity else point.ttft_s,
         "tpot_s": point.tpot_s,
-        "concurrency": point.concurrency,
+        "concurrency": held,
         "decoding": point.decoding,
-        "limit": plan.largest.limit if load is None else None,
-        "memory_bytes": _bytes_held(plan.serving, point.concurrency / plan.replicas),
+        "limit": plan.largest.limit if loop is None else None,
+        "memory_bytes": _bytes_held(plan.serving, held / plan.replicas),
     }
     return plan.fields, measures, {}
 
@@ -189,13 +198,13 @@ def _of_pair(pair: Pair) -> Parts:
         "memory_bytes": max(_bytes_held(decode.serving, pair.decoding()), _bytes_held(prefill.serving, 1.0)),
     }
     pools = {
-        name: {**{key: fields[key] for key in ("tp", "pp", "dp", "ep", "chunk")}, "devices": n, "load": loads[name]}
+        name: {**{key: value for key, value in fields.items() if key not in FORMATS}, "devices": n, "load": loads[name]}
         for name, fields, n in (
             ("prefill", prefill.fields, prefill.question.devices),
             ("decode", decode.fields, decode.question.devices),
         )
     }
-    formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
+    formats = {name: prefill.fields[name] for name in FORMATS}
     return formats, measures, pools
 
 
