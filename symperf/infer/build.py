@@ -27,9 +27,11 @@ from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
+from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, sequence_cache
+from .footprint import footprint, needed, sequence_cache, whole_cache
+from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
 from .recurrent import Recurrent
 
@@ -113,14 +115,19 @@ def decode_bytes(structure: InferenceStructure) -> Any:
     return sympy.Add(*moved) * micro_batches() / Max(micro_batches(), pp)
 
 
+def devices_of(structure: InferenceStructure) -> Any:
+    """Devices of all replicas."""
+    return tp * pp * dp * parts(structure)
+
+
 def prefill_counts(structure: InferenceStructure) -> dict[Op, Any]:
     """How often each operation of the prefill of all prompts runs, on all devices together."""
-    return count_operations(trees(structure)["prefill"], tp * pp * dp, worked, share=1 / pp)
+    return count_operations(trees(structure)["prefill"], devices_of(structure), worked, share=1 / pp)
 
 
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its times; tokens are those generated, or read where none are."""
-    devices = tp * pp * dp
+    devices = devices_of(structure)
     flops = prefill_flops(structure)
     found = {
         "tokens_per_s": batch * generate / time,
@@ -131,6 +138,8 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
         "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
+    if structure.offload:
+        found |= {f"host/{name}": form for name, form in host_memory(structure, whole_cache(structure)).items()}
     if not structure.generates:
         return found | {
             "tokens_per_s": batch * prompt / time,
@@ -159,7 +168,7 @@ def build(structure: InferenceStructure) -> Compiled:
     outputs: dict[str, Any] = {"time": time, **times} | ({"time_per_token": step} if structure.generates else {})
     outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
-    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= memory | {"memory": sympy.Add(*memory.values()), "needed": needed(structure)}
     outputs |= demands(named, executions(in_sequence(*each.values())))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

@@ -19,6 +19,7 @@ from ..formulas.language.symbols import (
     conv_kernel,
     hidden_size,
     intermediate_size,
+    micro_batch,
     num_layers,
     num_streams,
     residual_block,
@@ -29,9 +30,10 @@ from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
-from ..operations.schedule import Op, Sequence, sequence
+from ..operations.schedule import Node, Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from . import shared_block, streams
+from .adapters import with_adapters
 from .attention import SoftmaxAttention
 from .compressed import CompressedAttention
 from .cross_attention import CrossAttention
@@ -71,6 +73,11 @@ class Block:
         self.stream_message = tokens * hidden_size * activation_bytes
         self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
 
+    @property
+    def mean_tokens(self) -> Any:
+        """New tokens of the mean replica, of those that pass one layer's experts together."""
+        return self.tokens
+
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
         return f"{self.phase}/{name}"
@@ -86,6 +93,8 @@ class Block:
         if after_residual and self.fusion.residual_norm and not self.architecture.hyper_connections:
             traffic = ew.residual_norm_bytes(n, activation_bytes)
             work += FLOPS_PER_ELEMENT["residual"]
+            if self.fusion.reduce_norm and self.phase == "decode":
+                return self.kernels.continued(self.path(name), traffic, n * work)
         return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
@@ -179,8 +188,13 @@ class Layer(Block):
             operations(self, self.root, steps(self.architecture)) for steps in (side.before, side.beside, side.behind)
         )
         behind += operations(self, self.root, side.convolutions(self.kind, self.convolution_window))
-        mixing = (*before, *self.mixing(core), *beside)
-        return of_kind(sequence(*mixing, *cross, *self.feed_forward(), *behind), self.kind)
+        steps = [*before, *self.mixing(core), *beside, *cross, *self.feed_forward(), *behind]
+        return of_kind(sequence(*(with_adapters(self, steps) if self.structure.adapted else steps)), self.kind)
+
+    @property
+    def sequences(self) -> Any:
+        """Sequences whose tokens a pass processes."""
+        return micro_batch
 
     @property
     def convolution_window(self) -> Any:
@@ -220,12 +234,12 @@ class Layer(Block):
 
     # --- the feed-forward block
 
-    def feed_forward(self) -> list[Op | None]:
+    def feed_forward(self) -> list[Node | None]:
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
         if self.kind.shared:
-            return shared_block.feed_forward(self)
+            return [*shared_block.feed_forward(self)]
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [

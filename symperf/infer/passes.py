@@ -30,14 +30,18 @@ from ..formulas.parallel import pipeline as pipe
 from ..models import counts
 from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
+from ..operations.groups import parts
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
+from .hosted import Cached, beside_transfers
+from .launches import launched, recorded
 from .layer import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Sequence as Several
 
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
@@ -65,15 +69,21 @@ def prefill(structure: InferenceStructure) -> Node:
     layers, the first micro-batch passes all of them, and the others come at the pace of the slowest, with its end.
     """
     two = structure.architecture.stacks == 2
-    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
+    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt / parts(structure))
     # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
     texts = two and not structure.architecture.spectra
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
-    return passes_of_stages(
-        structure, last, (layers, ends), waits()[0], lambda all_, most: all_ + most * less_one(micro_batches())
+    passes = passes_of_stages(
+        structure,
+        last,
+        (layers, ends),
+        waits()[0],
+        lambda all_, most: all_ + most * less_one(micro_batches()),
+        [(micro_batch, prompt)],
     )
+    return launched(structure, "prefill/launches", passes)
 
 
 def _encoder_ends(structure: InferenceStructure) -> list[Any]:
@@ -110,17 +120,23 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     layers = [(_decode(layer, count), layer.kind) for layer, _ in layers_of(structure, "decode")]
     both = Ends(ends.embedding(), ends.head(), micro_batches(), pp)
     step = passes_of_stages(
-        structure, ends, (layers, both), waits()[1], lambda all_, most: Max(all_, most * micro_batches())
+        structure,
+        ends,
+        (layers, both),
+        waits()[1],
+        lambda all_, most: Max(all_, most * micro_batches()),
+        [(micro_batch, prompt + generate / 2)],
     )
-    return StepSeries(step, count)
+    return StepSeries(recorded(structure, step), count)
 
 
 def passes_of_stages(
     structure: InferenceStructure,
     model_ends: ModelEnds,
-    parts: tuple[list[tuple[Sequence, LayerKind]], Ends],
+    parts: tuple[Several[tuple[Node, LayerKind]], Ends],
     count: Any,
     paced: Callable[[Any, Any], Any],
+    cached: list[Cached],
 ) -> Node:
     """The passes of all micro-batches through the stages, and the ends of the model.
 
@@ -130,10 +146,13 @@ def passes_of_stages(
         parts: one layer of each kind that a pass runs, with its kind; and the ends.
         count: how often a stage is waited for where stages are equal.
         paced: the time where they have other layers, from that of all of them and that of the slowest, each with ends.
+        cached: sequences, and the tokens of each that a pass reads in the cache or writes into it.
     """
     layers, ends = parts
     dealing, kinds = dealing_of(structure), len(structure.architecture.kinds)
     path, group = model_ends.path("pipeline/send"), pipeline_group(model_ends.structure)
+    of_host = functools.partial(beside_transfers, structure, model_ends.phase)
+    layers = [(of_host(layer, kind, root_of(kind, kinds), cached), kind) for layer, kind in layers]
     handed = model_ends.tokens * handed_selection(structure.architecture) * statistic_bytes
     send = model_ends.kernels.send(path, (model_ends.stage_message + handed) / tp, group)
 
@@ -175,7 +194,10 @@ def layers_of(structure: InferenceStructure, phase: str) -> list[tuple[Layer, An
     """The layers of each kind that a phase runs, and how many there are; a decode step leaves out an encoder."""
     kinds = structure.architecture.kinds
     return [
-        (Layer(structure, phase, _tokens(kind, phase), kind, root_of(kind, len(kinds))), number_of(kind, len(kinds)))
+        (
+            Layer(structure, phase, _tokens(structure, kind, phase), kind, root_of(kind, len(kinds))),
+            number_of(kind, len(kinds)),
+        )
         for kind in kinds
         if not (kind.encoder and phase == "decode")
     ]
@@ -191,5 +213,6 @@ def root_of(kind: LayerKind, kinds: int) -> str:
     return "layer" if kinds == 1 else f"layer/{kind.label}"
 
 
-def _tokens(kind: LayerKind, phase: str) -> Any:
-    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt
+def _tokens(structure: InferenceStructure, kind: LayerKind, phase: str) -> Any:
+    """New tokens of a pass on one device: of prompts its part, of a decode step all."""
+    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt / parts(structure)

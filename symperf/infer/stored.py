@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..models.gguf import FILES, mean_bytes
-from .formats import FORMATS, format_of
+from ..systems.widening import widening
+from .formats import FORMATS, format_of, rate_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,7 +139,7 @@ def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> 
         kept,
         main.weight,
         quantization.cache,
-        (f"weights as the checkpoint stores them: {', '.join(told)}",),
+        (f"weights as the checkpoint stores them: {', '.join(told)}", *_widened(others)),
         "head" in classes and quantization.stored(("head",)) != [],
         tuple(others),
     )
@@ -168,3 +169,8 @@ def _of_file(name: str, plan: Plan, model: Model, equip: Callable[[Plan], System
         others=tuple(OtherStored(own, size, tuple(found[size]), equip(own)) for size in further),
         narrow_table=True,
     )
+
+
+def _widened(others: list[OtherStored]) -> list[str]:
+    """What is said of further formats that the device does not multiply."""
+    return [text for other in others for text in widening(other.system, rate_asked(other.plan, other.system))]

@@ -12,11 +12,12 @@ from ..common.errors import InputError
 from ..models.sounds import Sound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ..models.architecture import Architecture
     from ..models.model import Model
     from ..models.towers import Encoded, Image, Product, Tower
+    from .plan import Plan
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,12 @@ class EncoderPart:
     stem_values: int
     projector: tuple[Product, ...]
     projector_values: int
+
+    @property
+    def chains(self) -> tuple[tuple[Product, ...], ...]:
+        """The products of the projector, those that follow one another together; each chain reads the encoder."""
+        names = dict.fromkeys(product.name.rpartition("/")[0] for product in self.projector)
+        return tuple(tuple(p for p in self.projector if p.name.rpartition("/")[0] == name) for name in names)
 
     @property
     def tokens(self) -> int:
@@ -135,3 +142,29 @@ def _part(tower: Tower, inputs: tuple[EncoderInput, ...], tp: int) -> EncoderPar
         tower.projector,
         tower.projector_values,
     )
+
+
+def check_encoders(
+    plan: Plan, model: Model, encoders: tuple[EncoderPart, ...], frozen: Collection[str], sequence: int
+) -> None:
+    """Refuse images and recordings that do not fit in a sequence, and plans under which encoders are not modelled.
+
+    Raises:
+        InputError: one line that says which.
+    """
+    if not encoders:
+        return
+    field = "sounds" if encoders[0].part == "audio" else "images"
+    tokens = sum(part.tokens for part in encoders)
+    if tokens > sequence:
+        raise InputError(f"{field}: found {tokens} tokens of them, expected at most the {sequence} of a sequence")
+    if plan.cp > 1:
+        raise InputError(
+            f"{field}: encoders over parts of sequences are not modelled, found cp = {plan.cp}, expected 1"
+        )
+    trained = [name for name in (*(part.part for part in encoders), "projector") if name not in frozen]
+    if trained and plan.optimizer in ("adafactor", "muon"):
+        raise InputError(
+            f"optimizer: found {plan.optimizer}, whose state of the matrices of an encoder is not modelled, expected "
+            f"adam, adam-8bit or sgd-momentum, or {model.name} with --freeze {','.join(trained)}"
+        )

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..common.errors import InputError
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..models.architecture import Architecture, LayerKind
 
 LAYERS = ("attention", "mlp", "experts", "router", "layer_norms", "streams")
@@ -76,30 +72,3 @@ def language_classes(architecture: Architecture, modules: int = 0) -> set[str]:
     """The classes of parameters of a language model with some modules for multi-token prediction."""
     found = {name for kind in architecture.kinds for name in layer_classes(architecture, kind)}
     return found | {*end_classes(architecture)} | ({"multi_token"} if modules else set())
-
-
-def frozen_classes(freeze: str | None, name: str, there: set[str], trained: Iterable[str]) -> tuple[str, ...]:
-    """The classes that parts of a plan freeze, of those that a step passes.
-
-    Args:
-        freeze: names of parts, with commas between.
-        name: of the model, for messages.
-        there: classes of the whole model.
-        trained: of these, the classes that the step passes: an encoder is passed where there are images for it.
-
-    Raises:
-        InputError: the model has no such part, or nothing is left to train.
-    """
-    if not freeze:
-        return ()
-    parts = freeze.split(",")
-    for part in parts:
-        if not there & {*PARTS[part]}:
-            has = ", ".join(each for each, classes in PARTS.items() if there & {*classes})
-            raise InputError(f"freeze: found {part}, but {name} has no such part, expected some of {has}")
-    passed = {*trained}
-    frozen = {each for part in parts for each in PARTS[part]} & passed
-    if frozen == passed:
-        why = "; images of its encoder are given by --images" if there - passed else ""
-        raise InputError(f"freeze: found {freeze}, which leaves nothing of {name} to train, expected fewer parts{why}")
-    return tuple(each for each in CLASSES if each in frozen)

@@ -7,7 +7,7 @@ from typing import get_args
 
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -19,6 +19,7 @@ PRECISIONS = (
     *("q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "iq2_m", "iq3_xs", "iq3_m"),
 )
 CONTEXT_KINDS = get_args(Context)[1:]
+EXPERT_EXCHANGES = ("all-to-all", "gather")
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,15 @@ class PlanFields:
         form="above 1",
         layout=True,
         column=2,
-        inference="refused",
+        inference="read",
     )
     cp_kind: str = plan_field(
         "ring",
         "choice",
-        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses) or all-gather",
+        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses; not in inference) or all-gather",
         choices=CONTEXT_KINDS,
         searched=True,
+        inference="read",
         metavar="KIND",
         heading="cp kind",
     )
@@ -189,8 +191,11 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer, weights, or several with commas between",
-        choices=OFFLOADS,
+        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
+        "computes), or several with commas between",
+        choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
+        training=OFFLOADS,
+        inference="read",
         metavar="LIST",
     )
     freeze: str | None = plan_field(
@@ -210,6 +215,32 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    dcp: int = plan_field(
+        1,
+        "degree",
+        "decode context parallelism: devices of a tensor-parallel group that share one copy of a sequence's cache",
+        trained=False,
+        inference="read",
+    )
+    redundant_experts: int | None = plan_field(
+        None,
+        "count",
+        "copies of much chosen experts that a layer has beside each expert once; by default none",
+        form="none",
+        unset="0",
+        trained=False,
+        inference="read",
+    )
+    expert_exchange: str = plan_field(
+        "all-to-all",
+        "choice",
+        "how tokens get to experts elsewhere: all-to-all, or gather (all tokens to all devices, and sums scattered)",
+        choices=EXPERT_EXCHANGES,
+        form="none",
+        trained=False,
+        inference="read",
+        metavar="KIND",
     )
 
 

@@ -29,6 +29,9 @@ LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "w
 MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "compressed_attention", "none", *LISTED)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
 OFFLOADS = ("activations", "optimizer", "weights")
+"""What a host keeps of a training step."""
+HOSTED = ("weights", "cache", "experts")
+"""What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "overhead_latency", "jitter")

@@ -6,9 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
+from ..runs.shortage import NAMES, shortage
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from .run_parts import does_not_fit, facts, show_warnings, title
+from . import adapters, pools, room, serving_trace
+from .run_parts import facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..serve.loop_point import LoopAnswer
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""
@@ -25,16 +28,20 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
+    if serving.trace is not None:
+        return serving.replayed is not None and not serving_trace.missed(serving.replayed, serving.targets)
+    if serving.apart is not None:
+        return serving.apart.served
     if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
 
 
-def as_json(serving: Serving) -> dict[str, Any]:
-    """The `serve` object; its keys are listed in `docs/serving.md`."""
+def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
+    """The `serve` object; its keys are listed in `docs/serving.md`. The longest context is of so many sequences."""
     asked, run, plan, steady = serving.asked, serving.run, serving.plan, serving.steady
     largest, answer = serving.largest, serving.answer
-    memory = serving.memory(serving.draft_length)
+    memory, place = serving.memory(serving.draft_length), serving.room(serving.draft_length)
     alone = serving.point(0.0) if steady else None
     return {
         "model": run.model.name,
@@ -44,8 +51,10 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "replicas": plan.dp,
         "prompt": asked.prompt,
         "generate": asked.generate,
+        "lockstep_replicas": serving.lockstep_ranks,
         "chunk": asked.chunk,
-        "chunks_per_prompt": serving.chunks,
+        "chunks_per_prompt": steady.engine.chunks if steady else serving.chunks,
+        "workload": dataclasses.asdict(asked.workload) | {"hit_rate": _hit_rate(asked.workload)},
         "prompts_per_chunk": steady.engine.chunk_prompts if steady else None,
         "targets": {"ttft_s": asked.ttft, "tpot_s": asked.tpot, "load": asked.load},
         "served": can(serving),
@@ -60,10 +69,15 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "alone": _point(alone),
         **_point(answer, empty=True),
         "loop": dataclasses.asdict(serving.loop[1]) if serving.loop else None,
+        "mean_concurrency": None if answer is None else answer.concurrency,
+        **room.as_json(place, serving.longest_context(longest), run.model.context),
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        "trace": dataclasses.asdict(serving.replayed) if serving.replayed else None,
+        "adapters": adapters.as_json(serving.run),
         **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
@@ -94,13 +108,13 @@ def _speculation(serving: Serving) -> dict[str, Any] | None:
 def warnings(serving: Serving) -> tuple[str, ...]:
     """Why there is no answer, and what plan, model and system warn of."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
-        memory = serving.memory(serving.draft_length)
-        need = memory["fixed"] + memory["sequence"]
-        found.append(
-            f"{does_not_fit(need, serving.capacity_bytes)} with one sequence: raise tp or pp, or take smaller formats"
-        )
+        found.append(f"{room.why_not(shortage(run, serving.room(serving.draft_length), 1), NAMES)}, one sequence")
+    elif serving.replayed is not None:
+        found += serving_trace.warnings(serving.replayed, serving.answer, serving.targets)
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
         if serving.answer.saturated:
@@ -137,6 +151,30 @@ def arrivals(loop: LoopAnswer) -> str:
     return f"{loop.concurrency} requests in flight{run}"
 
 
+def differences(serving: Serving) -> str:
+    """How the requests differ, in words."""
+    load, mix = serving.asked.workload, serving.requests.mix
+    parts = [f"{name} within {percent(spread)}" for name, spread in _spreads(load) if spread]
+    if load.turns > 1:
+        parts.append(f"{load.turns} turns")
+    if load.prefix:
+        parts.append(f"a prefix of {load.prefix} tokens, {quantity(serving.room(serving.draft_length).shared, 'B')}")
+    if mix is not None:
+        parts.append(f"of {serving.requests.sent:.5g} prompt tokens {mix.tokens:.5g} are prefilled")
+    if (found := _hit_rate(load)) is not None:
+        parts.append(f"{percent(found)} of requests find the rest in the cache")
+    return "; ".join(parts)
+
+
+def _spreads(load: Workload) -> tuple[tuple[str, float], ...]:
+    return (("prompts", load.prompt_spread), ("generated", load.generate_spread))
+
+
+def _hit_rate(load: Workload) -> float | None:
+    """The part of the requests that find something in the cache; None where nothing is to be found."""
+    return load.hits if load.prefix or load.turns > 1 else None
+
+
 def _times(point: LoadPoint) -> str:
     parts = [f"TTFT {_seconds(point.ttft_s)}"]
     return ", ".join(parts + ([f"TPOT {_seconds(point.tpot_s)}"] if point.tpot_s is not None else []))
@@ -146,15 +184,29 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else seconds(value if value > TINY else 0.0)
 
 
-def show(serving: Serving, console: Console) -> None:
-    """Print the answer, the curve, the pools and the meaning of each metric."""
+def show(serving: Serving, console: Console, longest: int = 1) -> None:
+    """Print the answer, the curve, the pools and the meaning of each metric.
+
+    Args:
+        serving: what is told.
+        console: where it is printed.
+        longest: sequences of the longest context that is told.
+    """
     run, asked, steady = serving.run, serving.asked, serving.steady
-    console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
+    if serving.apart is not None:
+        pools.show(serving.apart, console)
+        return
+    console.print(title(run.model.name, serving.plan.devices, run.system, f"{run.stack.told}, continuous batching"))
     if steady is not None:
-        cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
+        engine = steady.engine
+        cut = f"{engine.chunks:.4g} chunks a prompt" if engine.chunks > 1 else f"{engine.chunk_prompts:.4g} prompts"
         held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
+        if not serving.requests.alike:
+            table.add_row("", differences(serving))
         if serving.images is not None:
             one = serving.images.one
             table.add_row(
@@ -162,8 +214,13 @@ def show(serving: Serving, console: Console) -> None:
                 f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
                 f"{quantity(one.weight_bytes, 'B')} of weights",
             )
-        capped = f", {serving.asked.max_num_seqs} a replica run at once" if serving.asked.max_num_seqs else ""
+        if serving.lockstep_ranks > 1:
+            table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
+        capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
         table.add_row("memory", f"{held} sequences fit{capped}")
+        place = serving.room(serving.draft_length)
+        for row in room.rows(place, serving.longest_context(longest), longest, run.model.context):
+            table.add_row(*row)
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
         table.add_row("alone", _times(serving.point(0.0)))
@@ -171,6 +228,8 @@ def show(serving: Serving, console: Console) -> None:
         if serving.answer is not None:
             _add_answer(serving, serving.answer, table)
         console.print(table)
+        if serving.replayed is not None:
+            serving_trace.show(serving.replayed, serving.answer, console)
         console.print("\nthroughput and latency", style="bold")
         console.print(curve(serving))
         _show_pools(serving, console)

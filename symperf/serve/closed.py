@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .prefill_first import waves
 from .program import form
 from .steady import NO_SPARE, State
 
@@ -50,7 +51,7 @@ class ClosedLoop:
     @property
     def in_step(self) -> bool:
         """Whether the requests stay in the order of the burst with which they began."""
-        return self.steady.engine.generates.deviation == 0
+        return self._deviation == 0
 
     @property
     def _misses(self) -> bool:
@@ -100,16 +101,16 @@ class ClosedLoop:
             min(begun, steady.full), 1 + seen, math.sqrt(max(seen * (1 - chance), 0.0))
         )
         rate = arrivals * engine.groups / mean
-        alone = (1 - chance) ** (present - 1)
+        alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
         cut = engine.chunk_prompts == 1
-        with_it = tokens if cut else min(engine.whole_chunk, engine.prompt * (1 + begun))
+        with_it = tokens if cut else min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
         prefill = engine.chunks * steady.chunk_time(seen, alone, with_it)
         service = engine.chunks * steady.chunk_time(seen, alone, tokens)
         boundary = mean if self._misses else 0.0
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
-            boundary, queue, 0.0, prefill, service, math.inf,
+            boundary, queue, 0.0, prefill, service, math.inf, engine.way_time(present),
         )  # fmt: skip
 
     def _queue(self, service: float, busy: float) -> float:
@@ -125,6 +126,7 @@ class ClosedLoop:
             load=busy,
             spare_load=idle,
         )
+        wait *= 1 + self.steady.engine.variation
         return wait * form("order_lost", deviation=self._deviation, spacing=1 / self.steady.full, idle=idle)
 
     def early_wait(self, state: State, waves: float) -> float:
@@ -157,15 +159,17 @@ class ClosedLoop:
         share = min(1.0, max(1 - math.exp(-begun), busy))
         boundary = state.decode + share * max(state.mixed - state.decode, 0.0)
         seen = state.decoding * (1 - 1 / self.running)
-        with_it = min(engine.whole_chunk, engine.prompt * (1 + begun))
+        with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
         alone = engine.chunks * self.steady.chunk_time(seen, 0.0, with_it) if engine.chunk_prompts > 1 else 0.0
         return boundary + self._queue(state.service, busy) + alone
 
     @property
     def _deviation(self) -> float:
-        """Standard deviation of the steps of a request."""
+        """Standard deviation of the iterations that a request takes."""
         engine = self.steady.engine
-        return engine.generates.deviation * engine.steps / (engine.generate - 1)
+        steps = engine.generates.deviation * engine.steps / max(engine.generate - 1, 1)
+        packed = 0.0 if engine.mix is None else engine.mix.order_lost
+        return math.hypot(steps, engine.chunks * math.sqrt(engine.variation), packed)
 
     def _saturated(self, full: State) -> State:
         """Where prefill is never idle: all that do not decode wait for it."""
@@ -178,6 +182,8 @@ class ClosedLoop:
 
     def _in_step(self) -> State:
         steady, engine, present = self.steady, self.steady.engine, self.running
+        if engine.apart:
+            return waves(steady, present)
         packs = math.ceil(present / (self.places) - CLOSE)
         missed = 1 if packs > 1 and self._misses else 0
         arrivals = form(
@@ -204,6 +210,7 @@ class ClosedLoop:
         return State(
             rate, min(steady.decoding(arrivals), present), rate * engine.chunks * own, share, tokens * mean_prompts,
             decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf,
+            engine.way_time(present),
         )  # fmt: skip
 
     def _shared(self, packs: int) -> float:

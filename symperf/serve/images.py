@@ -88,20 +88,20 @@ class TimesWithImages:
 
     times: Times
     images: PromptImages
-    prompt: int
+    prompt: float
     groups: int = 1
 
     def decode(self, sequences: float) -> float:
         """An iteration that only decodes."""
         return self.times.decode(sequences)
 
-    def mixed(self, sequences: float, tokens: float) -> float:
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """One that prefills too: the first stage encodes for each group in flight."""
-        return self.times.mixed(sequences, tokens) + self.encode(sequences, tokens)
+        return self.times.mixed(sequences, tokens, ranks) + self.encode(sequences, tokens)
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One of prompt tokens alone."""
-        return self.times.prefill(tokens) + self.encode(0.0, tokens)
+        return self.times.prefill(tokens, ranks) + self.encode(0.0, tokens)
 
     def encode(self, sequences: float, tokens: float) -> float:
         """Seconds of the encoder in an iteration."""

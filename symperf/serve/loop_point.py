@@ -46,7 +46,7 @@ def loop_point(serving: Serving) -> tuple[LoadPoint, LoopAnswer]:
 
     Requests are dealt evenly; where there are fewer than replicas, the others have nothing to do.
     """
-    asked, steady = serving.asked, serving.steady
+    asked, steady = serving.asked.workload, serving.steady
     assert steady is not None
     count = asked.concurrency or asked.burst
     assert count is not None

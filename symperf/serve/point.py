@@ -67,7 +67,7 @@ def point(serving: Serving, load: float) -> LoadPoint:
     if state is None:
         return LoadPoint(load, each, each / steady.capacity.load, saturated=True)
     found = describe(serving, load, state, replicas)
-    one_by_one = steady.engine.chunk_prompts == steady.engine.groups == 1
+    one_by_one = steady.engine.chunk_prompts == steady.engine.groups == 1 and serving.requests.alike
     return dataclasses.replace(found, ttft_bound_s=_bounds(state, one_by_one=one_by_one))
 
 
@@ -103,8 +103,8 @@ def describe(serving: Serving, load: float, state: State, replicas: int) -> Load
         e2e_s=whole,
         output_tokens_per_s=load * asked.generate,
         output_tokens_per_s_per_device=load * asked.generate / serving.plan.devices,
-        tokens_per_s=load * (asked.prompt + asked.generate),
-        tokens_per_s_per_device=load * (asked.prompt + asked.generate) / serving.plan.devices,
+        tokens_per_s=load * (serving.requests.sent + asked.generate),
+        tokens_per_s_per_device=load * (serving.requests.sent + asked.generate) / serving.plan.devices,
         requests_per_s=load,
         concurrency=replicas * (state.decoding + state.prefilling),
         decoding=replicas * state.decoding,

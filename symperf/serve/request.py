@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
+from ..infer.binding import CHUNK as CHUNK
 from ..plans.plan import positive_integer
+from .speculation import checked_acceptance
+from .workload import Workload
 
 if TYPE_CHECKING:
     from ..models.sounds import Sound
     from ..models.towers import Image
 
-CHUNK = 2048
-"""Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
 LONGEST_DRAFT = 64
 
 
@@ -28,14 +29,12 @@ class ServingRequest:
         ttft: longest mean time to the first token, in seconds; None: any.
         tpot: longest mean time of each later token, in seconds; None: any.
         load: requests that arrive in a second, at all replicas; None: the largest is sought.
-        chunk: prompt tokens that an iteration may process.
-        acceptance: probability that a drafted token is accepted.
+        chunk: prompt tokens that an iteration may process; None: the default of the serving software.
+        acceptance: probability that a drafted token is accepted once those before it are; or one for each position,
+            of which the last holds from there on.
         draft_length: tokens drafted for each step.
-        concurrency: requests in flight at all replicas, of which each is replaced as it ends; None: no such loop.
-        requests: requests of the whole run of such a loop, which begins with a burst; None: it goes on for ever.
-        burst: requests that arrive at once, and none after them.
-        max_num_seqs: sequences that a replica may run at once; None: as many as memory holds.
         images: of each request, and recordings, whose tokens join those of the prompt.
+        workload: how else requests come, and how they differ.
     """
 
     prompt: int
@@ -43,46 +42,21 @@ class ServingRequest:
     ttft: float | None = None
     tpot: float | None = None
     load: float | None = None
-    chunk: int = CHUNK
-    acceptance: float | None = None
+    chunk: int | None = None
+    acceptance: float | tuple[float, ...] | None = None
     draft_length: int | None = None
-    concurrency: int | None = None
-    requests: int | None = None
-    burst: int | None = None
-    max_num_seqs: int | None = None
     images: tuple[Image | Sound, ...] = ()
+    workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
-        for name in ("prompt", "generate", "chunk"):
+        for name in ("prompt", "generate", *(() if self.chunk is None else ("chunk",))):
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name in ("ttft", "tpot"):
             if (value := getattr(self, name)) is not None and not (is_finite(value) and value > 0):
                 raise InputError(f"{name}: found {quote(value)}, expected seconds above 0")
         if self.load is not None and not (is_finite(self.load) and self.load >= 0):
             raise InputError(f"load: found {quote(self.load)}, expected requests a second, 0 or more")
-        for name in ("concurrency", "requests", "burst", "max_num_seqs"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
-        self._check_load()
-
-    def _check_load(self) -> None:
-        """Refuse loads that contradict one another.
-
-        Raises:
-            InputError: more than one load, or half of one.
-        """
-        given = [name for name in ("load", "concurrency", "burst") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InputError(
-                f"{given[1]}: found together with {given[0]}, expected one load: requests a second (load), "
-                "a number in flight (concurrency) or a number at once (burst)"
-            )
-        if self.requests is not None and self.concurrency is None:
-            raise InputError("requests: the length of a run with a number in flight, expected concurrency beside it")
-        if self.requests is not None and self.concurrency is not None and self.requests < self.concurrency:
-            raise InputError(
-                f"requests: found {self.requests} with concurrency {self.concurrency}, expected as many or more"
-            )
+        self.workload.check(self.prompt, self.generate, self.load)
 
     def check_draft(self, *, drafted: bool) -> None:
         """Refuse half of a question about speculative decoding.
@@ -93,11 +67,10 @@ class ServingRequest:
         given = [name for name in ("acceptance", "draft_length") if getattr(self, name) is not None]
         if not drafted:
             if given:
-                raise InputError(f"{given[0]}: means something with a draft model only, found none (draft)")
+                raise InputError(
+                    f"{given[0]}: means something with a draft model only, found none (draft or speculate)"
+                )
             return
-        if self.acceptance is None:
-            raise InputError("acceptance: missing, expected a probability between 0 and 1 for the draft model")
-        if not (is_finite(self.acceptance) and 0 < self.acceptance < 1):
-            raise InputError(f"acceptance: found {quote(self.acceptance)}, expected a probability between 0 and 1")
+        object.__setattr__(self, "acceptance", checked_acceptance(self.acceptance))
         if self.draft_length is not None and positive_integer("draft_length", self.draft_length) > LONGEST_DRAFT:
             raise InputError(f"draft_length: found {self.draft_length}, expected 1 to {LONGEST_DRAFT}")

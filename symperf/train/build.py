@@ -23,6 +23,7 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
+from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
 from .model_flops import model_flops, recomputed_flops
 from .step.step import TrainingStep
@@ -96,6 +97,7 @@ def build(structure: Structure) -> Compiled:
     outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
     outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
     outputs["memory"] = memory(structure)
+    outputs |= {f"encoders/{name}": strip_units(expr) for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

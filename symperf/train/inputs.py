@@ -14,7 +14,7 @@ from ..models.description import BASE_SIZES
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
-from ..plans.freezing import frozen_classes, language_classes
+from ..plans.frozen_parts import frozen_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
-    from ..plans.encoders import EncoderPart
     from ..systems.system import System
 
 MODEL_SIZES = BASE_SIZES
@@ -95,17 +94,9 @@ def structure_of(
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
-        frozen=_frozen(model, plan, encoders),
+        frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
     )
-
-
-def _frozen(model: Model, plan: Plan, encoders: tuple[EncoderPart, ...]) -> tuple[str, ...]:
-    """The classes of parameters that a plan freezes, of those that a step passes."""
-    language = language_classes(model.architecture, model.sizes.get("num_multi_token_layers", 0))
-    passed = language | {name for each in encoders for name in (each.part, "projector")}
-    there = passed | {name for tower in model.towers for name in (tower.part, "projector")}
-    return frozen_classes(plan.freeze, model.name, there, passed)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:

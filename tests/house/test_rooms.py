@@ -38,14 +38,14 @@ ALLOWED = {
     ),
     "checking": "common models runs",
     "plan_search": "analysis common models operations plans runs spending systems train train.memory train.step",
-    "serve": "common infer models operations plans runs systems train",
+    "serve": "analysis common infer models operations plans runs systems train",
     "technology.allocation": "common derive runs systems technology",
-    "plan_search.inference": "analysis common infer models plan_search plans runs serve systems",
+    "plan_search.inference": "analysis common infer models plan_search plans runs serve spending systems",
     "plan_search.technologies": "common models plan_search plans runs systems train",
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
-    "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
+    "report": "common evaluation infer plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
         "models plan_search plan_search.inference plans report runs serve sweep systems technology "

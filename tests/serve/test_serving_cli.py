@@ -17,10 +17,12 @@ from symperf.serve.definitions import DEFINITIONS
 
 BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--generate", "64"]
 KEYS = {
+    "lockstep_replicas",
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
-    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "speculative",
-    "loop", "warnings", *POINT_KEYS,
+    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
+    "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
+    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
 }  # fmt: skip
 
 
@@ -92,7 +94,7 @@ def test_a_load_above_the_capacity_is_saturated(capsys: pytest.CaptureFixture[st
     assert found["saturated"]
     assert not found["served"]
     assert found["utilisation"] >= 1
-    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated"}
+    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated", "concurrency"}
     assert all(found[key] is None for key in rest)
     assert "saturated" in found["warnings"][0]
 
@@ -170,12 +172,22 @@ BAD = [
     (["--burst", "2", "--concurrency", "4"], "burst: found together with concurrency, expected one load"),
     (["--requests", "4"], "requests: the length of a run with a number in flight, expected concurrency"),
     (["--requests", "4", "--concurrency", "8"], "requests: found 4 with concurrency 8, expected as many or more"),
+    (["--prefix", "513"], "prefix: found 513, expected at most the 512 tokens of the shortest prompt"),
+    (["--prefix", "400", "--prompt-spread", "0.5"], "prefix: found 400, expected at most the 256 tokens"),
+    (["--prefix", "-1"], "prefix: found -1, expected a whole number from 0"),
+    (["--prefix", "9", "--hit-rate", "1.5"], "hit_rate: found 1.5, expected a part of the requests from 0 to 1"),
+    (["--turns", "2", "--hit-rate", "nan"], "hit_rate: found nan, expected a part of the requests"),
+    (["--hit-rate", "0.5"], "hit_rate: nothing is there to be found again, expected prefix or turns"),
+    (["--turns", "0"], "turns: found 0, expected a whole number from 1"),
+    (["--prompt-spread", "1"], "prompt_spread: found 1.0, expected a part of the mean, from 0 to below 1"),
+    (["--generate-spread", "-0.1"], "generate_spread: found -0.1, expected a part of the mean"),
+    (["--max-generate", "63"], "max_generate: found 63, expected at least the longest, 64"),
     (["--chunk", "0"], "chunk: found 0, expected a whole number"),
     (["--chunk", "1.5"], "found '1.5', expected a whole number"),
     (["--acceptance", "0.5"], "acceptance: means something with a draft model only"),
     (["--draft", "llama-2-7b"], "acceptance: missing"),
-    (["--draft", "llama-2-7b", "--acceptance", "0"], "acceptance: found 0.0, expected a probability"),
-    (["--draft", "llama-2-7b", "--acceptance", "1"], "acceptance: found 1.0, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "-0.1"], "acceptance: found -0.1, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "1.5"], "acceptance: found 1.5, expected a probability"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "0"], "draft_length: found 0"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "99"], "draft_length: found 99"),
     (["--draft", "lama", "--acceptance", "0.5"], "lama"),

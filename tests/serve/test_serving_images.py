@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -53,8 +53,7 @@ def test_means_agree_with_a_simulation_that_encodes_before_the_first_chunk(name:
     steady = Steady(dataclasses.replace(plain, times=times))
     assert steady.capacity.load < Steady(plain).capacity.load
     load = part * steady.capacity.load
-    state = steady.at_load(load)
-    found = simulate(plain, poisson(plain, load, seed=7), requests=6000, skip=1200, encoder=encoder)
+    state, found = steady.at_load(load), simulate(plain, poisson(plain, load, 7, encoder), 6000, skip=1200)
     assert state is not None
     assert found.throughput == pytest.approx(load, rel=0.05)
     assert state.first_token == pytest.approx(found.first_token, rel=0.05)
@@ -87,7 +86,7 @@ def test_the_encoder_lowers_the_capacity_and_takes_memory() -> None:
 def test_more_and_larger_images_never_help() -> None:
     rising = [(), ("1x448x448",), ("1x896x896",), ("2x896x896",), ("3x896x896",), ("6x896x896",), ("6x896x1792",)]
     found = [serve(*images) for images in rising]
-    for one, other in pairwise(found):
+    for one, other in itertools.pairwise(found):
         assert other.point(0.0).ttft_s > one.point(0.0).ttft_s
         assert other.steady.capacity.load < one.steady.capacity.load
         assert other.limit(0) <= one.limit(0)

@@ -41,9 +41,19 @@ class BatchPlan:
 
     def score(self, by: str) -> tuple[float, float, int]:
         """Lower is better; equal plans are ordered by memory, then as in the space."""
-        value = self.time if by == "latency" else -self.rate / self.question.devices
+        value = self._value(by)
         sign = 1.0 if value >= 0 else -1.0
         return sign * round_number(abs(value)), round_number(self.memory), self.number
+
+    def _value(self, by: str) -> float:
+        match by:
+            case "latency":
+                return self.time
+            case "cost":
+                return self.run.cost().per_million_tokens
+            case "joules" | "tokens_per_joule":
+                return self.run.energy().per_token
+        return -self.rate / self.question.devices
 
 
 def try_plan(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:
@@ -52,9 +62,9 @@ def try_plan(survey: Survey, question: InferenceQuestion, fields: dict[str, Any]
     run = survey.built(question, fields, question.inference)
     if run is None:
         return None
-    memory, capacity = run.memory_alone(), run.value("capacity_bytes")
-    if memory > capacity:
-        survey.see_memory(memory, capacity)
+    memory, needed, capacity = run.memory_alone(), run.needed_alone(), run.value("capacity_bytes")
+    if needed > capacity:
+        survey.see_memory(needed, capacity)
         survey.reject(MEMORY)
         return None
     first = run.value("prefill")

@@ -177,7 +177,7 @@ def _projected() -> Any:
 
 
 def _wider(kind: LayerKind) -> Any:
-    return hidden_size * _projected() if kind.shared else ZERO
+    return hidden_size * _projected() if kind.reads_embedding else ZERO
 
 
 def _attention_adapters(kind: LayerKind) -> Any:

@@ -14,7 +14,7 @@ import sympy
 
 from ...common.symbolic import replace_symbols
 from ...formulas.kernels import matmul
-from ...formulas.language.symbols import SYMBOLS, batch, micro_batch, sequence, tp
+from ...formulas.language.symbols import SYMBOLS, batch, micro_batch, sequence, tp, weight_bytes
 from ...formulas.memory import saved_activations as saved
 from ...models import counts
 from ...plans.gradients import gradients_of
@@ -87,12 +87,21 @@ def _kept(structure: Structure, part: EncoderPart, read: EncoderInput) -> Any:
             total += in_sizes(count * layer_activations(own, kind), part, read)
         for product in part.stem:
             total += saved.input_kept_bytes(rows(product, read), product.copies * product.inputs)
-    for place, product in enumerate(part.projector):
-        if outside:
-            total += saved.input_kept_bytes(rows(product, read), product.copies * product.inputs)
-        if (inside or outside) and place < len(part.projector) - 1:
-            total += saved.input_kept_bytes(rows(product, read), product.copies * product.outputs)
+    for chain in part.chains:
+        for product in chain:
+            if outside:
+                total += saved.input_kept_bytes(rows(product, read), product.copies * product.inputs)
+            if (inside or outside) and product is not chain[-1]:
+                total += saved.input_kept_bytes(rows(product, read), product.copies * product.outputs)
     return total
+
+
+def encoder_bytes(structure: Structure) -> dict[str, Any]:
+    """Bytes of the encoders on a device, where there are any: of their weights, and kept of one micro-batch."""
+    if not structure.encoders:
+        return {}
+    weights = weight_bytes * sum((encoder_parameters(part) for part in structure.encoders), ZERO)
+    return {"weights": weights, "activations": encoder_activations(structure)}
 
 
 def encoder_flops(structure: Structure) -> tuple[Any, Any]:
@@ -105,7 +114,9 @@ def encoder_flops(structure: Structure) -> tuple[Any, Any]:
             stem, projector = (_product_flops(products, read) for products in (part.stem, part.projector))
             forward += flops + stem + projector
             backward += 2 * flops + stem if inside else ZERO
-            backward += (inside + outside) * projector
+            backward += projector if outside else ZERO
+            for chain in part.chains if inside or outside else ():
+                backward += _product_flops(chain if inside else chain[1:], read)
     return forward, backward
 
 

@@ -1,9 +1,9 @@
 """Encoders of images and sound as operations: before the embedding, on the first stage of a pipeline.
 
-Megatron-Core's multimodal models have encoder and projector on the first stage of the language model, or on stages of
-their own (megatron/core/models/multimodal/llava_model.py, `add_encoder`); here they are on the first stage: every
-micro-batch passes them there, and what they add to that stage may pace the pipeline. Of sizes and splits see
-`memory.encoder_counts`. Layers are recomputed as the language model's are. Stem and projector are products alone.
+Megatron-Core has the encoder of a multimodal model on the first stage only (megatron/core/models/multimodal/
+llava_model.py, `add_encoder`), and so it is here, projector and embedding with it: every micro-batch passes them there,
+and what they add to that stage may pace the pipeline. Of sizes and splits see `memory.encoder_counts`. Layers are
+recomputed as the language model's are. Stem and projector are products alone.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ class Encoders:
     def _backward(self, part: EncoderPart, read: EncoderInput, root: str) -> Sequence:
         inside, outside = self.gradients.trains(part.part), self.gradients.trains("projector")
         found: list[Node] = []
-        for place, each in reversed([*enumerate(part.projector)]):
-            path = f"{root}/projector/{each.name}"
-            if inside or (outside and place):
-                found.append(self._product(path, each, read, "backward_input"))
-            if outside:
-                found.append(self._product(path, each, read, "backward_weight"))
+        for chain in reversed(part.chains):
+            for each in reversed(chain):
+                path = f"{root}/projector/{each.name}"
+                if inside or (outside and each is not chain[0]):
+                    found.append(self._product(path, each, read, "backward_input"))
+                if outside:
+                    found.append(self._product(path, each, read, "backward_weight"))
         if inside:
             found += reversed(self._layers(part, read, root, backward=True))
             stem = reversed(part.stem)

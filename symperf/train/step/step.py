@@ -30,7 +30,6 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.overheads import host_launch_time
-from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
@@ -134,7 +133,12 @@ class TrainingStep:
         decoder, count = self.layers[at]
         alone = complement(above_one(pp))
         lowest = self.left.layer(found[at][0], decoder, lowest=True)
-        return [*found[:at], (found[at][0], excess(layers_of(count), alone)), (lowest, alone), *found[at + 1 :]]
+        return [
+            *found[:at],
+            (found[at][0], layers_of(count) * complement(alone / count)),
+            (lowest, alone),
+            *found[at + 1 :],
+        ]
 
     @cached_property
     def launches(self) -> dict[str, Op]:
