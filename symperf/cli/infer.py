@@ -64,5 +64,6 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
             getattr(options, "images", ()), getattr(options, "frames", 1), getattr(options, "sounds", ())
         ),
         adapters=lora_of(options, model),
+        prefix=getattr(options, "prefix", 0),
         values=values,
     )

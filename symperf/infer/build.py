@@ -33,6 +33,7 @@ from ..operations.schedule import sequence as in_sequence
 from .footprint import footprint, needed, sequence_cache, whole_cache
 from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
+from .prefix import new_tokens
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ def prefill_flops(structure: InferenceStructure) -> Any:
     """
     architecture = structure.architecture
     lengths = {sequence_length: prompt, encoder_sequence: prompt}
-    own = sympy.S.One if architecture.stacks == 2 else prompt
+    own = sympy.S.One if architecture.stacks == 2 else new_tokens(structure)
     forward = {
-        name: strip_units(form).xreplace(lengths) for name, form in counts.forward_flops(architecture, own, own).items()
+        name: strip_units(form).xreplace(lengths)
+        for name, form in counts.forward_flops(architecture, own, prompt if structure.prefixed else own).items()
     }
     if architecture.head == "vocabulary":
         forward["lm_head"] = forward["lm_head"] / own
@@ -96,7 +98,7 @@ def scan_flops(structure: InferenceStructure) -> Any:
     """
     layers = layers_of(structure, "prefill")
     scans = (
-        n * mixer.scan_flops(batch, prompt)
+        n * mixer.scan_flops(batch, new_tokens(structure))
         for layer, n in layers
         for mixer in layer.mixers
         if isinstance(mixer, Recurrent)

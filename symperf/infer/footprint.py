@@ -73,6 +73,7 @@ from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
 from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
+from .prefix import new_tokens
 from .recurrent import Recurrent
 from .split_context import cache_parts, key_bytes
 
@@ -158,7 +159,7 @@ def activations(structure: InferenceStructure) -> Any:
         outputs = tokens * hidden_size * activation_bytes
         sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
         return room.profiled_memory(_of_layers(structure, 1, tokens), outputs, sampling)
-    return _of_layers(structure, micro_batch, prompt) + _outputs(structure)
+    return _of_layers(structure, micro_batch, new_tokens(structure)) + _outputs(structure)
 
 
 def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> Any:

@@ -145,6 +145,11 @@ def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> 
     )
 
 
+def _widened(others: list[OtherStored]) -> list[str]:
+    """What is said of further formats that the device does not multiply."""
+    return [text for other in others for text in widening(other.system, rate_asked(other.plan, other.system))]
+
+
 def _of_file(name: str, plan: Plan, model: Model, equip: Callable[[Plan], System]) -> StoredFormat:
     """The formats of a file that llama-quantize writes: each class of modules has the mean bytes of its matrices.
 
@@ -169,8 +174,3 @@ def _of_file(name: str, plan: Plan, model: Model, equip: Callable[[Plan], System
         others=tuple(OtherStored(own, size, tuple(found[size]), equip(own)) for size in further),
         narrow_table=True,
     )
-
-
-def _widened(others: list[OtherStored]) -> list[str]:
-    """What is said of further formats that the device does not multiply."""
-    return [text for other in others for text in widening(other.system, rate_asked(other.plan, other.system))]

@@ -113,6 +113,7 @@ class InferenceStructure:
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
         contexts_split: devices have parts of the caches of sequences, to which they attend together.
         offload: what the host keeps, some of `HOSTED`.
+        prefixed: the first tokens of prompts are in the cache.
         adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
         step: what memory is reserved for: chunks, contexts or all prompts of a batch.
         memory_rule: what the part of a device's memory that software takes is a part of.
@@ -151,6 +152,7 @@ class InferenceStructure:
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
     adapted: tuple[str, ...] = ()
+    prefixed: bool = False
 
     context: Context = "none"
     contexts_split: bool = False

@@ -108,6 +108,9 @@ def show(run: InferenceRun, console: Console, longest: int = 1) -> None:
     if run.encoding:
         for row in image_rows(run.encoding):
             table.add_row(*row)
+    if run.prefix:
+        whole_s = seconds(run.bind(prefix=0).value("prefill"))
+        table.add_row("prefix", f"{run.prefix} tokens of each prompt are in the cache; {whole_s} to prefill all")
     for row in adapters.rows(run):
         table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")

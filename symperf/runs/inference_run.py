@@ -13,6 +13,7 @@ from ..evaluation.base_run import ALIASES
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
+from ..infer.prefix_rules import checked_prefix, prefix_bound
 from ..infer.reached import strange
 from ..infer.room import Room, longest_context
 from ..infer.rules import check
@@ -65,6 +66,7 @@ class InferenceRun(FullRun):
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        prefix: first tokens of each prompt that are in the cache, which are attended to and not prefilled again.
         adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         images: of each sequence, and recordings, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
@@ -89,6 +91,7 @@ class InferenceRun(FullRun):
         kv_precision: str | None = None,
         images: tuple[Image | Sound, ...] = (),
         adapters: Adapters | None = None,
+        prefix: int = 0,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
@@ -101,7 +104,8 @@ class InferenceRun(FullRun):
         asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
         asked |= {"images": images} if images else {}
         asked |= {"adapters": adapters} if adapters else {}
-        self.adapters = adapters
+        self.adapters, self.prefix = adapters, checked_prefix(prefix, self.work.prompt, model, plan)
+        asked |= {"prefix": self.prefix} if self.prefix else {}
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         self.stored = stored = stored.with_figures(self.figures)
@@ -112,13 +116,15 @@ class InferenceRun(FullRun):
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
+        if self.prefix:
+            self.structure = dataclasses.replace(self.structure, prefixed=True)
         if adapters is not None:
             self.structure = dataclasses.replace(self.structure, adapted=adapters.targets)
             if self.model.architecture.routed:
                 self.warnings += ("adapters: routed experts have none here",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
-        self.bound |= {} if adapters is None else adapters.bound()
+        self.bound |= prefix_bound(self.prefix, self.work.prompt) | ({} if adapters is None else adapters.bound())
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)

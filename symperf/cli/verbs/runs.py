@@ -64,6 +64,7 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
     infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    infer.add_argument("--prefix", type=whole, default=0, metavar="TOKENS", help="of each prompt that are in the cache")
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
