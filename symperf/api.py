@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from .infer.adapter_slots import Adapters
     from .models.model import Model
     from .plans.plan import Plan
     from .runs.inference_run import InferenceRun
@@ -26,6 +27,9 @@ def training(
     batch: int,
     sequence: int,
     stack: str | os.PathLike[str] | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
     **values: Any,
 ) -> Run:
     """Cost of a training step of `batch` sequences of `sequence` tokens.
@@ -38,6 +42,9 @@ def training(
         sequence: tokens in a sequence.
         stack: name of a training software's profile (`symperf list stacks`), or the path of one; by default the best
             published kernels of the device.
+        images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens are among the sequence's.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens are among the sequence's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
@@ -46,9 +53,11 @@ def training(
     Raises:
         InputError: an impossible plan, a system that lacks what the plan needs, or an unknown symbol.
     """
+    from .models.sounds import parse_media
     from .runs.training_run import Run as _Run
 
     work: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+    work["images"] = parse_media(images, frames, sounds)
     return _Run(load_model(model), load_system(system), load_plan(plan), **work, values=values)
 
 
@@ -79,7 +88,7 @@ def inference(
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
         images: of each sequence, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and
-            `.encoding` tells what their encoder takes.
+            `.encoding` tells what their encoder takes, which time and memory include.
         frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
         sounds: recordings of each sequence, as texts "COUNTxFRAMES" of 10 ms, whose tokens join the prompt's.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
@@ -113,20 +122,37 @@ def serving(
     system: System | str | os.PathLike[str],
     plan: Plan | None = None,
     *,
-    prompt: int,
-    generate: int,
+    prompt: int | None = None,
+    generate: int | None = None,
     ttft: float | None = None,
     tpot: float | None = None,
     load: float | None = None,
     chunk: int | None = None,
     draft: Model | str | os.PathLike[str] | None = None,
-    acceptance: float | None = None,
+    speculate: str | None = None,
+    adapters: Adapters | None = None,
+    acceptance: float | tuple[float, ...] | None = None,
     draft_length: int | None = None,
+    concurrency: int | None = None,
+    requests: int | None = None,
+    burst: int | None = None,
+    max_num_seqs: int | None = None,
+    prompt_spread: float = 0.0,
+    generate_spread: float = 0.0,
+    max_generate: int | None = None,
+    prefix: int = 0,
+    turns: int = 1,
+    hit_rate: float | None = None,
+    trace: str | os.PathLike[str] | None = None,
     stack: str | os.PathLike[str] | None = None,
     kv_precision: str | None = None,
+    images: Sequence[str] = (),
+    frames: int = 1,
+    sounds: Sequence[str] = (),
+    prefill: str | None = None,
     **values: Any,
 ) -> Serving:
-    """Continuous batching of requests that arrive at random, in a steady state.
+    """Continuous batching of requests that arrive at random, or so many at a time, in a steady state.
 
     Args:
         model: what runs, or the name or path that `Model.load` takes.
@@ -138,31 +164,69 @@ def serving(
         tpot: longest mean time of each later token, in seconds.
         load: requests a second, at all replicas; without it the largest within the targets is the answer.
         chunk: prompt tokens that an iteration may process.
-        draft: a draft model for speculative decoding, on the same devices; as `model`.
-        acceptance: probability that a drafted token is accepted, between 0 and 1.
+        draft: a draft model for speculative decoding, on the same devices; as `model`, or the file of a head.
+        speculate: "mtp" (the model's own head), "eagle" or "eagle3" (the file of a head), "draft"; by default what
+            `draft` is.
+        adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
+        acceptance: probability that a drafted token is accepted once those before it are, or one for each position.
         draft_length: tokens drafted for each step; by default the best for a request alone.
+        concurrency: requests in flight, each replaced as it ends, instead of a load.
+        requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
+        burst: requests that arrive at once, instead of a load.
+        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
+        prompt_spread: r of the prompts' lengths, which are uniform over (1 - r) to (1 + r) times `prompt`.
+        generate_spread: likewise of what is generated.
+        max_generate: tokens generated for which memory is reserved in advance; by default none is.
+        prefix: first tokens of each prompt that all requests share, and find in the cache.
+        turns: requests of a conversation, each of which sends all that came before it again, and finds it in the cache.
+        hit_rate: part of the requests that do find it; by default all.
+        trace: path of recorded requests, JSON lines of arrival, input and output, instead of lengths and a load;
+            `.replayed` is what they measure, event by event.
         stack: name of a serving software's profile (`symperf list stacks`), or the path of one.
         kv_precision: format of the key-value cache; by default 16 bits.
+        images: of each request, as texts "COUNTxHEIGHTxWIDTH" in pixels; their tokens join the prompt's, and their
+            encoder runs in the iterations that prefill.
+        frames: of each of the images, as of a video; without images, spectra of 10 ms of one recording.
+        sounds: recordings of each request, as texts "COUNTxFRAMES" of 10 ms.
+        prefill: how a pool that only prefills differs from `system` and `plan`, which then only decode:
+            "system: h100-sxm, plan: tp=4 dp=2"; `.apart` tells of both.
         values: other values of symbols, such as `memory_bandwidth=4.8e12`.
 
     Returns:
-        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.speculation()`.
+        A `Serving`: `.answer` at the load, `.largest`, `.curve`, `.pools`, `.apart`, `.speculation()`.
 
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
-    from .infer.stack import DEFAULT
-    from .serve.request import ServingRequest
+    from .infer.stack import DEFAULT, Stack
+    from .models.draft_heads import draft_of
+    from .models.sounds import parse_media
+    from .serve.question import build_request
     from .serve.serving import Serving as _Serving
 
-    asked = ServingRequest(prompt, generate, ttft, tpot, load, chunk, acceptance, draft_length)
+    work = {"prompt": prompt, "generate": generate, "ttft": ttft, "tpot": tpot, "load": load, "chunk": chunk}
+    arrivals = {"concurrency": concurrency, "requests": requests, "burst": burst, "max_num_seqs": max_num_seqs}
+    lengths = {"prompt_spread": prompt_spread, "generate_spread": generate_spread, "max_generate": max_generate}
+    cached = {"prefix": prefix, "turns": turns, "hit_rate": hit_rate}
+    on, software = load_system(system), stack or DEFAULT
+    asked, recorded = build_request(
+        work | {"acceptance": acceptance, "draft_length": draft_length},
+        arrivals | lengths | cached,
+        trace,
+        parse_media(images, frames, sounds),
+        lambda: Stack.load(software).chunk.on(on),
+    )
+    target = load_model(model)
     return _Serving(
-        load_model(model),
-        load_system(system),
+        target,
+        on,
         load_plan(plan),
         asked,
-        draft=None if draft is None else load_model(draft),
-        stack=stack or DEFAULT,
+        draft=draft_of(target, draft, speculate),
+        trace=recorded,
+        adapters=adapters,
+        stack=software,
         kv_precision=kv_precision,
         values=values,
+        prefill=prefill,
     )

@@ -110,6 +110,31 @@ def order_lost(deviation: Any, spacing: Any, idle: Any) -> Any:
 
 
 @formula(
+    glyph=r"\rho_k",
+    dimension=ONE,
+    source=LITTLE,
+    decreasing="deviation waves",
+    increasing="ramp",
+    curvature="concave",
+)
+def wave_occupancy(ramp: Any, deviation: Any, waves: Any) -> Any:
+    """Part of the iterations that prefill while the k-th wave of a loop begins: R / sqrt(R^2 + 4 pi k sigma^2).
+
+    A burst is prefilled in R iterations without a gap; its requests end, and are replaced, spread over as many and by
+    the sum of what k of them generate more or less than the mean.
+
+    Assumes: that waves have not met (then it is that of the whole loop, which is less); as seen by a request.
+
+    Source: derivation: of R arrivals of the density f one sees R times the integral of f^2, which is 1 / R of a
+    uniform law and 1 / (2 sqrt(pi) s) of a normal one; in between the root of both squares. 4 pi = 88 / 7.
+
+    >>> wave_occupancy(100, 0, 3)
+    1
+    """
+    return sympy.sqrt(1 / (1 + sympy.Rational(88, 7) * waves * (deviation / ramp) ** 2))
+
+
+@formula(
     glyph="n_{bst}",
     dimension=ONE,
     source=LITTLE,
@@ -133,6 +158,25 @@ def burst_decoding(chunk_prompts: Any, packs_behind: Any, risen: Any) -> Any:
 
 
 @formula(
+    glyph="n_{bmn}",
+    dimension=ONE,
+    source=LITTLE,
+    increasing="chunk_prompts packs_behind risen",
+)
+def mean_burst_decoding(chunk_prompts: Any, packs_behind: Any, risen: Any) -> Any:
+    """Sequences that decode beside a burst's prefill, in the mean over its packs: J Q (1 - (1 - z)^2) / 2.
+
+    Assumes: as `burst_decoding`.
+
+    Source: derivation: the integral of J min(y, z Q) over Q.
+
+    >>> mean_burst_decoding(2, 9, 1)
+    9
+    """
+    return chunk_prompts * packs_behind * complement(complement(risen) ** 2) / 2
+
+
+@formula(
     glyph=r"T_{burst}",
     dimension=SECOND,
     source=LITTLE,
@@ -153,6 +197,26 @@ def burst_first_token_time(chunks: Any, packs: Any, mixed_time: Any) -> Any:
     30
     """
     return chunks * (packs + 1) / 2 * mixed_time
+
+
+@formula(
+    glyph=r"T_{last}",
+    dimension=SECOND,
+    source=LITTLE,
+    increasing="chunks mixed_time packs",
+    curvature="affine",
+)
+def last_first_token_time(chunks: Any, packs: Any, mixed_time: Any) -> Any:
+    """Time to the first token of the last of requests that arrive at once: K q tau_m.
+
+    Assumes: tau_m is the time beside `mean_burst_decoding` sequences.
+
+    Source: the sum of the times of all packs.
+
+    >>> last_first_token_time(2, 9, 3)
+    54
+    """
+    return chunks * packs * mixed_time
 
 
 @formula(

@@ -31,6 +31,31 @@ def expected_tokens(acceptance: Any, draft_length: Any) -> Any:
 
 
 @formula(
+    glyph="n_{acc,i}",
+    dimension=ONE,
+    source=LEVIATHAN,
+    increasing="acceptance later_tokens",
+    curvature="convex",
+)
+def tokens_from_position(acceptance: Any, later_tokens: Any) -> Any:
+    """Mean tokens that a step yields from a drafted position on, and the model's own: 1 + alpha_i n_{i+1}.
+
+    From the last position back to the first, with n = 1 behind the last, it gives
+    1 + alpha_1 + alpha_1 alpha_2 + ... for a probability of each position.
+
+    Assumes: a position is accepted with its own probability once all before it are, whatever these were.
+
+    Source: Leviathan et al. 2023, equation 1, is that of one probability; positions of heads have their own (Li et al.
+    2024, EAGLE, table 3: n-alpha).
+
+    >>> from sympy import Rational
+    >>> tokens_from_position(Rational(4, 5), tokens_from_position(Rational(1, 2), 1))
+    11/5
+    """
+    return 1 + acceptance * later_tokens
+
+
+@formula(
     glyph=r"\tau_{spec}",
     dimension=SECOND,
     source=LEVIATHAN,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..language.atoms import complement
+from ..language.atoms import Max, complement
 from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     gradient_bytes,
     host_bandwidth,
     host_efficiency,
+    host_matrix_rate,
     host_memory_bandwidth,
     host_memory_efficiency,
 )
-from ..sources import ZERO_INFINITY, ZERO_OFFLOAD
+from ..sources import KTRANSFORMERS, ZERO_INFINITY, ZERO_OFFLOAD
 
 
 @formula(
@@ -59,6 +60,29 @@ def host_update_time(traffic_bytes: Any) -> Any:
     Q/(host_memory_bandwidth*host_memory_efficiency)
     """
     return traffic_bytes / (host_memory_bandwidth * host_memory_efficiency)
+
+
+@formula(
+    glyph="T_{cpu,e}",
+    dimension=SECOND,
+    source=KTRANSFORMERS,
+    increasing="traffic_bytes work_flops",
+    decreasing="host_memory_bandwidth host_matrix_rate host_memory_efficiency",
+    curvature="convex",
+)
+def host_products_time(work_flops: Any, traffic_bytes: Any) -> Any:
+    """Time of products by the host's processors: max(Q / (beta_hm eta_hm), W / F_h).
+
+    Assumes: weights are read once from the host's memory, whose bandwidth and processors are one device's share;
+    products run at the rate that tuned kernels sustain.
+
+    Source: Chen et al. 2025, section 3: experts of few tokens are bound by memory, those of many by computation.
+
+    >>> from sympy import symbols
+    >>> host_products_time(*symbols("W Q"))
+    Max(Q/(host_memory_bandwidth*host_memory_efficiency), W/host_matrix_rate)
+    """
+    return Max(traffic_bytes / (host_memory_bandwidth * host_memory_efficiency), work_flops / host_matrix_rate)
 
 
 @formula(

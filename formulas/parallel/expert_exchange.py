@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..language.atoms import Max, Min, above_one, complement, log2, ring_share
-from ..language.dimension import ONE, SECOND
+from ..language.dimension import BYTE, ONE, SECOND
 from ..language.formula import formula
 from ..language.symbols import (
     bulk_exchange_latency,
@@ -134,3 +134,27 @@ def bulk_exchange_time(
     between = ring_share(outer_ranks) * token * domains / (scale_out_bandwidth * exchange_out_efficiency)
     start = bulk_exchange_latency + log2(outer_ranks) * bulk_hop_latency
     return above_one(ranks) * (start + Max(inside, between))
+
+
+@formula(
+    glyph="Q_x",
+    dimension=BYTE,
+    source=DEEPEP,
+    increasing="element_bytes hidden_size num_experts tokens",
+    curvature="affine",
+)
+def direct_exchange_buffer_bytes(tokens: Any, num_experts: Any, hidden_size: Any, element_bytes: Any) -> Any:
+    """Bytes that a device keeps for direct exchanges: 4 E T h w, there and back, each for two exchanges in turn.
+
+    A copy of any token may come to any expert, and a place is kept for each, whatever is sent.
+
+    Assumes: T is the most tokens of a device that may ever be exchanged; w is that of the wider way, the results';
+    headers, scales and flags, 2 % of it, are left out.
+
+    Source: DeepEP, csrc/config.hpp, LowLatencyLayout: two send and two receive buffers of num_experts x
+    num_max_dispatch_tokens_per_rank messages.
+
+    >>> direct_exchange_buffer_bytes(128, 256, 7168, 2)
+    1879048192
+    """
+    return 4 * num_experts * tokens * hidden_size * element_bytes

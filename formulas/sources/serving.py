@@ -87,3 +87,19 @@ SAKASEGAWA = add(
     1977,
     journal="Annals of the Institute of Statistical Mathematics 29",
 )
+KTRANSFORMERS = add(
+    "chen2025ktransformers",
+    "inproceedings",
+    "KTransformers: Unleashing the Full Potential of CPU/GPU Hybrid Inference for MoE Models",
+    "Chen, Hongtao and others",
+    2025,
+    booktitle="Proceedings of the 31st Symposium on Operating Systems Principles",
+)
+PUNICA = arxiv("chen2023punica", "2310.18547", "Punica: Multi-Tenant LoRA Serving", "Chen, Lequn and others", 2023)
+S_LORA = arxiv(
+    "sheng2023slora",
+    "2311.03285",
+    "S-LoRA: Serving Thousands of Concurrent LoRA Adapters",
+    "Sheng, Ying and others",
+    2023,
+)

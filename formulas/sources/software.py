@@ -20,6 +20,22 @@ DEEPEP = add(
     2025,
     howpublished=r"\url{https://github.com/deepseek-ai/DeepEP}",
 )
+EPLB = add(
+    "eplb2025",
+    "misc",
+    "Expert Parallelism Load Balancer (EPLB)",
+    "{DeepSeek-AI}",
+    2025,
+    howpublished=r"\url{https://github.com/deepseek-ai/EPLB}",
+)
+VLLM_DATA_PARALLEL = add(
+    "vllm2025dp",
+    "misc",
+    "Data Parallel Deployment",
+    "{vLLM contributors}",
+    2025,
+    howpublished=r"vLLM, docs/serving/data\_parallel\_deployment.md",
+)
 BOUCHERON = add(
     "boucheron2013",
     "book",

@@ -37,6 +37,7 @@ CHAPTERS = (
             "thin_matmul": "Thin matrix products",
             "looped_matmul": "Products of measured devices",
             "low_precision": "Low precision",
+            "adapters": "Adapters of requests",
         },
     ),
     Chapter(
@@ -70,6 +71,7 @@ CHAPTERS = (
             "expert_formats": "Formats of what travels to experts",
             "expert_parallel": "Expert parallelism",
             "expert_exchange": "Exchanges of tokens",
+            "expert_copies": "Copies of experts",
         },
     ),
     Chapter(
@@ -160,6 +162,7 @@ CHAPTERS = (
             "queueing": "Queueing",
             "closed_loops": "Closed loops and bursts",
             "disaggregation": "Prefill and decode apart",
+            "lockstep": "Replicas in lock step",
         },
     ),
     Chapter(

@@ -53,7 +53,9 @@ def software(parser: Parser) -> None:
     """The serving software and its cache."""
     group = parser.add_argument_group("serving software")
     group.add_argument("--stack", metavar="NAME", help="a profile (see: symperf list stacks), or the path of one")
-    group.add_argument("--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8 or int8")
+    group.add_argument(
+        "--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8, int8, nvfp4, int4, q8_0 or q4_0"
+    )
     group.add_argument(
         "--memory-utilization", type=number, metavar="F", help="part of a device's memory that the software takes"
     )
@@ -71,14 +73,61 @@ def longest(parser: Parser) -> None:
     )
 
 
-def images(parser: Parser) -> None:
-    """Images and recordings of each sequence."""
+def speculation(parser: Parser) -> None:
+    """What drafts tokens, and how many of them are accepted."""
+    group = parser.add_argument_group("speculative decoding")
+    group.add_argument(
+        "--speculate",
+        metavar="WAY",
+        help="mtp (the model's own head), eagle or eagle3 (a head's file, --draft), or draft (a model, --draft)",
+    )
+    group.add_argument("--draft", metavar="MODEL", help="a draft model or a head's file; it runs on the same devices")
+    group.add_argument(
+        "--acceptance",
+        type=numbers,
+        metavar="A[,A...]",
+        help="probability that a drafted token is accepted once those before it are; or one for each position",
+    )
+    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+
+
+def adapters(parser: Parser) -> None:
+    """Low-rank adapters of requests."""
+    group = parser.add_argument_group("adapters of requests (LoRA)")
+    group.add_argument("--lora-rank", type=whole, metavar="R", help="rank of their slots; 0: there are none")
+    group.add_argument("--lora-adapters", type=whole, metavar="N", help="slots, each with an adapter (default 1)")
+    group.add_argument(
+        "--lora-targets",
+        metavar="NAMES",
+        help="linear layers that have them, with commas between, as q_proj,v_proj (default: all that the model has)",
+    )
+
+
+def workload(parser: Parser) -> None:
+    """How requests come, and how they differ."""
+    group = parser.add_argument_group("requests in flight or at once, instead of a load")
+    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight, each replaced as it ends")
+    group.add_argument(
+        "--requests", type=whole, metavar="M", help="of a run that sends N at once and then keeps N in flight"
+    )
+    group.add_argument("--burst", type=whole, metavar="N", help="requests that arrive at once, and none after them")
+    group = parser.add_argument_group("lengths that differ, and what is cached of a prompt")
+    group.add_argument("--prompt-spread", type=number, metavar="R", help="prompts of (1 - R) to (1 + R) times P tokens")
+    group.add_argument("--generate-spread", type=number, metavar="R", help="likewise of what is generated")
+    group.add_argument("--max-generate", type=whole, metavar="TOKENS", help="that memory is reserved for")
+    group.add_argument("--prefix", type=whole, metavar="TOKENS", help="that all prompts begin with, and find cached")
+    group.add_argument("--turns", type=whole, metavar="K", help="requests of a conversation, which send it all again")
+    group.add_argument("--hit-rate", type=number, metavar="F", help="part that finds them cached (default 1)")
+
+
+def images(parser: Parser, counted: str = "join the prompt") -> None:
+    """Images and recordings of each sequence, with where their tokens are counted."""
     parser.add_argument(
         "--images",
         action="append",
         default=[],
         metavar="COUNTxHxW",
-        help="images of each sequence by height and width in pixels, whose tokens join the prompt; may be repeated",
+        help=f"images of each sequence by height and width in pixels, whose tokens {counted}; may be repeated",
     )
     parser.add_argument(
         "--frames",
@@ -92,7 +141,7 @@ def images(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COUNTxFRAMES",
-        help="recordings of each sequence by spectra of 10 ms, whose tokens join the prompt; may be repeated",
+        help=f"recordings of each sequence by spectra of 10 ms, whose tokens {counted}; may be repeated",
     )
 
 
@@ -137,6 +186,12 @@ def width(text: str) -> int:
     if found is None or not NARROWEST <= found <= WIDEST:
         raise argparse.ArgumentTypeError(f"found {quote(text)}, expected a whole number from {NARROWEST} to {WIDEST}")
     return found
+
+
+def numbers(text: str) -> float | tuple[float, ...]:
+    """A number, or several with commas between."""
+    found = tuple(number(part) for part in text.split(","))
+    return found if len(found) > 1 else found[0]
 
 
 def number(text: str) -> float:

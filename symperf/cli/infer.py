@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..common.errors import InputError
 from ..infer.stack import DEFAULT
+from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
-from .settings import longest_of, plan_of, print_run, run_values
+from .settings import longest_of, lora_of, plan_of, print_run, run_values
 
 if TYPE_CHECKING:
     import argparse
+
+    from ..report.speculative import Speculative
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one inference."""
     from ..report import inference as report
 
-    print_run(build_run(options), report, options, longest_of(options))
+    answer = build_run(options)
+    print_run(answer, report, options, longest_of(options), beside={"speculative": build_speculation(answer, options)})
     return 0
+
+
+def build_speculation(answer: InferenceRun, options: argparse.Namespace) -> Speculative | None:
+    """The same generation with drafted tokens, where something is to draft them.
+
+    Raises:
+        InputError: a model without the head that is asked for, or an option that means nothing.
+    """
+    from ..report.speculative import Speculative as _Speculative
+
+    draft = draft_of(answer.base_model, options.draft, options.speculate)
+    for name in ("acceptance", "draft_length") if draft is None else ():
+        if getattr(options, name) is not None:
+            raise InputError(f"{name}: means something with a draft model only, found none (draft or speculate)")
+    return None if draft is None else _Speculative(answer, draft, options.acceptance, options.draft_length)
 
 
 def build_run(options: argparse.Namespace) -> InferenceRun:
@@ -43,5 +63,7 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
         images=parse_media(
             getattr(options, "images", ()), getattr(options, "frames", 1), getattr(options, "sounds", ())
         ),
+        adapters=lora_of(options, model),
+        prefix=getattr(options, "prefix", 0),
         values=values,
     )

@@ -11,7 +11,7 @@ from ..models.model import Model
 from ..plans.plan import Plan
 from ..systems import units
 from ..systems.system import System
-from .settings import run_values
+from .settings import parse_offload, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +45,8 @@ def build_run(options: argparse.Namespace) -> BaseRun:
         )
     values = run_values(options)
     fields = {name: getattr(options, name) for name in Plan.names() if getattr(options, name, None) is not None}
+    if "offload" in fields:
+        fields["offload"] = parse_offload(fields["offload"], values)
     fields |= {name: values.pop(name) for name in list(values) if name in Plan.names()}
     work = {name: values.pop(name, getattr(options, name)) for name in WORK[kind]}
     for name, value in work.items():

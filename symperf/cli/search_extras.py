@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..plan_search.versus import Versus
     from ..systems.system import System
 
-SERVERS = ("vllm", "trtllm")
+SERVERS = ("vllm", "sglang", "trtllm")
 """Frameworks that serve: the batch of a training step is none of their business."""
 SILENT = ("deepspeed",)
 """Frameworks whose text has no comments: notes go to standard error."""

@@ -10,14 +10,16 @@ from ..models.model import Model
 from ..plans.plan_fields import COLUMNS, FIELDS
 from ..systems.system import System
 from .output import console, write, write_error, write_json
+from .reproduce import command
+from .search_emit import emitted, software
 from .settings import parse_values
 
 if TYPE_CHECKING:
     import argparse
 
-OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk")
+OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "axes", "plot")
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
-TRAINING = ("sequence", "emit", "explain", "weak", "within", "tokens", "pareto", *TRAINED, "dask")
+TRAINING = ("sequence", "explain", "weak", "within", "tokens", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
 
 
@@ -59,6 +61,15 @@ def run(options: argparse.Namespace) -> int:
 
     if options.json and options.csv:
         raise InputError("search: found --json and --csv, expected one of them")
+    if options.plot is not None:
+        from ..analysis.picture import check_suffix
+
+        if not options.pareto:
+            raise InputError("search: found --plot without --pareto, expected it as well: the front is what is drawn")
+        check_suffix(options.plot)
+    if options.emit is not None and options.csv:
+        raise InputError("search: found --csv and --emit, expected one of them")
+    stack, runs = (options.stack or DEFAULT, None) if options.emit is None else software(options)
     values = parse_values(options.set)
     require = _parse_required(options.require)
     require |= {name: [values.pop(name)] for name in list(values) if name in SEARCHED}
@@ -78,23 +89,38 @@ def run(options: argparse.Namespace) -> int:
             by=None if options.by == "time" else options.by.replace("-", "_"),
             top=options.top,
             disaggregate=options.disaggregate,
-            stack=options.stack or DEFAULT,
+            stack=stack,
+            software=runs,
             max_memory=options.max_memory,
             require=require,
             limits={name: most for name, most in limits.items() if most is not None},
             values=values,
+            pareto=options.pareto,
+            axes=None if options.axes is None else options.axes.split(","),
             progress=progress,
         )
     took = time.monotonic() - started
     if not found.records:
         raise KeyboardInterrupt
+    if found.front is not None and options.plot is not None:
+        from ..analysis.picture import picture
+
+        picture(found.front, options.plot)
+    emission = None if options.emit is None else emitted(found.winner, options)
     if options.json:
-        write_json(report.as_json(found))
+        told = report.as_json(found) | {"emitted": None if emission is None else emission.as_json()}
+        for key, records in (("plans", found.records), ("pareto", found.front.records if found.front else [])):
+            for each, one in zip(told[key] or (), records, strict=True):
+                flying = one.measures["concurrency"] if key == "pareto" else None
+                each["command"] = command(one, found.questions[0], options, flying=flying)
+        write_json(told)
+    elif emission is not None:
+        write(emission.text)
     elif options.csv:
         write(report.as_csv(found))
     else:
         with console() as out:
-            report.show(found, out, took=took)
+            report.show(found, out, took=took, command=command(found.winner, found.questions[0], options))
     if not found.whole:
         write_error("interrupted: this is the best of what was seen")
         return 130

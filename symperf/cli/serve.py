@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from typing import TYPE_CHECKING
 
-from ..infer.stack import DEFAULT
+from ..infer.stack import DEFAULT, Stack
+from ..models.draft_heads import draft_of
 from ..models.model import Model
-from ..serve.request import ServingRequest
+from ..models.sounds import parse_media
+from ..serve.question import build_request
 from ..serve.serving import Serving
+from ..serve.workload import NAMES
 from ..systems.system import System
 from .output import console, write_json
-from .settings import longest_of, plan_of, run_values
+from .settings import longest_of, lora_of, plan_of, run_values
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
+PAUSE = 0.2
+"""Seconds between two lines of progress."""
 WORK = ("prompt", "generate", "ttft", "tpot", "load", "chunk", "acceptance", "draft_length")
 
 
@@ -23,12 +32,32 @@ def run(options: argparse.Namespace) -> int:
     from ..report import serving as report
 
     answer = build_serving(options)
+    if answer.trace is not None and answer.fits:
+        answer.replay(_progress(answer.trace.count))
     if options.json:
         write_json(report.as_json(answer, longest_of(options)))
     else:
         with console() as out:
             report.show(answer, out, longest_of(options))
     return 0 if report.can(answer) else 1
+
+
+def _progress(count: int) -> Callable[[int], None] | None:
+    """Tells on a terminal's standard error how much of a trace has ended."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    last = time.monotonic()
+
+    def tell(ended: int) -> None:
+        nonlocal last
+        now, whole = time.monotonic(), ended == count
+        if whole or now - last > PAUSE:
+            last = now
+            line = "" if whole else f"{ended:,} of {count:,} requests"
+            with contextlib.suppress(OSError):
+                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def build_serving(options: argparse.Namespace) -> Serving:
@@ -40,14 +69,21 @@ def build_serving(options: argparse.Namespace) -> Serving:
     values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
-    draft = None if options.draft is None else Model.load(options.draft)
+    model = Model.load(options.model, options.ignore_key)
+    load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
+    media = parse_media(options.images, options.frames, options.sounds)
+    system, stack = System.load(options.system), DEFAULT if options.stack is None else options.stack
+    asked, trace = build_request(work, load, options.trace, media, lambda: Stack.load(stack).chunk.on(system))
     return Serving(
-        Model.load(options.model, options.ignore_key),
-        System.load(options.system),
+        model,
+        system,
         plan,
-        ServingRequest(**work),
-        draft=draft,
-        stack=DEFAULT if options.stack is None else options.stack,
+        asked,
+        draft=draft_of(model, options.draft, options.speculate),
+        trace=trace,
+        stack=stack,
         kv_precision=options.kv_precision,
+        adapters=lora_of(options, model),
         values=values,
+        prefill=options.prefill,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..common.errors import InputError, quote
-from ..common.numbers import plain_value
+from ..common.numbers import numeral, plain_value
 from ..common.table import show_lines
 from ..plans.plan import Plan, positive_integer
 from .output import console, write_json
@@ -15,7 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from ..infer.adapter_slots import Adapters
+    from ..models.model import Model
     from ..runs.full_run import FullRun
+
+
+class Answers(Protocol):
+    """Answers beside those of a run."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        ...
+
+    def lines(self) -> list[str]:
+        """In words."""
+        ...
 
 
 def split_settings(settings: Iterable[str], flag: str, expected: str, *, once: str = "") -> dict[str, str]:
@@ -82,6 +96,43 @@ def field_value(name: str, text: str) -> Any:
     return None if text.lower() in ("none", "null") and name != "recompute" else plain_value(text)
 
 
+def parse_offload(text: str | None, values: dict[str, Any]) -> str | None:
+    """What `--offload` names, of whose parts `NAME=F` are added to the values of symbols.
+
+    Raises:
+        InputError: a part that is no fraction, or one that is given twice.
+
+    >>> values = {}
+    >>> parse_offload("weights=0.5,cache", values), values
+    ('weights,cache', {'offloaded_weights': 0.5})
+    """
+    names = []
+    for each in ("" if text is None else text).split(","):
+        name, equals, part = each.partition("=")
+        names.append(name.strip())
+        if not equals:
+            continue
+        number, symbol = numeral(part.strip(), float), f"offloaded_{name.strip()}"
+        if number is None or not 0 <= number <= 1:
+            raise InputError(f"--offload {name}: found {quote(part)}, expected a fraction from 0 to 1")
+        if symbol in values:
+            raise InputError(f"--offload: the part of {name} is given twice")
+        values[symbol] = number
+    return text if text is None else ",".join(names)
+
+
+def lora_of(options: argparse.Namespace, model: Model) -> Adapters | None:
+    """The adapters of requests that the options ask for.
+
+    Raises:
+        InputError: a rank above the width, or a layer that the model has not.
+    """
+    from ..infer.adapter_slots import adapters_of
+
+    rank, number, targets = (getattr(options, f"lora_{name}", None) for name in ("rank", "adapters", "targets"))
+    return adapters_of(model, rank, number, targets)
+
+
 def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
     """The plan of flags, and of the `values` of its fields, which are taken out.
 
@@ -89,17 +140,25 @@ def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
         InputError: a value out of range.
     """
     fields = {name: getattr(options, name) for name in Plan.names()}
+    fields["offload"] = parse_offload(fields["offload"], values)
     return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
 
 
-def print_run(answer: FullRun, report: ModuleType, options: argparse.Namespace, *asked: Any) -> None:
+def print_run(
+    answer: FullRun,
+    report: ModuleType,
+    options: argparse.Namespace,
+    *asked: Any,
+    beside: dict[str, Answers | None] | None = None,
+) -> None:
     """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked.
 
     Args:
         answer: the run.
-        report: its kind's.
+        report: of its kind.
         options: of the command line.
         asked: what else the report takes.
+        beside: further answers by key, which are none of the run's own; None where they are not asked for.
     """
     from ..report import interval, spending
 
@@ -107,10 +166,13 @@ def print_run(answer: FullRun, report: ModuleType, options: argparse.Namespace, 
         write_json(
             report.as_json(answer, *asked)
             | answer.spending_json(options.grid)
+            | {name: None if each is None else each.to_dict() for name, each in (beside or {}).items()}
             | {"interval": interval.as_json(answer) if options.interval else None}
         )
         return
     with console() as out:
         report.show(answer, out, *asked)
+        for each in (beside or {}).values():
+            show_lines(out, () if each is None else each.lines())
         spending.show(answer, options, out)
         show_lines(out, interval.lines(answer) if options.interval else ())

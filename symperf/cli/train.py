@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
 from ..models.model import Model
+from ..models.sounds import parse_media
 from ..runs.training_run import Run
 from ..systems.system import System
 from .settings import parse_values, plan_of, print_run
@@ -25,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
-    answer = Run(model, system, plan, batch=batch, sequence=sequence, stack=options.stack, values=values)
+    images = parse_media(options.images, options.frames, options.sounds)
+    work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
+    answer = Run(model, system, plan, **work, values=values)
     print_run(answer, report, options)
     return 0
 
@@ -38,4 +41,4 @@ def _of_images(model: Model) -> int:
     """
     if not model.architecture.patches:
         raise InputError("train: the following arguments are required: --sequence")
-    return model.sizes["position_rows"]
+    return model.image_positions

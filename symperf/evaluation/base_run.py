@@ -14,6 +14,8 @@ from ..common.errors import InputError, nearest, quote
 from .folders import folder_parts, folders
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..codegen.program import Program
     from ..models.model import Model
     from ..operations.compiled import Bound, Compiled
@@ -180,6 +182,17 @@ class BaseRun:
             return sum(float(self._values[at] * (1.0 if n is None else self._values[n])) for at, n in parts)
         known = [*ALIASES, "capacity_bytes", "tflops_per_device", *program.outputs, *program.lets]
         raise InputError(f"value: unknown quantity {quote(name)}{nearest(name, [*known, *folders(self.compiled)])}")
+
+    def value_at(self, name: str, changed: Mapping[str, float]) -> float:
+        """An output of the program where symbols have other values than those that they are bound to.
+
+        Args:
+            name: of the output.
+            changed: values by name.
+        """
+        program = self.compiled.program
+        inputs = {symbol: value for symbol, (value, _) in self.bound.items()}
+        return float(run(program, inputs | dict(changed), floats())[program.outputs[name]])
 
     def quantities(self) -> dict[str, Quantity]:
         """The quantities that the run's symbols are bound from, by name, with the spreads of those that have one."""

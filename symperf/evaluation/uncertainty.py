@@ -12,14 +12,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..codegen.interpret import floats
-from ..codegen.interpret import run as evaluate
 from ..common.errors import InputError, nearest, quote
 from ..common.numbers import is_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .base_run import BaseRun
 
 LEVEL = 0.9
@@ -95,15 +91,9 @@ def interval(run: BaseRun, name: str = "time") -> Interval:
         raise InputError(f"interval: unknown quantity {quote(name)}{nearest(name, program.outputs)}")
     if run.free_names:
         raise InputError(f"free symbols have no value: {', '.join(sorted(run.free_names))}; bind them first")
-    inputs = {symbol: value for symbol, (value, _) in run.bound.items()}
-    position = program.outputs[name]
-
-    def answer(changed: Mapping[str, float]) -> float:
-        return float(evaluate(program, {**inputs, **changed}, floats())[position])
-
-    value, effects = answer({}), []
+    value, effects = run.value_at(name, {}), []
     for symbol, (low, high) in spreads(run).items():
-        ends = answer({symbol: low}), answer({symbol: high})
+        ends = run.value_at(name, {symbol: low}), run.value_at(name, {symbol: high})
         if ends != (value, value):
             effects.append(Effect(symbol, low, high, *ends))
     effects.sort(key=lambda effect: -abs(math.log(effect.at_high / effect.at_low)))

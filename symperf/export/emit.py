@@ -21,6 +21,7 @@ FRAMEWORKS = {
     "torchtitan": "torchtitan",
     "deepspeed": "deepspeed",
     "vllm": "vllm",
+    "sglang": "sglang",
     "trtllm": "trtllm",
 }
 """Modules by the name of the framework; each has `OPTIONS`, `sheet` and `text`."""
@@ -76,7 +77,7 @@ def emit(
 
     Args:
         plan: any plan; what the framework cannot express is a note.
-        framework: "megatron", "megatron-bridge", "torchtitan", "deepspeed", "vllm" or "trtllm".
+        framework: "megatron", "megatron-bridge", "torchtitan", "deepspeed", "vllm", "sglang" or "trtllm".
         model: what runs; some options need its number of layers.
         system: what it runs on; it decides the precision that a plan leaves open.
         batch: sequences in the global batch.

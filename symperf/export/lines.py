@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from .sheet import Sheet
 
 
@@ -17,6 +22,55 @@ def flags(sheet: Sheet) -> str:
     """`--name value` lines; a switch has no value."""
     lines = [name if value is True else f"{name} {_word(value)}" for name, value in sheet.settings.items()]
     return "\n".join([*comments(sheet), *lines]) + "\n"
+
+
+def command(words: Sequence[str], sheet: Sheet) -> str:
+    """A command of a shell, an option a line, after the configuration file that it reads, if there is one."""
+    options = {name: value for name, value in sheet.settings.items() if name.startswith("--")}
+    keys = {name: value for name, value in sheet.settings.items() if name not in options}
+    lines = [shlex.join(words)]
+    lines += [name if value is True else f"{name} {shlex.quote(_word(value))}" for name, value in options.items()]
+    found = " \\\n  ".join(lines) + "\n"
+    if keys:
+        found = f"cat > {shlex.quote(options['--config'])} <<'END'\n{yaml(nest_tables(keys))}END\n{found}"
+    return found
+
+
+def arguments(settings: Mapping[str, Any]) -> list[str]:
+    """Options as the words of a command."""
+    return [word for name, value in settings.items() for word in ([name] if value is True else [name, _word(value)])]
+
+
+def yaml(data: Any, indent: str = "") -> str:
+    """Tables and lists as YAML, a line each; texts are quoted as in JSON wherever they are no plain word.
+
+    >>> print(yaml({"a": {"b": 1}, "c": ["x", {"d": True, "e": "-y z"}]}), end="")
+    a:
+      b: 1
+    c:
+    - x
+    - d: true
+      e: "-y z"
+    """
+    lines = ""
+    for key, value in data.items() if isinstance(data, dict) else ((None, each) for each in data):
+        begin = f"{indent}-" if key is None else f"{indent}{key}:"
+        if isinstance(value, dict) and key is None:
+            lines += f"{begin} {yaml(value, indent + '  ').removeprefix(indent + '  ')}"
+        elif isinstance(value, dict | list):
+            lines += f"{begin}\n{yaml(value, indent + '  ' if isinstance(value, dict) else indent)}"
+        else:
+            lines += f"{begin} {_scalar(value)}\n"
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./-]*", value) is not None
+    return value if plain and value.lower() not in WORDS else json.dumps(value, ensure_ascii=False)
+
+
+WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
+"""Words that YAML reads as something else than a text."""
 
 
 def overrides(sheet: Sheet) -> str:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from ..plans.plan import FIELDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .service import Service
     from .sheet import ExportRequest, Sheet
 
 TRAINING = tuple(name for name, field in FIELDS.items() if field.inference in ("ignored", "refused"))
@@ -28,9 +31,40 @@ def replica_by_replica(made: Sheet, asked: ExportRequest, server: str) -> None:
     made.cover("rank_order")
 
 
+LAYOUTS = {
+    "cp": "{cp} parts of a sequence ({cp_kind}): no option is set for them",
+    "dcp": "caches shared by {dcp} devices: no option is set for that",
+    "redundant_experts": "{redundant_experts} copies of experts: no option is set for them",
+    "expert_exchange": "{expert_exchange}: no option is set for how tokens get to experts",
+}
+"""What is noted of layouts of sequences, caches and experts that no option says."""
+
+
 def whole_context(made: Sheet, asked: ExportRequest) -> None:
-    """Note parts of a sequence, which are modelled in training only."""
+    """Note what says how sequences and experts lie on devices in ways that no option is set for."""
     plan = asked.plan
+    for name, text in LAYOUTS.items():
+        if name not in made.covered and getattr(plan, name) != FIELDS[name].default:
+            made.note(name, text.format_map(vars(plan)))
     if plan.cp > 1:
-        made.note("cp", f"{plan.cp} parts of a sequence ({plan.cp_kind}) are a choice of training here")
         made.cover("cp_kind")
+
+
+def joint(asked: ExportRequest) -> bool:
+    """Whether replicas of a served model deal its experts among all their devices."""
+    plan = asked.plan
+    over = plan.ep * plan.effective_expert_tp
+    return asked.service is not None and asked.service.routed and plan.dp > 1 and over == plan.tp * plan.dp
+
+
+def apart(asked: ExportRequest) -> bool:
+    """Whether replicas of a served model with experts share none, so that each is a server."""
+    return asked.service is not None and asked.service.routed and asked.plan.dp > 1 and not joint(asked)
+
+
+def sixteen_bits(made: Sheet, service: Service, caches: Mapping[str, str], server: str) -> bool:
+    """Whether a cache needs no option: it has 16 bits, or a format that the server has not, which is noted."""
+    if service.kv_precision is not None and service.kv_precision not in caches:
+        made.note("kv_precision", f"{service.kv_precision} in the plan; {server} has no such cache")
+        return True
+    return service.kv_precision is None or caches[service.kv_precision] == "auto"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..models.model import Model
     from ..systems.system import System
+    from .service import Service
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class ExportRequest:
         system: what it runs on, if it is known: it decides the precision that a plan leaves open.
         batch: sequences in the global batch, if it is known.
         sequence: tokens in a sequence, if it is known.
+        service: what a server serves, of a plan for inference.
     """
 
     plan: Plan
@@ -50,6 +52,7 @@ class ExportRequest:
     system: System | None = None
     batch: int | None = None
     sequence: int | None = None
+    service: Service | None = None
 
     @property
     def micro_batch(self) -> int:
@@ -59,7 +62,7 @@ class ExportRequest:
     @property
     def precision(self) -> str | None:
         """The precision of the products, where the plan or the system tells it."""
-        if self.plan.precision or self.system is None:
+        if self.plan.precision or self.system is None or self.service is not None:
             return self.plan.precision
         from ..train.binding import precision_of
 

@@ -45,6 +45,7 @@ from ..formulas.language.symbols import (
 from ..models import attention_widths as widths
 from ..models.shared_blocks import read_width
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import split_context
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks
 
@@ -112,14 +113,16 @@ class CachedAttention:
         return self.layer.kernels.generation(
             self.path(self.kernel),
             contexts,
-            self.read(sequences, new_tokens),
+            split_context.part_of(self, sequences, new_tokens),
             window=self.window,
             chunked=self.layer.architecture.chunked_attention,
         )
 
     def over(self, context: Any, passes: Any = None) -> Op:
         """Attention of one new token of every sequence over a cache of a given length."""
-        return self.layer.kernels.cached(self.path(self.kernel), context, self.read(micro_batch, passes=passes))
+        return self.layer.kernels.cached(
+            self.path(self.kernel), context, split_context.part_of(self, micro_batch, 1, passes)
+        )
 
     @property
     def window(self) -> Any:
@@ -239,7 +242,7 @@ class SoftmaxAttention(CachedAttention):
 
     def decode(self, contexts: tuple[Any, Any]) -> list[Op | None]:
         """The steps of a generation: their number, and the keys that the first one reads."""
-        return [self.growing(contexts)]
+        return split_context.joined(self, self.layer.tokens, self.growing(contexts))
 
     def append(self) -> Op | None:
         """The kernel that writes new keys and values into the cache."""
@@ -285,6 +288,8 @@ class SoftmaxAttention(CachedAttention):
             return self.relative_scores(length)
         if not layer.fusion.fused_prefill:
             return list(self.stored_scores(length))
+        if layer.structure.context != "none":
+            return split_context.prompts_part(self, length)
         traffic = att.flash_bytes(
             micro_batch, length, self.heads, self.units, self.core_width, activation_bytes, statistic_bytes
         )

@@ -32,7 +32,15 @@ CHUNK: Final = 2048
 documentation, Optimization and Tuning)."""
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
+EXCHANGE_TOKENS: Final = (
+    "SGLang, docs/references/environment_variables.md: default of SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"
+)
 MMA: Final = "rows of the matrix instruction mma.m16n8k16, PTX ISA section 9.7"
+HOST_RATE: Final = (
+    "assumed: two sockets for eight devices, of 21.3 TFLOP/s each, which tuned AMX kernels for experts sustain on a "
+    "Xeon (LMSYS, Accelerating Hybrid Inference in SGLang with KTransformers CPU Kernels, 2025-10-22); a device alone "
+    "on its socket has all of one"
+)
 INDEX_IN_8_BITS: Final = (
     "one byte and a scale of 4 for each 128 features, whatever the cache: released code of DeepSeek-V3.2; vLLM, "
     "DeepseekV32IndexerCache; SGLang, index_k_with_scale"
@@ -57,11 +65,19 @@ OWN: Final[Mapping[str, tuple[float, str]]] = {
     "tile_thin": (16.0, MMA),
     "routing_skew": (0.01, "loads of experts are even; a run that states it has their power law"),
     "split_inner": (2048.0, CUBLAS),
+    "exchange_tokens": (128.0, EXCHANGE_TOKENS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
     "chunk": (float(CHUNK), "default of vLLM's max_num_batched_tokens with chunked prefill"),
     "step_tokens": (1.0, "no tokens are drafted"),
 }
-
+HOST: Final[Mapping[str, tuple[float, str]]] = {
+    **{name: DEFAULTS[name] for name in ("offloaded_weights", "overlap_offload", "host_efficiency")},
+    "host_memory_efficiency": DEFAULTS["host_memory_efficiency"],
+    "offloaded_cache": (1.0, "all, where the cache is offloaded"),
+    "offloaded_experts": (1.0, "all, where experts are offloaded"),
+    "host_matrix_rate": (5.3e12, HOST_RATE),
+}
+"""What an inference that leaves something to its host binds."""
 FORMAT_SYMBOLS: Final = (
     "activation_bytes",
     "weight_bytes",
@@ -76,8 +92,13 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "tile_thin": Limits(COUNT, 1, 1e6),
     "routing_skew": Limits(FRACTION, 1e-4, 1.0),
     "split_inner": Limits(COUNT, 1, 1e9),
+    "exchange_tokens": Limits(COUNT, 1, 1e6),
     "own_limit_bytes": Limits(BYTES, 1.0, 1e12),
     **dict.fromkeys(FORMAT_SYMBOLS, LIMITS["activation_bytes"]),
+    **{name: LIMITS[name] for name in ("offloaded_weights", "overlap_offload", "host_efficiency")},
+    **dict.fromkeys(("offloaded_cache", "offloaded_experts"), LIMITS["offloaded_weights"]),
+    "host_memory_efficiency": LIMITS["host_memory_efficiency"],
+    "host_matrix_rate": MATRIX_RATE,
     "attention_rate": MATRIX_RATE,
     "index_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
@@ -153,6 +174,7 @@ def bind(
     scored = stored.rate_of("attention", rate) == cache == "fp8"
     bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
+    bound.update({name: HOST[name] for name in HOST if plan.offload})
     if (tokens := stack.chunk.on(system)) is not None:
         bound["chunk"] = (float(tokens), stack.chunk.source)
     bound.update({name: (each.value, each.source) for name, each in stack.memory.on(system, plan).items()})

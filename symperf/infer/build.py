@@ -27,10 +27,13 @@ from ..formulas.memory.parameters import flops_utilization
 from ..models import counts
 from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
+from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, needed, sequence_cache
+from .footprint import footprint, needed, sequence_cache, whole_cache
+from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
+from .prefix import new_tokens
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
@@ -76,9 +79,10 @@ def prefill_flops(structure: InferenceStructure) -> Any:
     """
     architecture = structure.architecture
     lengths = {sequence_length: prompt, encoder_sequence: prompt}
-    own = sympy.S.One if architecture.stacks == 2 else prompt
+    own = sympy.S.One if architecture.stacks == 2 else new_tokens(structure)
     forward = {
-        name: strip_units(form).xreplace(lengths) for name, form in counts.forward_flops(architecture, own, own).items()
+        name: strip_units(form).xreplace(lengths)
+        for name, form in counts.forward_flops(architecture, own, prompt if structure.prefixed else own).items()
     }
     if architecture.head == "vocabulary":
         forward["lm_head"] = forward["lm_head"] / own
@@ -94,7 +98,7 @@ def scan_flops(structure: InferenceStructure) -> Any:
     """
     layers = layers_of(structure, "prefill")
     scans = (
-        n * mixer.scan_flops(batch, prompt)
+        n * mixer.scan_flops(batch, new_tokens(structure))
         for layer, n in layers
         for mixer in layer.mixers
         if isinstance(mixer, Recurrent)
@@ -113,14 +117,19 @@ def decode_bytes(structure: InferenceStructure) -> Any:
     return sympy.Add(*moved) * micro_batches() / Max(micro_batches(), pp)
 
 
+def devices_of(structure: InferenceStructure) -> Any:
+    """Devices of all replicas."""
+    return tp * pp * dp * parts(structure)
+
+
 def prefill_counts(structure: InferenceStructure) -> dict[Op, Any]:
     """How often each operation of the prefill of all prompts runs, on all devices together."""
-    return count_operations(trees(structure)["prefill"], tp * pp * dp, worked, share=1 / pp)
+    return count_operations(trees(structure)["prefill"], devices_of(structure), worked, share=1 / pp)
 
 
 def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: Any) -> dict[str, Any]:
     """Closed forms of a run's answers, given its times; tokens are those generated, or read where none are."""
-    devices = tp * pp * dp
+    devices = devices_of(structure)
     flops = prefill_flops(structure)
     found = {
         "tokens_per_s": batch * generate / time,
@@ -131,6 +140,8 @@ def metrics(structure: InferenceStructure, prefill_time: Any, step: Any, time: A
         "prefill_mfu": flops_utilization(flops, prefill_time, devices, matrix_rate),
         "prefill_mfu_executed": executed_utilization(prefill_counts(structure), prefill_time, devices),
     }
+    if structure.offload:
+        found |= {f"host/{name}": form for name, form in host_memory(structure, whole_cache(structure)).items()}
     if not structure.generates:
         return found | {
             "tokens_per_s": batch * prompt / time,

@@ -32,7 +32,7 @@ from ..models.counts import SPECTRA
 from ..operations import side_blocks as side
 from ..operations.schedule import Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
-from . import streams
+from . import draft_head, streams
 from .layer import Block
 from .side_blocks import operations
 
@@ -47,8 +47,11 @@ class ModelEnds(Block):
             self.added("positions") if self.architecture.positions == "learned" else None,
             self.added("token_types") if self.architecture.token_types else None,
             self.norm("embedding/norm") if self.architecture.embedding_norm else None,
-            streams.fork(self, "embedding/streams") if self.architecture.hyper_connections else None,
+            streams.fork(self, "embedding/streams")
+            if self.architecture.hyper_connections and self.architecture.draft_head == "none"
+            else None,
             *operations(self, "embedding", side.embedding(self.architecture)),
+            *draft_head.entrance(self),
         )
 
     def look_up(self) -> list[Op | None]:

@@ -2,9 +2,10 @@
 
 With e = 1 every device of a tensor-parallel group holds a part of every expert, and the results are summed like those
 of a dense MLP. With e above 1 whole experts are dealt to e devices: each device of the group sends its part of the
-tokens to their experts, takes them back, and the group gathers them; or nothing is sent, where software has every
-device of the group take its own experts' choices of all tokens, and the results are summed. Routing is uniform, or its
-loads follow a power law where a run states one: a step of few tokens reads the experts that it is expected to choose.
+tokens to their experts, takes them back, and the group gathers them. Or every device gathers the tokens of all
+e t_e / t replicas, runs those that chose an expert of its own, and results are summed and scattered (vLLM's
+allgather_reducescatter). Routing is uniform, or its loads follow a power law where a run states one: a step of few
+tokens reads the experts that it is expected to choose.
 
 Where software was measured, its few kernels for experts are one operation, with their sorting, casts and sums; and its
 own kernels exchange tokens: direct ones in decoding, bulk ones in prefill.
@@ -26,6 +27,7 @@ from ..formulas.language import symbols as sym
 from ..formulas.language.atoms import above_one
 from ..formulas.language.symbols import (
     activation_bytes,
+    cp,
     ep,
     expert_intermediate_size,
     expert_tp,
@@ -33,6 +35,7 @@ from ..formulas.language.symbols import (
     num_experts,
     num_experts_per_token,
     operand_bytes,
+    redundant_experts,
     routing_skew,
     statistic_bytes,
     table_bytes,
@@ -40,19 +43,24 @@ from ..formulas.language.symbols import (
     tp,
     weight_bytes,
 )
+from ..formulas.parallel import expert_copies as copies
 from ..formulas.parallel import expert_exchange as exchange
 from ..formulas.parallel import expert_parallel as dealt
 from ..models.layer_counts import router_rows
 from ..operations.expert_formats import ExpertFormats
+from ..operations.groups import Group
 from ..operations.kernels import expert_group, tensor_group
 from ..operations.schedule import Overlap, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from .hosted import hosted_experts
 
 if TYPE_CHECKING:
     from ..operations.schedule import Node, Op
     from .layer import Layer
 
 
+REPLICAS = ep * expert_tp / tp
+"""Replicas whose tokens meet the same experts, where tokens are gathered."""
 FUSED_KERNELS = 5
 """Kernels that stand for what is one operation where software was measured: sort, product, activation, product, sum."""
 
@@ -62,18 +70,27 @@ class Experts:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, self.kernels, self.architecture = layer, layer.kernels.of_class("experts"), layer.architecture
-        self.dealt_out = layer.structure.experts_dealt
-        self.exchanged = self.dealt_out and not layer.structure.tokens_replicated
+        structure = layer.structure
+        self.dealt_out, self.gathered = structure.experts_dealt, structure.experts_gathered
         self.scored = router_rows(self.architecture)
-        self.tokens = layer.tokens / tp if self.exchanged else layer.tokens
-        parts = ep if self.exchanged else 1
+        # Devices that have parts of a sequence's cache decode the same tokens: each sends its share of them.
+        self.same = cp if structure.context != "none" and layer.phase == "decode" else 1
+        self.tokens = layer.tokens / (tp * self.same) if self.dealt_out else layer.tokens
+        parts = ep if self.dealt_out or self.gathered else 1
+        # Tokens of all that share the experts, and a device's share of them.
+        together = ep / tp if self.dealt_out else REPLICAS if self.gathered else self.same
+        all_tokens = layer.mean_tokens * together / self.same
+        self.all_tokens, self.share = all_tokens, all_tokens / parts
         self.imbalance = token_imbalance
-        if layer.structure.skewed:
-            self.imbalance *= grouped.skewed_imbalance(self.tokens * parts, num_experts, ep, routing_skew)
-        devices = ep if self.dealt_out else 1
-        self.arriving = dealt.arriving_tokens(self.tokens * parts / devices, num_experts_per_token, self.imbalance)
-        routed = self.tokens * parts, num_experts_per_token, num_experts
-        self.groups = moe.expected_experts(*routed) / devices
+        if structure.skewed:
+            self.imbalance *= grouped.skewed_imbalance(all_tokens, num_experts, ep, routing_skew)
+        slots = num_experts
+        if structure.copied:
+            slots = copies.expert_slots(num_experts, redundant_experts)
+            self.imbalance = copies.copied_imbalance(self.imbalance, num_experts, redundant_experts, ep)
+        self.arriving = dealt.arriving_tokens(self.share, num_experts_per_token, self.imbalance)
+        routed = all_tokens, num_experts_per_token, slots
+        self.groups = moe.expected_experts(*routed) / parts
         self.rows = self.imbalance * moe.expected_expert_rows(*routed)
         self.inner = expert_intermediate_size / expert_tp
         self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=self.kernels.mixed_rates)
@@ -83,7 +100,7 @@ class Experts:
         routed: list[Node | None] = [
             *self.router(),
             self.projection("latent_in", sym.moe_latent_size, hidden_size),
-            *self.in_their_width(self.routed()),
+            *self.in_their_width(hosted_experts(self, self.routed())),
             self.latent_norm(),
             self.projection("latent_out", hidden_size, sym.moe_latent_size),
         ]
@@ -123,7 +140,7 @@ class Experts:
             *([self.fused(self.arriving, self.groups, self.sorted_choices)] if measured else self.kernel_by_kernel()),
             self.formats.returned(self.path("quantise_results"), self.arriving),
             self.transfer("combine", self.formats.back),
-            None if measured else self.stream("unpermute", self.formats.summed_bytes(self.tokens), 2),
+            None if measured else self.stream("unpermute", self.formats.summed_bytes(self.share), 2),
         ]
 
     @property
@@ -139,8 +156,9 @@ class Experts:
     @property
     def sorted_choices(self) -> Any:
         """Choices that a device sorts: all those of every token that has an expert there."""
-        choices = self.tokens * num_experts_per_token
-        return choices * exchange.places_per_token(num_experts_per_token, ep) if self.exchanged else choices
+        if self.dealt_out:
+            return self.share * num_experts_per_token * exchange.places_per_token(num_experts_per_token, ep)
+        return self.all_tokens * num_experts_per_token
 
     def fused(self, rows: Any, groups: Any, choices: Any) -> Op:
         """The kernels of the experts on one device, as they were measured together; casts are within.
@@ -176,16 +194,20 @@ class Experts:
     @property
     def permuted(self) -> Any:
         """Bytes of sorting tokens by expert."""
-        return moe.permutation_bytes(self.tokens, num_experts_per_token, hidden_size, self.formats.there)
+        return moe.permutation_bytes(self.share, num_experts_per_token, hidden_size, self.formats.there)
 
     def stream(self, name: str, traffic: Any, work: int) -> Op:
         """Tokens sorted by expert, or results summed by weight."""
-        elements = self.tokens * num_experts_per_token * hidden_size
+        elements = self.share * num_experts_per_token * hidden_size
         return self.kernels.stream(self.path(name), traffic, elements, work)
 
     def transfer(self, name: str, element_bytes: Any) -> Op | None:
         """Every token to the devices of its experts, or back."""
-        if not self.exchanged:
+        if self.gathered:
+            collective = self.kernels.all_gather if name == "dispatch" else self.kernels.reduce_scatter
+            message = self.all_tokens * hidden_size * element_bytes
+            return collective(self.path(name), message, Group(REPLICAS, tp))
+        if not self.dealt_out:
             return None
         count = self.tokens, num_experts_per_token, hidden_size, element_bytes, self.imbalance
         kinds = ("direct", "bulk") if self.layer.phase == "decode" else ("bulk", "direct")
@@ -221,8 +243,9 @@ class Experts:
     def sum(self) -> Op | None:
         """The sum of the parts of split experts and of the shared ones; or the gathering of the group's tokens."""
         message = self.layer.stream_message
-        collective = self.kernels.all_gather if self.exchanged else self.kernels.all_reduce
-        return collective(self.path("reduce"), message, tensor_group())
+        if self.dealt_out:
+            return self.kernels.all_gather(self.path("reduce"), message, Group(tp * self.same, 1))
+        return self.kernels.all_reduce(self.path("reduce"), message, tensor_group())
 
     def shared_gate(self) -> Op | None:
         """The product with one column that weighs the shared expert; the weighing is part of the addition."""
@@ -242,5 +265,5 @@ class Experts:
             layer.linear(f"{layer.root}/shared/up", hidden_size, up),
             layer.activation_of(f"{layer.root}/shared/activation", width),
             layer.linear(f"{layer.root}/shared/down", width, hidden_size),
-            layer.reduce(f"{layer.root}/shared/reduce") if self.exchanged else None,
+            layer.reduce(f"{layer.root}/shared/reduce") if self.dealt_out else None,
         ]

@@ -8,39 +8,38 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..formulas.generation import decode as dec
-from ..formulas.kernels import latent_attention as mla
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, Min, above_one, ceil_div, less_one
+from ..formulas.language.atoms import Max, above_one, ceil_div, less_one
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
     chunk,
     collective_buffer_bytes,
     context_bytes,
+    cp,
     dispatch_element_bytes,
     dp,
+    ep,
+    exchange_tokens,
     expert_intermediate_size,
     expert_tp,
     generate,
     graph_bytes,
     hidden_size,
-    index_key_bytes,
     intermediate_size,
     kv_block,
-    kv_bytes,
-    kv_lora_rank,
     max_num_seqs,
     micro_batch,
     num_attention_heads,
+    num_experts,
     num_experts_per_token,
     num_key_value_heads,
     num_labels,
     num_streams,
     pp,
     prompt,
-    qk_rope_head_dim,
+    redundant_experts,
     relative_rows,
-    sliding_window,
     ssm_chunk_size,
     stage_number,
     state_bytes,
@@ -56,18 +55,27 @@ from ..formulas.memory import model_state
 from ..formulas.memory import serving_memory as room
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
+from ..formulas.parallel.expert_copies import expert_slots
+from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
-from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
-from ..models.own_sizes import in_own_sizes, of_kind
+from ..models.own_sizes import of_kind
 from ..operations.dealing import Dealing
+from ..operations.groups import parts as context_parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
-from .compressed import CompressedAttention, compressed_cache_bytes
-from .kernels import numbered_symbols
+from .adapters import layer_adapters
+from .attention import CachedAttention
+from .compressed import CompressedAttention
+from .draft_head import end_parameters
+from .experts import REPLICAS
+from .host_memory import buffers, cache_on_device, host_weights
+from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
+from .prefix import new_tokens
 from .recurrent import Recurrent
+from .split_context import cache_parts, key_bytes
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture, LayerKind
@@ -90,29 +98,25 @@ def sequence_cache(structure: InferenceStructure, tokens: Any = None) -> Any:
 
 def sequence_terms(structure: InferenceStructure, tokens: Any = None) -> dict[str, Any]:
     """The same by kind: "" of the tokens, "cross" of the encoder's output, "state" whatever the length."""
-    found = {"": _growing(structure, tokens), "cross": _cross_cache(structure), "state": _states(structure)}
+    if tokens is None:
+        tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
+    if structure.contexts_split:
+        tokens = ceil_div(tokens, cache_parts(structure))
+    slots = dec.paged_tokens(tokens, kv_block)
+    growing = cache_on_device(structure, _growing(structure, slots), slots)
+    found = {"": growing, "cross": _cross_cache(structure), "state": _states(structure)}
     return {name: form for name, form in found.items() if form != 0}
 
 
-def _growing(structure: InferenceStructure, tokens: Any) -> Any:
+def _growing(structure: InferenceStructure, slots: Any) -> Any:
     kinds = structure.architecture.kinds
-    if tokens is None:
-        tokens = (1 if structure.architecture.stacks == 2 else prompt) + generate
-    slots = dec.paged_tokens(tokens, kv_block)
     cached = [kind for kind in kinds if not (kind.encoder or kind.mixer == "none" or kind.mixer in RECURRENT)]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in cached])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in cached])
 
 
-@in_own_sizes
-def _layer_cache(kind: LayerKind, slots: Any) -> Any:
-    index = slots * sparse.index_elements(kind) * index_key_bytes
-    if kind.mixer == "latent_attention":
-        return slots * mla.latent_cache_elements(kv_lora_rank, qk_rope_head_dim) * kv_bytes + index
-    if kind.mixer == "compressed_attention":
-        return compressed_cache_bytes(kind, slots)
-    held = Min(slots, sliding_window) if kind.mixer == "local_attention" else slots
-    heads = widths.made_heads(kind, ceil_div(num_key_value_heads, tp))
-    return index + model_state.kv_cache_bytes(held, 1, heads, widths.stored_width(kind), kv_bytes)
+def whole_cache(structure: InferenceStructure) -> Any:
+    """Bytes of the caches that grow of one sequence of one device, wherever they lie."""
+    return _growing(structure, dec.paged_tokens(prompt + generate, kv_block))
 
 
 def _cross_cache(structure: InferenceStructure) -> Any:
@@ -120,7 +124,7 @@ def _cross_cache(structure: InferenceStructure) -> Any:
     slots = dec.paged_tokens(prompt, kv_block)
     # However little the decoder's tokens see of each other, they see the whole encoder.
     crossed = [replace(kind, mixer="attention") for kind in kinds if kind.cross]
-    return _of_fullest(structure, [(number_of(kind, len(kinds)), _layer_cache(kind, slots)) for kind in crossed])
+    return _of_fullest(structure, [(number_of(kind, len(kinds)), layer_cache(kind, slots)) for kind in crossed])
 
 
 def _states(structure: InferenceStructure) -> Any:
@@ -155,7 +159,7 @@ def activations(structure: InferenceStructure) -> Any:
         outputs = tokens * hidden_size * activation_bytes
         sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
         return room.profiled_memory(_of_layers(structure, 1, tokens), outputs, sampling)
-    return _of_layers(structure, micro_batch, prompt) + _outputs(structure)
+    return _of_layers(structure, micro_batch, new_tokens(structure)) + _outputs(structure)
 
 
 def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
@@ -178,9 +182,12 @@ def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> An
         rows = (1 + arrived_share(structure)) * layer_counts.expert_hidden(architecture)
         experts = num_experts_per_token * (matrices * expert_intermediate_size / expert_tp + rows)
         experts = experts / tp if structure.experts_dealt else experts
+        if structure.experts_gathered:
+            # A device's share of all tokens; and all of them, gathered, with the sums before they are scattered.
+            experts = experts * REPLICAS / ep + 2 * REPLICAS * layer_counts.expert_hidden(architecture)
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = sequences * length
+    tokens = sequences * length / context_parts(structure)
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
     scores = tokens * num_attention_heads / tp * prompt * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
@@ -188,6 +195,12 @@ def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> An
     # A residual stream, or several of which one is mixed at a time, what a block reads, and what its last part gives.
     width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 2)
     alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
+    if structure.context != "none":
+        # The keys of one layer of all parts, or of the one at hand and the one that comes.
+        held = 1 if structure.context == "all-gather" else 2 / cp
+        mixers = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, CachedAttention)]
+        keys = [key_bytes(mixer, sequences * prompt, activation_bytes) for mixer in mixers]
+        alive += held * Max(*keys)
     return alive + scores + _chunk_states(structure, sequences, length)
 
 
@@ -228,48 +241,65 @@ def _outputs(structure: InferenceStructure) -> Any:
 def _weights(structure: InferenceStructure) -> dict[str, Any]:
     """Bytes of weights of layers and of ends: of each the most that a stage has, or those of the fullest stage."""
     architecture, dealing = structure.architecture, dealing_of(structure)
-    layers = sum(device.dealt_parameters(architecture, dealing.layers_of))
+    dense, experts = device.dealt_parameters(architecture, dealing.layers_of)
+    layers = dense + experts * copied_share(structure)
     layers = model_state.weights_memory(layers, weight_bytes)
     layers += sum(_apart(structure, dealing, other.classes) for other in structure.others)
+    if structure.adapted:
+        layers += sum(dealing.layers_of(n) * layer_adapters(layer) for layer, n in layers_of(structure, "decode"))
+    if structure.offload:
+        layers -= sum(host_weights(structure, dealing).values())
     if structure.kept or structure.others:
         # Told apart, norms and routers have 16 bits; where all classes have one format they are as narrow, and few.
         layers += _apart(structure, dealing, (*structure.kept, "rest"))
+    if architecture.draft_head != "none":
+        return {
+            "weights/layers": layers,
+            "weights/ends": model_state.weights_memory(end_parameters(architecture), table_bytes),
+        }
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    table = weight_bytes_of(structure, "embedding") / table_bytes if structure.narrow_table else 1
     if dealing.differs:
-        ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
-        return of_largest({"weights/layers": layers, "weights/ends": ends}, dealing)
-    ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
+        ends = model_state.weights_memory(_stage_ends(architecture, head, table), table_bytes)
+        # Without the buffers of what the host keeps a stage between the ends may have nothing.
+        fetched = {"workspace/offload": buffers(structure)} if structure.offload else {}
+        return of_largest({"weights/layers": layers, "weights/ends": ends, **fetched}, dealing)
+    parameters = counts.stage_end_parameters(architecture, head_weight=head, table_weight=table)
+    ends = model_state.weights_memory(parameters, table_bytes)
     return {"weights/layers": layers, "weights/ends": ends}
 
 
-def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
+def _stage_ends(architecture: Architecture, head_weight: Any, table_weight: Any) -> Any:
     """Parameters of the ends on stage i; a tied table is copied to the last stage of several."""
     last = counts.final_norm_parameters(architecture) + head_weight * counts.head_parameters(architecture, tp)
     if architecture.tied_embeddings:
-        last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-    tables = counts.embedding_parameters(architecture, tp)
+        last += above_one(pp) * table_weight * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    tables = table_weight * counts.embedding_parameters(architecture, tp)
     return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
-
-
-def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
-    """Bytes of a weight of a class of modules, or of the rest of a layer."""
-    if name in (*structure.kept, "rest"):
-        return table_bytes
-    number = structure.of_class(name).format
-    return weight_bytes if number == 1 else numbered_symbols(number)[weight_bytes]
 
 
 def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
     """Bytes by which weights of some classes on a stage, of one format, are larger than if they had that of most."""
-    own = tuple(name for name in classes if name != "head")
+    own = tuple(name for name in classes if name not in ("head", "embedding"))
     if not own:
         return 0
     kinds = structure.architecture.kinds
-    held = sum(
-        dealing.layers_of(number_of(kind, len(kinds))) * sum(device.class_parameters(structure.architecture, kind, own))
-        for kind in kinds
-    )
+    held = sum(dealing.layers_of(number_of(kind, len(kinds))) * _held(structure, kind, own) for kind in kinds)
     return held * (weight_bytes_of(structure, own[0]) - weight_bytes)
+
+
+def _held(structure: InferenceStructure, kind: LayerKind, classes: tuple[str, ...]) -> Any:
+    """Parameters of a layer on one device in some classes of modules, with the copies of experts."""
+    held = sum(device.class_parameters(structure.architecture, kind, classes))
+    if structure.copied and "experts" in classes:
+        experts = sum(device.class_parameters(structure.architecture, kind, ("experts",)))
+        held += redundant_experts / num_experts * experts
+    return held
+
+
+def copied_share(structure: InferenceStructure) -> Any:
+    """Weights of routed experts over those of each once."""
+    return expert_slots(num_experts, redundant_experts) / num_experts if structure.copied else 1
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
@@ -281,17 +311,28 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
         "workspace/fragmentation": fragmentation_memory(alive),
-        **{f"workspace/{name}": form for name, form in RUNTIME.items()},
+        **{f"workspace/{name}": form for name, form in runtime(structure).items()},
     }
 
 
-RUNTIME = {
-    "driver": context_bytes,
-    "collectives": collective_buffer_bytes,
-    "graphs": graph_bytes,
-    "framework": workspace_bytes,
-}
-"""Bytes that driver, libraries and framework hold, by name."""
+def runtime(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes that driver, libraries and framework hold, and buffers of exchanges and of the host, by name."""
+    held = {
+        "driver": context_bytes,
+        "collectives": collective_buffer_bytes,
+        "graphs": graph_bytes,
+        "framework": workspace_bytes,
+        **exchange_buffers(structure),
+    }
+    return held | ({"offload": buffers(structure)} if structure.offload else {})
+
+
+def exchange_buffers(structure: InferenceStructure) -> dict[str, Any]:
+    """Buffers of kernels that exchange tokens directly, where decode steps have them."""
+    if not structure.experts_dealt or "direct_exchanges" not in structure.families:
+        return {}
+    width, slots = layer_counts.expert_hidden(structure.architecture), num_experts * copied_share(structure)
+    return {"exchanges": direct_exchange_buffer_bytes(exchange_tokens, slots, width, activation_bytes)}
 
 
 def parts(structure: InferenceStructure) -> dict[str, Any]:
@@ -299,13 +340,16 @@ def parts(structure: InferenceStructure) -> dict[str, Any]:
 
     A recurrent layer keeps the state behind each token of a step, until the step is verified.
     """
-    weights, alive = sum(_weights(structure).values()), activations(structure)
+    weights, alive, held = sum(_weights(structure).values()), activations(structure), sum(runtime(structure).values())
+    if structure.architecture.draft_head != "none":
+        # It runs between steps of the model, in the model's own buffers.
+        alive = held = sympy.S.Zero
     alive += fragmentation_memory(alive)
     each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
     own = 0 if structure.step != "prompts" else alive.xreplace({micro_batch: sympy.S.One})
     return {
         "weights": weights,
-        "runtime": sum(RUNTIME.values()),
+        "runtime": held,
         "reserved": alive if structure.step != "prompts" else 0,
         "prompt": own,
         "sequence": each,
@@ -317,7 +361,7 @@ def needed(structure: InferenceStructure) -> Any:
     named = footprint(structure)
     rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
     weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
-    budget = budget_of(structure.memory_rule, weights, sum(RUNTIME.values()), rest)
+    budget = budget_of(structure.memory_rule, weights, sum(runtime(structure).values()), rest)
     used = sympy.Add(*named.values())
     return Max(used, used + room.unused_memory(rest, budget))
 

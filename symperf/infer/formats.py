@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..models.gguf import FILES, TYPES
 from ..systems.widening import product_format
 
 if TYPE_CHECKING:
@@ -20,8 +21,22 @@ NVFP4 = "blocks of 16 values of 4 bits with a scale of 8 bits (NVFP4; OCP Micros
 BLOCKS = "one byte, a scale of 32 bits for each 128 values of a row and 128 x 128 weights (DeepSeek-V3 report, 3.3.2)"
 GROUPED = "4 bits and a 16-bit scale for each group of 128 (Frantar et al. 2022, GPTQ; Lin et al. 2023, AWQ)"
 MXFP4 = "4 bits and a scale of 8 bits for each block of 32 (MXFP4; OCP Microscaling 1.0)"
-KV_BYTES: Final[Mapping[str, float]] = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
-"""Bytes of an element of the cache, by format; one scale for a head or a tensor is small."""
+KV_BYTES: Final[Mapping[str, float]] = {
+    "fp16": 2.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "nvfp4": 0.5 + 1 / 16,
+    "int4": 0.5 + 4 / 128,
+    "q8_0": 34 / 32,
+    "q4_0": 18 / 32,
+}
+"""Bytes of an element of the cache, by format, with its scales; in 8 bits one for a head or a tensor is small.
+
+NVFP4 has a scale of 8 bits for each 16 values (NVIDIA TensorRT-LLM, quantization of the KV cache); LMDeploy's 4 bits a
+scale and a zero of 16 bits for each head of a token, here of 128 features (quant_policy 4, "per-head per-token
+asymmetric"); q8_0 and q4_0 are blocks of GGUF (llama.cpp, --cache-type-k). Kernels compute with them in 16 bits.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,33 +58,6 @@ class Format:
     like: str = ""
 
 
-GGUF: Final[Mapping[str, tuple[int, int]]] = {
-    "q4_0": (18, 32),
-    "q4_1": (20, 32),
-    "q5_0": (22, 32),
-    "q5_1": (24, 32),
-    "q8_0": (34, 32),
-    "q2_k": (84, 256),
-    "q3_k": (110, 256),
-    "q4_k": (144, 256),
-    "q5_k": (176, 256),
-    "q6_k": (210, 256),
-    "iq1_s": (50, 256),
-    "iq1_m": (56, 256),
-    "iq2_xxs": (66, 256),
-    "iq2_xs": (74, 256),
-    "iq2_s": (82, 256),
-    "iq3_xxs": (98, 256),
-    "iq3_s": (110, 256),
-    "iq4_nl": (18, 32),
-    "iq4_xs": (136, 256),
-    "tq1_0": (54, 256),
-    "tq2_0": (66, 256),
-}
-"""Types of GGUF files: bytes of a block and its weights (ggml-common.h: the size that each block is asserted to have).
-
-Files named after a mix, Q4_K_M for one, have several of these types.
-"""
 FORMATS: Final[Mapping[str, Format]] = {
     "bf16": Format(2, 2, "bf16", HALF),
     "fp16": Format(2, 2, "fp16", HALF),
@@ -80,15 +68,27 @@ FORMATS: Final[Mapping[str, Format]] = {
     "int8-weight": Format(1, 2, None, "one byte, one scale for a channel is small; products in 16 bits"),
     "int4-weight": Format(0.515625, 2, None, GROUPED),
     "mxfp4-weight": Format(0.53125, 2, None, MXFP4),
-    "nvfp4-weight": Format(0.5625, 2, None, NVFP4),
+    "nvfp4-weight": Format(0.5625, 2, None, NVFP4, "int4-weight"),
     "int4-fp8": Format(0.515625, 1, "fp8", f"{GROUPED}; activations in 8 bits (Lin et al. 2024, QServe)"),
     "mxfp4-mxfp8": Format(0.53125, 1.03125, "fp8", f"{MXFP4}; activations in 8 bits with such a scale (MXFP8)"),
     **{
         name: Format(size / count, 2, None, f"{size} bytes for {count} weights, scales included (ggml-common.h)")
-        for name, (size, count) in GGUF.items()
+        for name, (size, count) in ((name, TYPES[FILES.get(name, name)]) for name in {**TYPES, **FILES})
     },
 }
-"""Formats by name; those that end in `-weight` shrink the weights only."""
+"""Formats by name; those that end in `-weight` shrink the weights only.
+
+Types of matrices in GGUF files, and files of several types, which have their default type here; see `stored`.
+"""
+WEIGHT_ONLY: Final[Mapping[str, str]] = {
+    "fp4": "nvfp4-weight",
+    "mxfp4-mxfp8": "mxfp4-weight",
+    "int4-fp8": "int4-weight",
+    **dict.fromkeys(("int8", "fp8", "fp8-block"), "int8-weight"),
+}
+"""Formats of weights and products -> the kernels that read weights alone in so many bits, where the device does not
+multiply the format: vLLM takes Marlin for them (marlin_utils_fp4.py, prepare_fp4_layer_for_marlin: "weight-only FP4
+compression will be used leveraging the Marlin kernel"; vllm-project/vllm pull request 5975 for 8 bits)."""
 
 
 def sixteen_bits(system: System) -> str:

@@ -38,7 +38,9 @@ from ..formulas.language.symbols import (
     tp,
     v_head_dim,
 )
+from ..operations.groups import parts
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import split_context
 from .attention import CachedAttention
 from .cache_read import BlockRead, CacheRead
 from .kernels import PromptBlocks, cast_bytes
@@ -117,17 +119,16 @@ class LatentAttention(CachedAttention):
 
     def prefill(self, length: Any) -> list[Op | None]:
         """Keys and values of all heads, and causal attention among the prompt's tokens."""
-        layer = self.layer
+        layer, own = self.layer, length / parts(self.layer.structure)
         widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
-        work = mla.expanded_attention_flops(micro_batch, length, length + 1, self.heads, *widths) / 2
-        traffic = mla.expanded_attention_bytes(micro_batch, length, length, self.heads, *widths, activation_bytes)
+        work = mla.expanded_attention_flops(micro_batch, own, length + 1, self.heads, *widths) / 2
+        traffic = mla.expanded_attention_bytes(micro_batch, own, length, self.heads, *widths, activation_bytes)
         expanded = self.heads * (qk_nope_head_dim + v_head_dim)
-        return [
-            layer.linear(self.name("latent_up"), kv_lora_rank, expanded),
-            layer.kernels.flash(
-                self.path("flash"), work, traffic, self.new_blocks(micro_batch, length, (length + 1) / 2)
-            ),
-        ]
+        blocks = self.new_blocks(micro_batch, own, (length + 1) / 2, length)
+        # Latents of all parts are expanded on every device, for its own heads.
+        up = layer.kernels.matmul(self.path("latent_up"), micro_batch * length, expanded, kv_lora_rank)
+        attend = layer.kernels.flash(self.path("flash"), work, traffic, blocks)
+        return [up, *split_context.passed(self, micro_batch * length, attend)]
 
     def absorbed_prefill(self, length: Any) -> Op:
         """Causal attention among a prompt's latents, which some software takes for prompts after a short prefix."""
@@ -168,7 +169,7 @@ class LatentAttention(CachedAttention):
         """Queries carried into the latent's width, attention over the cache, results carried out of it."""
         return [
             self.absorb(f"{prefix}absorb_key", rows, kv_lora_rank, qk_nope_head_dim),
-            core,
+            *split_context.joined(self, rows, core),
             self.absorb(f"{prefix}absorb_value", rows, v_head_dim, kv_lora_rank),
         ]
 

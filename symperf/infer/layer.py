@@ -19,6 +19,7 @@ from ..formulas.language.symbols import (
     conv_kernel,
     hidden_size,
     intermediate_size,
+    micro_batch,
     num_layers,
     num_streams,
     residual_block,
@@ -32,6 +33,7 @@ from ..operations.kernels import tensor_group
 from ..operations.schedule import Node, Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from . import shared_block, streams
+from .adapters import with_adapters
 from .attention import SoftmaxAttention
 from .compressed import CompressedAttention
 from .cross_attention import CrossAttention
@@ -70,6 +72,11 @@ class Block:
         self.group = tensor_group()
         self.stream_message = tokens * hidden_size * activation_bytes
         self.stage_message = self.stream_message * (num_streams if self.architecture.hyper_connections else 1)
+
+    @property
+    def mean_tokens(self) -> Any:
+        """New tokens of the mean replica, of those that pass one layer's experts together."""
+        return self.tokens
 
     def path(self, name: str) -> str:
         """The path of an operation in this phase."""
@@ -181,8 +188,13 @@ class Layer(Block):
             operations(self, self.root, steps(self.architecture)) for steps in (side.before, side.beside, side.behind)
         )
         behind += operations(self, self.root, side.convolutions(self.kind, self.convolution_window))
-        mixing = (*before, *self.mixing(core), *beside)
-        return of_kind(sequence(*mixing, *cross, *self.feed_forward(), *behind), self.kind)
+        steps = [*before, *self.mixing(core), *beside, *cross, *self.feed_forward(), *behind]
+        return of_kind(sequence(*(with_adapters(self, steps) if self.structure.adapted else steps)), self.kind)
+
+    @property
+    def sequences(self) -> Any:
+        """Sequences whose tokens a pass processes."""
+        return micro_batch
 
     @property
     def convolution_window(self) -> Any:

@@ -30,15 +30,19 @@ from ..formulas.parallel import pipeline as pipe
 from ..models import counts
 from ..models.sparse_counts import handed_selection
 from ..operations.dealing import Dealing
+from ..operations.groups import parts
 from ..operations.kernels import pipeline_group
 from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence, StepSeries
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
+from .hosted import Cached, beside_transfers
 from .launches import launched, recorded
 from .layer import Layer
+from .prefix import behind_prefix, new_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Sequence as Several
 
     from ..models.architecture import LayerKind
     from .structure import InferenceStructure
@@ -66,14 +70,21 @@ def prefill(structure: InferenceStructure) -> Node:
     layers, the first micro-batch passes all of them, and the others come at the pace of the slowest, with its end.
     """
     two = structure.architecture.stacks == 2
-    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt)
+    last = ModelEnds(
+        structure, "prefill", micro_batch if two else micro_batch * new_tokens(structure) / parts(structure)
+    )
     # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
     texts = two and not structure.architecture.spectra
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
     passes = passes_of_stages(
-        structure, last, (layers, ends), waits()[0], lambda all_, most: all_ + most * less_one(micro_batches())
+        structure,
+        last,
+        (layers, ends),
+        waits()[0],
+        lambda all_, most: all_ + most * less_one(micro_batches()),
+        [(micro_batch, prompt)],
     )
     return launched(structure, "prefill/launches", passes)
 
@@ -91,7 +102,7 @@ def _prefill(layer: Layer) -> Sequence:
     if layer.kind.cross:
         own = layer.mixer.over(1)  # type: ignore[union-attr]
         return layer.layer(lambda _: [own], cross=layer.cross.block(prompt, first=True))
-    return layer.layer(lambda mixer: mixer.prefill(prompt))
+    return layer.layer(behind_prefix if layer.structure.prefixed else lambda mixer: mixer.prefill(prompt))
 
 
 def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
@@ -112,7 +123,12 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
     layers = [(_decode(layer, count), layer.kind) for layer, _ in layers_of(structure, "decode")]
     both = Ends(ends.embedding(), ends.head(), micro_batches(), pp)
     step = passes_of_stages(
-        structure, ends, (layers, both), waits()[1], lambda all_, most: Max(all_, most * micro_batches())
+        structure,
+        ends,
+        (layers, both),
+        waits()[1],
+        lambda all_, most: Max(all_, most * micro_batches()),
+        [(micro_batch, prompt + generate / 2)],
     )
     return StepSeries(recorded(structure, step), count)
 
@@ -120,9 +136,10 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
 def passes_of_stages(
     structure: InferenceStructure,
     model_ends: ModelEnds,
-    parts: tuple[list[tuple[Sequence, LayerKind]], Ends],
+    parts: tuple[Several[tuple[Node, LayerKind]], Ends],
     count: Any,
     paced: Callable[[Any, Any], Any],
+    cached: list[Cached],
 ) -> Node:
     """The passes of all micro-batches through the stages, and the ends of the model.
 
@@ -132,10 +149,13 @@ def passes_of_stages(
         parts: one layer of each kind that a pass runs, with its kind; and the ends.
         count: how often a stage is waited for where stages are equal.
         paced: the time where they have other layers, from that of all of them and that of the slowest, each with ends.
+        cached: sequences, and the tokens of each that a pass reads in the cache or writes into it.
     """
     layers, ends = parts
     dealing, kinds = dealing_of(structure), len(structure.architecture.kinds)
     path, group = model_ends.path("pipeline/send"), pipeline_group(model_ends.structure)
+    of_host = functools.partial(beside_transfers, structure, model_ends.phase)
+    layers = [(of_host(layer, kind, root_of(kind, kinds), cached), kind) for layer, kind in layers]
     handed = model_ends.tokens * handed_selection(structure.architecture) * statistic_bytes
     send = model_ends.kernels.send(path, (model_ends.stage_message + handed) / tp, group)
 
@@ -177,7 +197,10 @@ def layers_of(structure: InferenceStructure, phase: str) -> list[tuple[Layer, An
     """The layers of each kind that a phase runs, and how many there are; a decode step leaves out an encoder."""
     kinds = structure.architecture.kinds
     return [
-        (Layer(structure, phase, _tokens(kind, phase), kind, root_of(kind, len(kinds))), number_of(kind, len(kinds)))
+        (
+            Layer(structure, phase, _tokens(structure, kind, phase), kind, root_of(kind, len(kinds))),
+            number_of(kind, len(kinds)),
+        )
         for kind in kinds
         if not (kind.encoder and phase == "decode")
     ]
@@ -193,5 +216,6 @@ def root_of(kind: LayerKind, kinds: int) -> str:
     return "layer" if kinds == 1 else f"layer/{kind.label}"
 
 
-def _tokens(kind: LayerKind, phase: str) -> Any:
-    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt
+def _tokens(structure: InferenceStructure, kind: LayerKind, phase: str) -> Any:
+    """New tokens of a pass on one device: of prompts its part, of a decode step all."""
+    return micro_batch if phase == "decode" or kind.cross else micro_batch * new_tokens(structure) / parts(structure)

@@ -73,6 +73,7 @@ class Room:
         utilization: the part that the software takes.
         rule: what it is a part of.
         growing: whether more tokens take more cache.
+        shared: of the cache, what all sequences have in common.
     """
 
     weights: float
@@ -86,6 +87,7 @@ class Room:
     utilization: float
     rule: Rule
     growing: bool = True
+    shared: float = 0.0
 
     @classmethod
     def of(cls, structure: InferenceStructure, values: Mapping[str, float]) -> Room:
@@ -103,10 +105,11 @@ class Room:
             growing=longer["sequence"] > found["sequence"],
         )
 
-    def beside(self, other: Room) -> Room:
-        """With the weights, the steps and the caches of another model that the same process runs."""
+    def beside(self, other: Room, count: int = 1) -> Room:
+        """With the weights, the steps and the caches of other models, all alike, that the same process runs."""
         added = {
-            name: getattr(self, name) + getattr(other, name) for name in ("weights", "reserved", "prompt", "sequence")
+            name: getattr(self, name) + count * getattr(other, name)
+            for name in ("weights", "reserved", "prompt", "sequence")
         }
         return replace(self, **added)
 
@@ -139,7 +142,7 @@ class Room:
 
     def fits(self, sequences: float) -> bool:
         """Whether so many sequences fit."""
-        return sequences * self.sequence <= self.budget(sequences)
+        return self.shared + sequences * self.sequence <= self.budget(sequences)
 
     @cached_property
     def sequences(self) -> int:

@@ -11,6 +11,8 @@ from ..plans.rule import BrokenRuleError
 from ..plans.validity import MODEL_RULES, RUN_RULES, refuse, run_values
 from ..systems.widening import widening
 from .formats import rate_asked
+from .host_rules import check_offload
+from .parallel_rules import check_layout
 
 if TYPE_CHECKING:
     from ..models.model import Model
@@ -55,14 +57,14 @@ def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ..
     what, longest = _check_lengths(model, work)
     values = run_values(plan, model.name, model.sizes, system, (work.batch, longest))
     rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-    refuse(rules, values | ALWAYS)
+    # With copies, e divides the slots and not the experts (`check_layout`).
+    waived = "ep_does_not_divide_experts" if plan.redundant_experts else ""
+    refuse([rule for rule in rules if rule.name != waived], values | ALWAYS)
     if plan.node_limit is not None and not model.architecture.routed:
         raise InputError(f"node_limit: found {plan.node_limit}, but {model.name} has no experts")
     _check_shards(plan, model)
-    if plan.ep > 1 and plan.effective_expert_tp > 1:
-        raise InputError(
-            f"expert_tp: found {plan.effective_expert_tp}, expected 1 with ep = {plan.ep}: experts are dealt whole"
-        )
+    check_layout(plan, model, work.prompt)
+    check_offload(plan, model, system)
     return (*_warnings(plan, model, what, longest), *widening(system, rate_asked(plan, system)))
 
 
@@ -79,6 +81,16 @@ def require_decoder(model: Model) -> None:
         )
 
 
+def require_one_stage(draft: Model, plan: Plan) -> None:
+    """Refuse a head in a pipeline: it reads hidden states of the last stage, and of stages before (EAGLE-3).
+
+    Raises:
+        InputError: there are several stages, and a head drafts.
+    """
+    if draft.architecture.draft_head != "none" and plan.pp > 1:
+        raise InputError(f"pp: found {plan.pp}, expected 1: a head that drafts in a pipeline is not modelled")
+
+
 def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
     """Refuse lengths that a model cannot have; what its longest sequence is, and its tokens."""
     architecture, sizes = model.architecture, model.sizes
@@ -87,9 +99,9 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"generate: found {work.generate}, expected 1: {model.name} is an encoder, which has one pass and "
             "generates no tokens"
         )
-    if architecture.patches and work.prompt != sizes["position_rows"]:
+    if architecture.patches and work.prompt != model.image_positions:
         raise InputError(
-            f"prompt: found {work.prompt}, expected {sizes['position_rows']}: {model.name} reads "
+            f"prompt: found {work.prompt}, expected {model.image_positions}: {model.name} reads "
             f"{sizes['num_patches']} patches of an image" + (" and a token for its class" * architecture.class_token)
         )
     if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:

@@ -13,7 +13,7 @@ from ..systems.profiles import locate, names_in
 from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
-from .formats import FORMATS, format_of, rate_asked
+from .formats import FORMATS, WEIGHT_ONLY, format_of, rate_asked
 from .fusions import read_fusion
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
@@ -107,14 +107,15 @@ class Stack:
     def on(self, system: System, plan: Plan) -> System:
         """The system with what this software's kernels reach on it under the plan's precision.
 
-        Products that are widened to another format are none of the plan's precision.
+        Products that are widened to 16 bits are those of kernels that read weights alone in the plan's precision.
         """
         precision, _, rate = format_of(plan, system)
-        widened = rate != rate_asked(plan, system)
         reached = reached_on(system, self.reached)
         usual = system.with_constants(reached.under())
-        if widened:
-            return usual
+        if rate != rate_asked(plan, system):
+            if precision not in WEIGHT_ONLY:
+                return usual
+            precision = WEIGHT_ONLY[precision]
         found = usual.with_constants(reached.under(precision))
         kept, narrow = (each.quantities.get("inner_latency") for each in (usual, found))
         return found if kept is None or kept is narrow else found.with_constants({"half_inner_latency": kept})

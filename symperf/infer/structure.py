@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from ..common.errors import InputError
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import SIXTEEN_BITS, format_of
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..models.configs import Architecture
     from ..models.model import Model
     from ..plans.plan import Plan
-    from ..plans.structure import RankOrder
+    from ..plans.structure import Context, RankOrder
     from ..systems.system import Links, System
     from .memory_rule import Rule, Step
     from .stack import Stack
@@ -86,8 +87,9 @@ class InferenceStructure:
         in_switch: the switch of a scale-up domain can add.
         links: of a scale-up domain: to a "switch", or a "mesh" of one between each pair of its devices.
         power_limited: power bounds lasting products in 16 bits.
-        experts_dealt: whole experts are dealt to devices; else every device holds a part of each.
-        tokens_replicated: all tokens are on every device of the group that experts are dealt to, and none is sent.
+        experts_dealt: whole experts are dealt to devices, and tokens sent to them; else all have a part of each.
+        experts_gathered: every device gathers the tokens of all that have other experts, or other parts of them.
+        copied: experts have more slots than there are of them.
         mixed_rates: products that stay in 16 bits run at another rate than the others.
         read_apart: mixers whose keys the query heads of a group read in several passes, with the heads of a pass.
         called_collectives: collectives are calls of a library, which take at least its time.
@@ -102,11 +104,17 @@ class InferenceStructure:
         others: formats of the checkpoint beside that of most of its weights.
         format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
         narrow_head: the matrix of the head is stored below 16 bits.
+        narrow_table: the table of tokens is stored below 16 bits, as a class "embedding".
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
         dependent_starts: a recorded graph hides a part of the starts of a decode step's kernels.
         launched_prefill: the host launches the kernels of a pass with prompts one by one.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
+        context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
+        contexts_split: devices have parts of the caches of sequences, to which they attend together.
+        offload: what the host keeps, some of `HOSTED`.
+        prefixed: the first tokens of prompts are in the cache.
+        adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
         step: what memory is reserved for: chunks, contexts or all prompts of a batch.
         memory_rule: what the part of a device's memory that software takes is a part of.
     """
@@ -117,7 +125,8 @@ class InferenceStructure:
     l2: bool
     tiers: int
     experts_dealt: bool = False
-    tokens_replicated: bool = False
+    experts_gathered: bool = False
+    copied: bool = False
     mixed_rates: bool = False
     read_apart: tuple[tuple[str, int], ...] = ()
     called_collectives: bool = False
@@ -135,16 +144,22 @@ class InferenceStructure:
     others: tuple[OtherFormat, ...] = ()
     format: int = 1
     narrow_head: bool = False
+    narrow_table: bool = False
     node_limited: bool = False
     dependent_starts: bool = False
     launched_prefill: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
+    offload: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
+    prefixed: bool = False
+
+    context: Context = "none"
+    contexts_split: bool = False
     step: Step = "prompts"
     memory_rule: Rule = "total"
 
     sequence_parallel = False
-    context = "none"
 
     def of_class(self, name: str) -> InferenceStructure:
         """The structure of a class of modules, which is another one where the checkpoint has another format for it."""
@@ -188,8 +203,14 @@ def structure_of(
     """
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
-    dealt = plan.ep > 1
-    replicated = dealt and stack.exchange == "replicas" and plan.dp == 1
+    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and plan.dp == 1)
+    gathered = gathers and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
+    dealt = plan.ep > 1 and not gathered
+    if plan.cp > 1 and not stack.fusion.fused_prefill:
+        raise InputError(
+            f"cp: found {plan.cp}, expected 1 under {stack.name}, which stores scores: parts of prompts are modelled "
+            "for fused attention"
+        )
     sent = [
         name for name in SENT if name in stated or name in stack.sent_in(stored.precision_of("experts") or precision)
     ]
@@ -201,7 +222,8 @@ def structure_of(
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
         experts_dealt=dealt,
-        tokens_replicated=replicated,
+        experts_gathered=gathered,
+        copied=plan.redundant_experts is not None,
         mixed_rates=rate not in SIXTEEN_BITS,
         read_apart=stack.group_reads.apart(model, plan.tp)
         if (l2 and system.quantised) or "decoding" in system.families
@@ -212,21 +234,25 @@ def structure_of(
         links=system.links,
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
-        sent=tuple(sent) if dealt and not replicated else (),
+        sent=tuple(sent) if dealt else (),
         families=system.families,
         latent=stack.latent.on(system) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
-        skewed=dealt and "routing_skew" in stated,
+        skewed=plan.ep > 1 and "routing_skew" in stated,
         kept=stored.kept,
         others=tuple(
             OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
         ),
         narrow_head=stored.narrow_head,
+        narrow_table=stored.narrow_table,
         node_limited=dealt and plan.node_limit is not None,
         dependent_starts="start_removal" in stated or stack.states("start_removal"),
         launched_prefill="host_latency" in stated or stack.states("host_latency"),
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
+        context=plan.cp_kind if plan.cp > 1 else "none",  # type: ignore[arg-type]
+        contexts_split=plan.cp * plan.dcp > 1,
+        offload=plan.offloads,
         # Encoders read their prompts whole.
         step="prompts" if any(kind.encoder for kind in model.architecture.kinds) else stack.memory.step,
         memory_rule=stack.memory.rule,

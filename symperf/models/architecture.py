@@ -31,6 +31,8 @@ FeedForward = Literal["dense", "experts", "dense_experts", "none"]
 Activation = Literal["gelu", "silu", "relu", "relu2", "xielu"]
 """Functions of an MLP; approximations of GELU are GELU. ReLU alone has a gradient that its own output tells."""
 
+DraftHead = Literal["none", "mtp", "eagle", "eagle3"]
+"""What a head that drafts for another model reads: it is none, a module of that model's own, or one of EAGLE's."""
 RECURRENT = (
     *("ssm", "ssm1", "linear_attention", "short_convolution", "gated_lru", "lightning_attention", "matrix_memory"),
     "wkv",
@@ -70,6 +72,7 @@ TRAIT_WORDS: dict[str, str] = {
     "normalised_input": "no norm before it",
     "convolved": "short convolutions of keys, values and results",
     "distance_bias": "biases by distance",
+    "joined_embedding": "embeddings beside the stream",
 }
 """Variations of a mixer -> how a kind of layers with it is told.
 
@@ -82,7 +85,8 @@ of layers alone (MiMo-V2); it reads `reused_keys` (Gemma-3n), or subtracts two m
 (`differential`, DiffLlama); keys, values and results are `convolved`, and scores have a `distance_bias` (Inkling). A
 layer may be a use of a `shared_block`, whose attention may have adapters (Zamba2). Time mixing (RWKV-7) takes a part of
 its values from the layer of `first_values`, which takes from none. A `normalised_input` comes from the norm of the
-embeddings, and the mixer needs none of its own (the first layer of ModernBERT).
+embeddings, and the mixer needs none of its own (the first layer of ModernBERT). Queries, keys and values read a
+`joined_embedding` beside the stream (EAGLE-3).
 """
 SELECTING = ("indexer", "reused_index", "block_index", "selected_entries", "all_entries", "window_only")
 """Variations that see some keys alone: those that an indexer selects, or a window and entries of several tokens."""
@@ -130,6 +134,11 @@ class LayerKind:
     def shared(self) -> bool:
         """Whether such layers are uses of shared blocks."""
         return "shared_block" in self.traits
+
+    @property
+    def reads_embedding(self) -> bool:
+        """Whether queries, keys and values read the embedding of a token beside the stream."""
+        return self.shared or "joined_embedding" in self.traits
 
     @property
     def label(self) -> str:
@@ -241,6 +250,7 @@ class Architecture:
         head_transform_bias: The dense layer of a transformed head has a bias.
         head: What ends the model: `vocabulary`, `transformed` (a dense layer and a norm before it, BERT),
             `labels` (a classifier of one token), `pooled` (a learned query and an MLP, SigLIP) or `none`.
+        draft_head: What the one layer reads of another model, for which it drafts tokens (`models/draft_heads.py`).
 
     """
 
@@ -304,6 +314,7 @@ class Architecture:
     mask_token: bool = False
     head_transform_bias: bool = True
     head: Literal["vocabulary", "transformed", "labels", "pooled", "none"] = "vocabulary"
+    draft_head: DraftHead = "none"
 
     @property
     def uniform_dense(self) -> bool:
@@ -333,9 +344,13 @@ class Architecture:
     def module_kind(self) -> LayerKind:
         """The kind of the layers of modules for multi-token prediction: the last of the model's.
 
-        Those of compressed attention have a window only: `compress_ratios` of DeepSeek-V4 ends with 0.
+        Those of compressed attention have a window only: `compress_ratios` of DeepSeek-V4 ends with 0. Where layers
+        have one part each, a module has attention and experts (Nemotron 3).
         """
         last = self.kinds[-1]
+        if last.mixer == "none" or last.ffn == "none":
+            mixer = next((each for each in self.kinds if each.mixer.endswith("attention")), last)
+            return replace(mixer, ffn=next((each.ffn for each in self.kinds if each.ffn != "none"), "none"))
         return replace(last, traits=("window_only",), own=()) if last.mixer == "compressed_attention" else last
 
     def has(self, *mixers: str) -> bool:

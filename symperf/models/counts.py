@@ -172,7 +172,9 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     return sym.num_multi_token_layers * (layer + ends)
 
 
-def stage_end_parameters(architecture: Architecture, copied: Any = ZERO, head_weight: Any = 1) -> Any:
+def stage_end_parameters(
+    architecture: Architecture, copied: Any = ZERO, head_weight: Any = 1, table_weight: Any = 1
+) -> Any:
     """Parameters of the larger end on one device: the tables, or norm and head; both on a single stage.
 
     With a pipeline the last stage holds a copy of a tied table.
@@ -181,11 +183,12 @@ def stage_end_parameters(architecture: Architecture, copied: Any = ZERO, head_we
         architecture: of the model.
         copied: what else a last stage of several has copies of.
         head_weight: what a parameter of the head counts for, which may be stored in fewer bits.
+        table_weight: the same of a parameter of the tables.
     """
-    first = embedding_parameters(architecture, tp)
+    first = table_weight * embedding_parameters(architecture, tp)
     norm, head = final_norm_parameters(architecture), head_weight * head_parameters(architecture, tp)
     tied = architecture.tied_embeddings
-    copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
+    copy = table_weight * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
     return Max(first + complement(above_one(pp)) * (norm + head), above_one(pp) * (norm + head + copy + copied))
 
 
@@ -202,6 +205,19 @@ def forward_flops(
             encoder is done. Latent attention caches expanded heads; `absorbed_flops` tells the other form.
     """
     found: dict[str, Any] = dict.fromkeys(CLASSES, ZERO)
+    for count, _, classes in layer_flops(architecture, queries, keys, stepwise=stepwise):
+        for name, flops in classes.items():
+            found[name] = found.get(name, ZERO) + count * flops
+    for name, flops in end_flops(architecture, queries, stepwise=stepwise).items():
+        found[name] = found.get(name, ZERO) + flops
+    return found
+
+
+def layer_flops(
+    architecture: Architecture, queries: Any = sequence, keys: Any = sequence, *, stepwise: bool = False
+) -> list[tuple[Any, LayerKind, dict[str, Any]]]:
+    """The same of one layer of each kind, with how many there are."""
+    found = []
     for kind in architecture.kinds:
         count = num_layers if architecture.uniform_dense and not stepwise else count_of(kind)
         if kind.encoder and stepwise and architecture.stacks == 2:
@@ -212,17 +228,19 @@ def forward_flops(
             # Compressed attention has entries of the whole context beside its window.
             entries = kind.mixer == "compressed_attention"
             own = (queries, keys if entries else layers.cached_tokens(kind, keys))
-        for name, flops in layers.layer_flops(architecture, kind, *own, stepwise=stepwise).items():
-            found[name] = found.get(name, ZERO) + count * flops
+        found.append((count, kind, layers.layer_flops(architecture, kind, *own, stepwise=stepwise)))
         if architecture.uniform_dense and not stepwise:
             break
+    return found
+
+
+def end_flops(architecture: Architecture, queries: Any = sequence, *, stepwise: bool = False) -> dict[str, Any]:
+    """The same of what precedes and follows the layers."""
     ends = _end_flops(architecture, batch * queries)
     if architecture.spectra and not stepwise:
         rows = batch * (sym.encoder_sequence if architecture.stacks == 2 else queries)
         ends["spectrum_embedding"] = sum(matmul.matmul_flops(n * rows, hidden_size, k, 1) for n, k in SPECTRA)
-    for name, flops in ends.items():
-        found[name] = found.get(name, ZERO) + flops
-    return found
+    return ends
 
 
 def _end_flops(architecture: Architecture, tokens: Any) -> dict[str, Any]:
@@ -321,9 +339,13 @@ ENDS = ("lm_head", "head_transform", "patch_embedding", "spectrum_embedding", "s
 
 def recomputed_flops(architecture: Architecture, recompute: str) -> Any:
     """FLOPs that recomputation adds to a step over B sequences of s tokens."""
+    return ZERO if recompute == "none" else recomputed_of(forward_flops(architecture), recompute)
+
+
+def recomputed_of(flops: dict[str, Any], recompute: str) -> Any:
+    """Of FLOPs by class, those that recomputation repeats."""
     if recompute == "none":
         return ZERO
-    forward = forward_flops(architecture)
     if recompute == "selective":
-        return forward["attention_scores"] + forward.get("cross_attention_scores", ZERO)
-    return sum((flops for name, flops in forward.items() if name not in ENDS), ZERO)
+        return flops.get("attention_scores", ZERO) + flops.get("cross_attention_scores", ZERO)
+    return sum((each for name, each in flops.items() if name not in ENDS), ZERO)

@@ -27,12 +27,12 @@ h, rank = sym.hidden_size, sym.adapter_rank
 
 def read_width(kind: LayerKind) -> Any:
     """Features of a token that the projections of queries, keys and values read."""
-    return 2 * h if kind.shared else h
+    return 2 * h if kind.reads_embedding else h
 
 
 def wider_weights(kind: LayerKind) -> Any:
     """Weights of queries, keys and values that read the embedding beside the stream, and their norm's."""
-    if not kind.shared:
+    if not kind.reads_embedding:
         return ZERO
     return h * att.query_key_value_width(sym.num_attention_heads, sym.num_key_value_heads, sym.head_dim)
 

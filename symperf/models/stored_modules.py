@@ -112,7 +112,7 @@ def _mixer(model: Model, kind: LayerKind, size: Callable[[str], int]) -> list[Ro
         width, kv_heads = heads * size("head_dim"), size("num_key_value_heads")
         values = size("v_head_dim" if "own_values" in kind.traits else "head_dim")
         one = model.architecture.shared_key_value and kind.mixer == "attention"
-        reused, read = "reused_keys" in kind.traits, 2 * h if kind.shared else h
+        reused, read = "reused_keys" in kind.traits, 2 * h if kind.reads_embedding else h
         found = [
             ("q_proj", width * (2 if model.architecture.attention_gate else 1), read),
             *([] if reused else [("k_proj", kv_heads * size("head_dim"), read)]),

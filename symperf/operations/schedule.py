@@ -144,6 +144,9 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return sympy.Add(*(time_of(child, leaf) for child in children))
         case Repeat(child, count):
             return count * time_of(child, leaf)
+        case StepSeries(child, count) if _has_overlap(child):
+            # Work and transfer of the mean step, each times the steps: their maximum is not one of parts of the work.
+            return time_of(child, lambda op: leaf(op) if _is_summed(op) else count * leaf(op))
         case StepSeries(child, count):
             return count * time_of(child, lambda op: ZERO if _is_summed(op) else leaf(op)) + time_of(
                 child, lambda op: leaf(op) if _is_summed(op) else ZERO
@@ -154,6 +157,22 @@ def time_of(node: Node, leaf: Callable[[Op | Idle], Any]) -> Any:
             return end_stages_time(time_of(first, leaf), time_of(last, leaf), micro_batches, stages)
         case Scheduled(passes, _, rule):
             return rule(*(time_of(each, leaf) for each in passes))
+
+
+def _has_overlap(node: Node) -> bool:
+    match node:
+        case Overlap():
+            return True
+        case Sequence(children):
+            return any(map(_has_overlap, children))
+        case Repeat(child, _) | StepSeries(child, _):
+            return _has_overlap(child)
+        case Ends(first, last, _, _):
+            return _has_overlap(first) or _has_overlap(last)
+        case Scheduled(passes, _, _):
+            return any(map(_has_overlap, passes))
+        case _:
+            return False
 
 
 def _is_summed(leaf: Op | Idle) -> bool:

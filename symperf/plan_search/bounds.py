@@ -2,7 +2,8 @@
 
 A step of m micro-batches runs every matrix product of the layers, at least at the peak rate times its efficiency, which
 no plan raises: ideal = 3 F / (devices x rate x efficiency), with F the forward FLOPs of the layers' products without
-attention scores. A schedule whose backward passes are whole waits besides for b = (p - 1) / v of its m equal slots, so
+attention scores (F once where parts of the model are frozen: some products have no gradients then). A schedule whose
+backward passes are whole waits besides for b = (p - 1) / v of its m equal slots, so
 
     time >= ideal (1 + b / m)        1F1B, GPipe and interleaved (Narayanan et al. 2021, section 2.2)
     time >= ideal                    the others, and stages of other kinds of layers with m <= p
@@ -44,7 +45,7 @@ def ideal_time(question: SearchQuestion, structure: Structure, scalars: Mapping[
     """Seconds of the layers' matrix products at their rate and efficiency, spread over all devices."""
     program = _work_program(structure.architecture)
     values = run(program, {**scalars, "batch": question.batch, "sequence": question.sequence}, floats())
-    work = 3 * values[program.outputs["work"]]
+    work = (1 if structure.frozen else 3) * values[program.outputs["work"]]
     half = min(scalars["matrix_efficiency"], scalars.get("sustained_efficiency", 1.0))
     efficiency = max(half, scalars.get("fp8_efficiency", 0.0))
     return float(SLACK * work / (question.devices * scalars["matrix_rate"] * efficiency))

@@ -49,7 +49,7 @@ NAMES = (
     "uneven",
 )
 """What conditions on choices read: 0 or 1, and the ZeRO stage."""
-HOST_NAMES = ("offloads", "keeps_optimizer", "host_link", "host_memory")
+HOST_NAMES = ("offloads", "host_works", "host_link", "host_memory")
 
 
 def _rule(name: str, condition: str, message: str) -> Rule:
@@ -199,7 +199,7 @@ HOST_RULES = (
     ),
     Rule(
         "no_bandwidth_of_host_memory",
-        "keeps_optimizer == 0 or host_memory == 1",
+        "host_works == 0 or host_memory == 1",
         "offload: system {system} describes no bandwidth of its host's memory (host_memory_bandwidth); add --set "
         "host_memory_bandwidth=...",
         HOST_NAMES,
@@ -229,7 +229,7 @@ def check_host(plan: Plan, system: System) -> None:
     if plan.offloads:
         values = {
             "offloads": 1,
-            "keeps_optimizer": int("optimizer" in plan.offloads),
+            "host_works": int(bool({"optimizer", "experts"} & set(plan.offloads))),
             "host_link": int("host_bandwidth" in system.quantities),
             "host_memory": int("host_memory_bandwidth" in system.quantities),
         }

@@ -46,6 +46,7 @@ class Field:
         layout: one of the degrees whose product is the number of devices.
         column: place among the degrees that a search tries row by row, from the outermost; None: no such degree.
         searched: a search tries all values of this choice.
+        trained: whether training has a use for it; else it says that it ignores it.
         inference: what it means there: searches try it, a run reads it, refuses it, or says that it ignores it.
         metavar: of the flag.
         heading: of a column; by default the name.
@@ -63,6 +64,7 @@ class Field:
     layout: bool = False
     column: int | None = None
     searched: bool = False
+    trained: bool = True
     inference: Inference = "ignored"
     metavar: str = ""
     heading: str = ""
@@ -119,7 +121,7 @@ class Field:
         if self.kind == "fraction":
             return _fraction(self.name, value)
         if self.kind == "list":
-            return self._list(value)
+            return self._list(value, training=training)
         if self.kind == "flag":
             if not isinstance(value, bool):
                 raise InputError(f"{self.name}: found {quote(value)}, expected true or false")
@@ -156,14 +158,16 @@ class Field:
         expected = f"{first} or {last}" if counts else " or ".join(choices)
         raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
 
-    def _list(self, value: Any) -> str | None:
+    def _list(self, value: Any, *, training: bool) -> str | None:
         """The names of a list, each once, in their order; None for "none"."""
+        choices = self.training if training and self.training else self.choices
         parts = [part.strip().lower() for part in value.split(",")] if isinstance(value, str) else [value]
         for part in parts:
             named = isinstance(part, str)
-            if not named or (part not in self.choices and parts != ["none"]):
-                hint = nearest(part, self.choices) if named else ""
-                expected = f"{' or '.join(self.choices)}, or several with commas between"
+            if not named or (part not in choices and parts != ["none"]):
+                known = named and part in self.choices
+                hint = f" ({part} is of inference only)" if known else nearest(part, choices) if named else ""
+                expected = f"{' or '.join(choices)}, or several with commas between"
                 raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
         return ",".join(name for name in self.choices if name in parts) or None
 

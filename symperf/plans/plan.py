@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from .combinations import check_combination, check_host
+from .encoders import check_encoders, encoders_of
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
+from .frozen_parts import frozen_classes
 from .plan_fields import CONTEXT_KINDS as CONTEXT_KINDS
 from .plan_fields import FIELDS as FIELDS
 from .plan_fields import NUMBERS as NUMBERS
@@ -21,6 +23,8 @@ from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
     from ..models.model import Model
+    from ..models.sounds import Sound
+    from ..models.towers import Image
     from ..systems.system import System
 
 STATE_BYTES = {"activation_bytes": 2, "weight_bytes": 2, "gradient_bytes": 4, "optimizer_bytes": 12, "mask_bytes": 1}
@@ -106,9 +110,24 @@ Plan.__doc__ = str(Plan.__doc__).replace("{attributes}", attributes())
 
 
 def check(
-    plan: Plan, model: Model, system: System, batch: int, sequence: int, encoder_sequence: int | None = None
+    plan: Plan,
+    model: Model,
+    system: System,
+    batch: int,
+    sequence: int,
+    encoder_sequence: int | None = None,
+    media: tuple[Image | Sound, ...] = (),
 ) -> list[str]:
     """Refuse a plan that cannot run; return warnings about one that can.
+
+    Args:
+        plan: how a step is laid out.
+        model: what is trained.
+        system: what it runs on.
+        batch: sequences of the global batch.
+        sequence: tokens of a sequence.
+        encoder_sequence: tokens of the encoder's sequence before a decoder; by default as many.
+        media: images and recordings of each sequence.
 
     Raises:
         InputError: one line that says what does not divide what, or what the system lacks.
@@ -116,9 +135,13 @@ def check(
     positive_integer("batch", batch)
     positive_integer("sequence", sequence)
     check_combination(plan, model, attention_of(plan, model))
+    encoders = encoders_of(model, media, plan.tp)
+    frozen = frozen_classes(plan.freeze, model, encoders)
+    check_encoders(plan, model, encoders, frozen, sequence)
     check_host(plan, system)
     require_modelled(model, encoder_sequence)
-    FIELDS["precision"].check(plan.precision, training=True)
+    for name in ("precision", "offload"):
+        FIELDS[name].check(getattr(plan, name), training=True)
     refuse(RUN_RULES, run_values(plan, model.name, model.sizes, system, (batch, sequence), encoder_sequence))
     return list(_warnings(plan, model, sequence, batch // (plan.dp * (plan.micro_batch or 1))))
 
@@ -178,4 +201,7 @@ def _warnings(plan: Plan, model: Model, sequence: int, micro_batches: int) -> li
         )
     if micro_batches < plan.pp:
         found.append(f"{micro_batches} micro-batches do not fill {plan.pp} pipeline stages")
+    ignored = [name for name, field in FIELDS.items() if not field.trained and getattr(plan, name) != field.default]
+    if ignored:
+        found.append(f"{', '.join(ignored)}: means nothing in training and is ignored")
     return found

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from .fields import plan_field, table_of
-from .structure import OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .freezing import PARTS
+from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -15,8 +16,10 @@ PRECISIONS = (
     *("fp8-block", "int8", "int8-weight", "int4-weight", "mxfp4-weight", "int4-fp8", "mxfp4-mxfp8"),
     *("nvfp4-weight", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"),
     *("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0", "tq2_0"),
+    *("q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "iq2_m", "iq3_xs", "iq3_m"),
 )
 CONTEXT_KINDS = get_args(Context)[1:]
+EXPERT_EXCHANGES = ("all-to-all", "gather")
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class PlanFields:
         "choice",
         "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
         "fp8-block (scales of blocks), int8, int4-fp8 or mxfp4-mxfp8 (weights in 4 bits, activations in 8), or of "
-        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a type of GGUF; by default what the "
-        "checkpoint has",
+        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a file of GGUF (q4_k_m); by default "
+        "what the checkpoint has",
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",
@@ -127,14 +130,15 @@ class PlanFields:
         form="above 1",
         layout=True,
         column=2,
-        inference="refused",
+        inference="read",
     )
     cp_kind: str = plan_field(
         "ring",
         "choice",
-        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses) or all-gather",
+        "how attention runs over parts of a sequence: ring, all-to-all (Ulysses; not in inference) or all-gather",
         choices=CONTEXT_KINDS,
         searched=True,
+        inference="read",
         metavar="KIND",
         heading="cp kind",
     )
@@ -187,8 +191,19 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer, weights, or several with commas between",
-        choices=OFFLOADS,
+        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
+        "computes), or several with commas between",
+        choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
+        training=OFFLOADS,
+        inference="read",
+        metavar="LIST",
+    )
+    freeze: str | None = plan_field(
+        None,
+        "list",
+        "parts of the model that are not trained: embedding, layers (or attention, mlp, experts, router of them), "
+        "norms, head, multi_token, language (all of these), vision, audio, projector, or several with commas between",
+        choices=tuple(PARTS),
         metavar="LIST",
     )
     rank_order: str = plan_field(
@@ -200,6 +215,32 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    dcp: int = plan_field(
+        1,
+        "degree",
+        "decode context parallelism: devices of a tensor-parallel group that share one copy of a sequence's cache",
+        trained=False,
+        inference="read",
+    )
+    redundant_experts: int | None = plan_field(
+        None,
+        "count",
+        "copies of much chosen experts that a layer has beside each expert once; by default none",
+        form="none",
+        unset="0",
+        trained=False,
+        inference="read",
+    )
+    expert_exchange: str = plan_field(
+        "all-to-all",
+        "choice",
+        "how tokens get to experts elsewhere: all-to-all, or gather (all tokens to all devices, and sums scattered)",
+        choices=EXPERT_EXCHANGES,
+        form="none",
+        trained=False,
+        inference="read",
+        metavar="KIND",
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..models.configs import Architecture
     from ..systems.system import Links, System
+    from .encoders import EncoderPart
     from .plan import Plan
 
 Attention = Literal["eager", "flash"]
@@ -28,6 +29,9 @@ LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "w
 MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "compressed_attention", "none", *LISTED)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
 OFFLOADS = ("activations", "optimizer", "weights")
+"""What a host keeps of a training step."""
+HOSTED = ("weights", "cache", "experts")
+"""What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
 STATED = ("host_latency", "overhead_latency", "jitter")
@@ -85,6 +89,8 @@ class Structure:
         families: of kernels whose constants are known on the system, some of `kernel_constants.TRAINED`.
         misaligned: sizes that leave rows of matrices unaligned, whose products are slower.
         segments: of layers in order, each as the counts of its kinds, where there are several.
+        frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
+        encoders: of images and sound, which the first stage passes.
     """
 
     architecture: Architecture
@@ -115,6 +121,8 @@ class Structure:
     families: tuple[str, ...] = ()
     misaligned: tuple[str, ...] = ()
     segments: tuple[tuple[str, ...], ...] = ()
+    frozen: tuple[str, ...] = ()
+    encoders: tuple[EncoderPart, ...] = ()
 
     @property
     def limits_domains(self) -> bool:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from .combinations import COMBINATION_RULES, HOST_RULES
+from .frozen_parts import FREEZE_RULES
 from .parallel_rules import KIND_RULES, PARALLEL_RULES
 from .plan_fields import NUMBERS
 from .rule import ABSENT as ABSENT
@@ -138,7 +139,7 @@ RUN_RULES = (
 """What a plan must satisfy with a model, a system, a batch and a sequence."""
 
 RULES = (*PLAN_RULES, *MODEL_RULES, *RUN_RULES)
-CHOICE_RULES = (*COMBINATION_RULES, *HOST_RULES)
+CHOICE_RULES = (*COMBINATION_RULES, *FREEZE_RULES, *HOST_RULES)
 """What is known before any number is: choices that do not go together."""
 
 

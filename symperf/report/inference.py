@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
 from ..runs.shortage import NAMES, shortage
-from . import room
+from . import adapters, room
 from .run_parts import (
     by_class,
     facts,
@@ -53,6 +53,7 @@ def as_json(run: InferenceRun, longest: int = 1) -> dict[str, Any]:
         "prefill_mfu_executed": run.value("prefill_mfu_executed"),
         "decode_mbu": run.value("decode_mbu") if run.generates else None,
         "memory_bytes": memory_classes(run),
+        **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "sequences_that_fit": run.fitting_sequences(),
@@ -61,6 +62,7 @@ def as_json(run: InferenceRun, longest: int = 1) -> dict[str, Any]:
         "operations": [dataclasses.asdict(op) for op in run.operations()],
         **terms_json(run),
         **({"images": run.encoding.to_dict()} if run.encoding else {}),
+        **({"adapters": adapters.as_json(run)} if run.adapters else {}),
         "warnings": list(all_warnings(run)),
     }
 
@@ -106,13 +108,22 @@ def show(run: InferenceRun, console: Console, longest: int = 1) -> None:
     if run.encoding:
         for row in image_rows(run.encoding):
             table.add_row(*row)
+    if run.prefix:
+        whole_s = seconds(run.bind(prefix=0).value("prefill"))
+        table.add_row("prefix", f"{run.prefix} tokens of each prompt are in the cache; {whole_s} to prefill all")
+    for row in adapters.rows(run):
+        table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
     table.add_row("", parts)
+    if run.structure.offload:
+        host = ", ".join(f"{name} {quantity(size, 'B')}" for name, size in run.host_memory().items())
+        table.add_row("host memory", host)
     for row in room.rows(place, run.longest_context(longest), longest, run.model.context):
         table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     console.print(table)
-    for phase in ("prefill", "decode")[: 2 if run.generates else 1]:
+    phases = ("encoder", "prefill", "decode")[0 if run.encoding else 1 : 3 if run.generates else 2]
+    for phase in phases:
         console.print(f"\n{phase}", style="bold")
         console.print(operations(run, phase))
     show_overheads(run, console)
@@ -128,11 +139,10 @@ def image_rows(encoding: Encoding) -> list[tuple[str, str]]:
         for size in encoding.sizes
     )
     what = " and ".join(dict.fromkeys("sound" if tower.part == "audio" else "images" for tower in encoding.towers))
-    fits = "fits" if encoding.fits else "does not fit"
     return [
         (what, f"{each}: {encoding.tokens} tokens of each prompt, encoded in {seconds(encoding.time_s)}"),
-        ("first token", f"{seconds(found['time_to_first_token_s'])} with the {what}"),
-        ("encoder", f"{weights} of weights; {quantity(encoding.memory_bytes, 'B')} in all, {fits}"),
+        ("first token", f"{seconds(found['time_to_first_token_s'])} with the {what}; the total includes them too"),
+        ("encoder", f"{weights} of weights"),
     ]
 
 
@@ -140,7 +150,7 @@ def operations(run: InferenceRun, phase: str) -> Table:
     """One row an operation: shape, executions, time of one and of all, share of the phase, bound."""
     heads = ("operation", "m", "n", "k", "count", "each", "time", "share", "bound")
     table = Table(heads, left=("operation", "bound"))
-    total = run.value(phase)
+    total = run.encoding.time_s if run.encoding and phase == "encoder" else run.value(phase)
     for op in run.operations():
         if op.phase != phase or not op.time_s:
             continue

@@ -8,7 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
+from ..plan_search.inference.reasons import reasons
 from ..plan_search.inference.search import sort_counts
+from ..plan_search.inference.space import OPENED
+from ..plans.plan import FIELDS
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -16,11 +19,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ..plan_search.inference.front import Front
     from ..plan_search.inference.load import Survey
     from ..plan_search.inference.records import PlanRecord
     from ..plan_search.inference.search import InferenceAnswer
 
 HEADS = {"precision": "weights", "kv_precision": "cache", "micro_batch": "mb"}
+BEHIND = {"latency": "slower", "cost": "costs more", "joules": "more J", "tokens_per_joule": "more J"}
 LIMITS = {"ttft": "TTFT", "tpot": "TPOT", "chunk": "prefill", "kv_cache": "cache"}
 
 
@@ -40,9 +45,12 @@ def as_json(answer: InferenceAnswer) -> dict[str, Any]:
         "targets": {"ttft_s": question.ttft, "tpot_s": question.tpot},
         "by": answer.by,
         "plans": [record.nested() for record in answer.records],
+        "axes": None if answer.front is None else list(answer.front.axes),
+        "pareto": None if answer.front is None else [record.nested() for record in answer.front.records],
         "considered": answer.survey.considered,
         "feasible": answer.feasible,
         "rejected": answer.rejected,
+        "reasons": [each.as_json() for each in reasons(answer.survey)],
         "pools": answer.pools and {n: _counts(s) for n, s in zip(("prefill", "decode"), answer.pools, strict=True)},
         "whole": answer.whole,
         "space": {name: list(values) for name, values in space.items()},
@@ -69,8 +77,8 @@ def behind(answer: InferenceAnswer, other: PlanRecord) -> float:
 
 
 def as_csv(answer: InferenceAnswer) -> str:
-    """The plans, a line each, under a line of names; nothing where there is no value."""
-    records = [record.flat() for record in answer.records]
+    """The plans, or those of the front, a line each, under a line of names; nothing where there is no value."""
+    records = [record.flat() for record in shown(answer)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -78,8 +86,13 @@ def as_csv(answer: InferenceAnswer) -> str:
     return text.getvalue()
 
 
-def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
-    """Print the counts, the plans, what binds the best, the alternatives and the reasons of the others."""
+def shown(answer: InferenceAnswer) -> list[PlanRecord]:
+    """The plans of the front where it is asked for, else the best."""
+    return answer.records if answer.front is None else answer.front.records
+
+
+def show(answer: InferenceAnswer, console: Console, *, took: float, command: str | None = None) -> None:
+    """Print the counts, the plans, what binds the best, the alternatives, the reasons of the others, and a command."""
     from rich.text import Text
 
     question = answer.questions[0]
@@ -94,7 +107,9 @@ def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
         console.print(f"pools that {name}: {survey.considered:,} plans considered, {survey.feasible:,} feasible")
     if not answer.whole:
         console.print(Text("interrupted: the best of what was seen", "yellow"))
-    console.print(plans(answer))
+    if answer.front is not None:
+        console.print(f"\n{_compared(answer.front)}", style="bold")
+    console.print(plans(answer, shown(answer)))
     shares = ", ".join(f"{name} {percent(part)}" for name, part in answer.winner.shares().items() if part >= 5e-4)
     what = "decode iterations of the best plan are" if answer.winner.pools else "the best plan's time is"
     console.print(f"\n{what} due to {shares}")
@@ -104,8 +119,16 @@ def show(answer: InferenceAnswer, console: Console, *, took: float) -> None:
         console.print(_nearest(answer, near))
     console.print("\nnot among them", style="bold")
     for survey, where in ((answer.survey, ""), *zip(answer.pools or (), (" (prefill)", " (decode)"), strict=False)):
-        rejected = sort_counts(survey).items()
-        show_lines(console, (f"  {n:>9,}  {name.replace('_', ' ')}{where}" for name, n in rejected))
+        show_lines(console, (f"  {each.plans:>9,}  {each}{where}" for each in reasons(survey)))
+    if command is not None:
+        console.print("\nthe best plan by itself", style="bold")
+        show_lines(console, [f"  {command}"])
+
+
+def _compared(front: Front) -> str:
+    """What the front is of."""
+    many = len(front.records)
+    return f"{many} of {front.points:,} points, to which no other is equal in {' and '.join(front.axes)} or better"
 
 
 def _aim(answer: InferenceAnswer) -> str:
@@ -115,33 +138,43 @@ def _aim(answer: InferenceAnswer) -> str:
     if question.batch:
         batch = f"static batch of {' or '.join(map(str, question.batch))}, by {answer.by.replace('_', ' ')}"
         return f"{batch}, {within}" if within else batch
+    if answer.front is not None:
+        return "requests in flight, each replaced as it ends" + (f", {within} in the mean" if within else "")
     return f"the largest load with {within} in the mean"
 
 
-def plans(answer: InferenceAnswer) -> Table:
+def plans(answer: InferenceAnswer, records: list[PlanRecord]) -> Table:
     """One row a plan; where there are pools, each has a line of its own, and the plan is in words."""
-    records, question = answer.records, answer.questions[0]
+    question, front = answer.questions[0], answer.front
     pools = any(record.pools for record in records)
-    words = ("tp", "pp", "dp", "ep", "chunk") if pools else () if _deals(records) else ("ep",)
+    words = ("tp", "pp", "dp", "ep", "chunk", *OPENED) if pools else () if _deals(records) else ("ep",)
     names = [name for name in question.candidates if name not in words]
     names = [name for name in names if name != "batch" or len(question.batch) > 1]
     columns: dict[str, Callable[[PlanRecord], str]] = {
         "time" if question.batch else "request/s": lambda r: (
             _time(r.measures["time_s"]) if question.batch else f"{r.measures['requests_per_s']:.4g}"
         ),
-        "token/s/device": lambda r: f"{r.measures['output_tokens_per_s_per_device']:.4g}",
+        "token/s/device": lambda r: _figure(r, "output_tokens_per_s_per_device"),
+        **({} if front is None else {"token/s/user": lambda r: _figure(r, "interactivity")}),
         "TTFT": lambda r: _time(r.measures["ttft_s"]),
         "TPOT": lambda r: _time(r.measures["tpot_s"]),
     }
     if not pools:
         columns["memory"] = lambda r: gibibytes(r.measures["memory_bytes"])
-    if not pools and not question.batch:
+    if front is not None and not question.batch:
+        columns["in flight"] = lambda r: _figure(r, "concurrency")
+    elif not pools and not question.batch:
         columns["limit"] = lambda r: LIMITS[r.measures["limit"]]
     if len(answer.questions) > 1:
         columns["devices"] = lambda r: str(r.measures["devices"])
     columns |= {HEADS.get(name, name): partial(_field, name) for name in names}
-    if records[0].measures["tokens_per_dollar"] is not None:
-        columns["token/$"] = lambda r: f"{r.measures['tokens_per_dollar']:.4g}"
+    if records[0].measures["tokens_per_dollar"] is not None and answer.by != "cost":
+        columns["token/$"] = lambda r: _figure(r, "tokens_per_dollar")
+    asked = {answer.by, *(() if front is None else front.axes)}
+    if "cost" in asked:
+        columns |= {"USD/Mtoken out": _cost("output"), "in": _cost("input")}
+    if asked & {"joules", "tokens_per_joule"}:
+        columns["J/token"] = lambda r: _figure(r, "joules_per_output_token")
     if pools:
         columns["plan"] = _plan
     table = Table(list(columns), left=("limit", "plan"), wraps=("plan",))
@@ -150,8 +183,18 @@ def plans(answer: InferenceAnswer) -> Table:
     return table
 
 
+def _figure(record: PlanRecord, name: str) -> str:
+    value = record.measures[name]
+    return "" if value is None else f"{value:.4g}"
+
+
+def _cost(tokens: str) -> Callable[[PlanRecord], str]:
+    return lambda record: _figure(record, f"cost_per_million_{tokens}_tokens")
+
+
 def _field(name: str, record: PlanRecord) -> str:
-    return str(record.fields[name])
+    value = record.fields[name]
+    return str(value) if value is not None else "stored" if name == "precision" else "none"
 
 
 def _deals(records: list[PlanRecord]) -> bool:
@@ -168,6 +211,7 @@ def _plan(record: PlanRecord) -> str:
     for name, fields in (record.pools or {"": record.fields}).items():
         degrees = [f"{key}={fields[key]}" for key in ("tp", "pp", "dp", "ep") if fields[key] > 1]
         degrees += [f"chunk={fields['chunk']}"] if fields["chunk"] else []
+        degrees += [f"{key}={fields[key]}" for key in OPENED if key in fields and fields[key] != FIELDS[key].default]
         found.append(" ".join([f"{fields['devices']} {name}:", *degrees] if name else degrees))
     return "\n".join(found)
 
@@ -175,7 +219,7 @@ def _plan(record: PlanRecord) -> str:
 def _nearest(answer: InferenceAnswer, near: list[tuple[str, PlanRecord]]) -> Table:
     """One row an alternative: how far behind it is, and what it has in place of what."""
     words = ("with", "in place of")
-    table = Table(("slower" if answer.by == "latency" else "serves less", *words), left=words, wraps=words)
+    table = Table((BEHIND.get(answer.by, "serves less"), *words), left=words, wraps=words)
     best, seen = answer.winner.fields, list[dict[str, Any]]()
     for _, each in near:
         if each.fields in seen:  # the same plan is the best with another value of several fields

@@ -9,14 +9,16 @@ from ..common.table import Table, show_lines
 from ..runs.shortage import NAMES, shortage
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from . import room
+from . import adapters, pools, room, serving_trace
 from .run_parts import facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..serve.loop_point import LoopAnswer
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
 TINY = 1e-9
 """Seconds below which a wait is printed as none."""
@@ -26,7 +28,11 @@ POINT_KEYS = tuple(field.name for field in dataclasses.fields(LoadPoint) if fiel
 def can(serving: Serving) -> bool:
     """Whether the question has an answer: the model fits, and a load within the targets is served."""
     asked, answer = serving.asked, serving.answer
-    if asked.load is None:
+    if serving.trace is not None:
+        return serving.replayed is not None and not serving_trace.missed(serving.replayed, serving.targets)
+    if serving.apart is not None:
+        return serving.apart.served
+    if asked.load is None and serving.loop is None:
         return serving.largest is not None and serving.largest.load is not None
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
 
@@ -45,8 +51,10 @@ def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
         "replicas": plan.dp,
         "prompt": asked.prompt,
         "generate": asked.generate,
+        "lockstep_replicas": serving.lockstep_ranks,
         "chunk": asked.chunk,
-        "chunks_per_prompt": serving.chunks,
+        "chunks_per_prompt": steady.engine.chunks if steady else serving.chunks,
+        "workload": dataclasses.asdict(asked.workload) | {"hit_rate": _hit_rate(asked.workload)},
         "prompts_per_chunk": steady.engine.chunk_prompts if steady else None,
         "targets": {"ttft_s": asked.ttft, "tpot_s": asked.tpot, "load": asked.load},
         "served": can(serving),
@@ -60,12 +68,17 @@ def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
         "largest_load_limit": largest.limit if largest else None,
         "alone": _point(alone),
         **_point(answer, empty=True),
+        "loop": dataclasses.asdict(serving.loop[1]) if serving.loop else None,
         "mean_concurrency": None if answer is None else answer.concurrency,
         **room.as_json(place, serving.longest_context(longest), run.model.context),
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
+        "pools": serving.apart.to_dict() if serving.apart else None,
         "speculative": _speculation(serving),
+        "trace": dataclasses.asdict(serving.replayed) if serving.replayed else None,
+        "adapters": adapters.as_json(serving.run),
+        **({"images": _images(serving)} if serving.images else {}),
         "warnings": list(warnings(serving)),
     }
 
@@ -74,6 +87,14 @@ def _point(point: LoadPoint | None, *, empty: bool = False) -> Any:
     if point is None:
         return dict.fromkeys(POINT_KEYS) if empty else None
     return {name: getattr(point, name) for name in POINT_KEYS}
+
+
+def _images(serving: Serving) -> dict[str, Any]:
+    """What the images of a request are and cost, its prompt encoded alone."""
+    assert serving.images is not None
+    found = serving.images.one.to_dict()
+    kept = {name: found[name] for name in ("part", "tokens", "encode_s", "weight_bytes", "sizes")}
+    return kept | {"activation_bytes": serving.images.activation_bytes}
 
 
 def _speculation(serving: Serving) -> dict[str, Any] | None:
@@ -87,9 +108,13 @@ def _speculation(serving: Serving) -> dict[str, Any] | None:
 def warnings(serving: Serving) -> tuple[str, ...]:
     """Why there is no answer, and what plan, model and system warn of."""
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
         found.append(f"{room.why_not(shortage(run, serving.room(serving.draft_length), 1), NAMES)}, one sequence")
+    elif serving.replayed is not None:
+        found += serving_trace.warnings(serving.replayed, serving.answer, serving.targets)
     elif asked.load is not None and serving.answer is not None:
         most = steady.capacity.load * serving.plan.dp
         if serving.answer.saturated:
@@ -99,6 +124,9 @@ def warnings(serving: Serving) -> tuple[str, ...]:
             )
         elif not can(serving):
             found.append(f"load {asked.load:g} misses a target: {_times(serving.answer)}")
+    elif serving.loop is not None:
+        if not can(serving):
+            found.append(f"{arrivals(serving.loop[1])}: misses a target: {_times(serving.loop[0])}")
     elif serving.largest is not None and serving.largest.load is None:
         found.append(f"no load meets the targets: a request alone has {_times(serving.point(0.0))}")
     system = run.system.warnings if not found else ()
@@ -110,8 +138,41 @@ LIMITS = {
     "tpot": "the target of later tokens",
     "chunk": "prefill (a full chunk in every iteration)",
     "kv_cache": "memory of the cache",
+    "max_num_seqs": "the most sequences that run at once",
 }
 """What limits a load, in words."""
+
+
+def arrivals(loop: LoopAnswer) -> str:
+    """How the requests of a loop arrive, in words."""
+    if loop.arrivals == "burst":
+        return f"{loop.requests} requests at once"
+    run = "" if loop.requests is None else f", {loop.requests} in all, of which as many are sent at once"
+    return f"{loop.concurrency} requests in flight{run}"
+
+
+def differences(serving: Serving) -> str:
+    """How the requests differ, in words."""
+    load, mix = serving.asked.workload, serving.requests.mix
+    parts = [f"{name} within {percent(spread)}" for name, spread in _spreads(load) if spread]
+    if load.turns > 1:
+        parts.append(f"{load.turns} turns")
+    if load.prefix:
+        parts.append(f"a prefix of {load.prefix} tokens, {quantity(serving.room(serving.draft_length).shared, 'B')}")
+    if mix is not None:
+        parts.append(f"of {serving.requests.sent:.5g} prompt tokens {mix.tokens:.5g} are prefilled")
+    if (found := _hit_rate(load)) is not None:
+        parts.append(f"{percent(found)} of requests find the rest in the cache")
+    return "; ".join(parts)
+
+
+def _spreads(load: Workload) -> tuple[tuple[str, float], ...]:
+    return (("prompts", load.prompt_spread), ("generated", load.generate_spread))
+
+
+def _hit_rate(load: Workload) -> float | None:
+    """The part of the requests that find something in the cache; None where nothing is to be found."""
+    return load.hits if load.prefix or load.turns > 1 else None
 
 
 def _times(point: LoadPoint) -> str:
@@ -132,13 +193,31 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
         longest: sequences of the longest context that is told.
     """
     run, asked, steady = serving.run, serving.asked, serving.steady
+    if serving.apart is not None:
+        pools.show(serving.apart, console)
+        return
     console.print(title(run.model.name, serving.plan.devices, run.system, f"{run.stack.told}, continuous batching"))
     if steady is not None:
-        cut = f"{serving.chunks} chunks a prompt" if serving.chunks > 1 else f"{steady.engine.chunk_prompts} prompts"
-        held = serving.limit(serving.draft_length) * serving.plan.dp
+        engine = steady.engine
+        cut = f"{engine.chunks:.4g} chunks a prompt" if engine.chunks > 1 else f"{engine.chunk_prompts:.4g} prompts"
+        held = serving.held(serving.draft_length) * serving.plan.dp
         table = facts()
         table.add_row("requests", f"{asked.prompt} tokens in, {asked.generate} out; chunk {asked.chunk}: {cut}")
-        table.add_row("memory", f"{held} sequences fit")
+        for row in adapters.rows(serving.run):
+            table.add_row(*row)
+        if not serving.requests.alike:
+            table.add_row("", differences(serving))
+        if serving.images is not None:
+            one = serving.images.one
+            table.add_row(
+                "images",
+                f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
+                f"{quantity(one.weight_bytes, 'B')} of weights",
+            )
+        if serving.lockstep_ranks > 1:
+            table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
+        capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
+        table.add_row("memory", f"{held} sequences fit{capped}")
         place = serving.room(serving.draft_length)
         for row in room.rows(place, serving.longest_context(longest), longest, run.model.context):
             table.add_row(*row)
@@ -149,6 +228,8 @@ def show(serving: Serving, console: Console, longest: int = 1) -> None:
         if serving.answer is not None:
             _add_answer(serving, serving.answer, table)
         console.print(table)
+        if serving.replayed is not None:
+            serving_trace.show(serving.replayed, serving.answer, console)
         console.print("\nthroughput and latency", style="bold")
         console.print(curve(serving))
         _show_pools(serving, console)
@@ -171,6 +252,8 @@ def _add_largest(serving: Serving, table: Table) -> None:
 
 def _add_answer(serving: Serving, point: LoadPoint, table: Table) -> None:
     name = f"at {point.load:.5g} req/s"
+    if serving.loop is not None:
+        table.add_row("arrivals", arrivals(serving.loop[1]))
     if point.saturated:
         table.add_row(name, f"saturated: utilisation {percent(point.utilisation)}", bold=True)
         return
@@ -189,14 +272,31 @@ def _add_answer(serving: Serving, point: LoadPoint, table: Table) -> None:
             f"{_seconds(point.cache_wait_s)} cache; prefill {_seconds(point.prefill_s)}"
         ),
     ]
+    if point.prefill_s is None:
+        del lines[2]
     if bounds:
         lines.append(f"bounds of TTFT: {', '.join(bounds)}")
     shares = serving.shares(point)
     if shares:
         parts = ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share)
         lines.append(f"an iteration is due to {parts}")
+    if serving.loop is not None:
+        lines[1:1] = _run_lines(serving.loop[1])
     for place, line in enumerate(lines):
         table.add_row("" if place else name, line)
+
+
+def _run_lines(loop: LoopAnswer) -> list[str]:
+    """What only a run with a beginning has."""
+    if loop.burst_ttft_s is None:
+        return []
+    later = "" if loop.steady_ttft_s is None else f", {_seconds(loop.steady_ttft_s)} behind the burst"
+    return [
+        (
+            f"TTFT of those sent at once {_seconds(loop.burst_ttft_s)}, of the last of them "
+            f"{_seconds(loop.burst_last_ttft_s)}{later}; all done after {_seconds(loop.duration_s)}"
+        )
+    ]
 
 
 def curve(serving: Serving) -> Table:

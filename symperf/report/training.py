@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
+from . import encoders
 from .run_parts import (
     by_class,
     does_not_fit,
@@ -51,6 +52,7 @@ def as_json(run: Run) -> dict[str, Any]:
         **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
+        **({"images": encoders.as_json(run)} if run.images else {}),
         "shares": run.shares(),
         **terms_json(run),
         "warnings": list(all_warnings(run)),
@@ -113,6 +115,8 @@ def show(run: Run, console: Console) -> None:
     whole, parts = memory_of(run, memory_classes(run))
     table.add_row("memory", whole)
     table.add_row("", parts)
+    for row in encoders.rows(run) if run.images else ():
+        table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     if run.structure.offload:
         host = ", ".join(f"{name} {gibibytes(size)}" for name, size in run.host_memory().items())

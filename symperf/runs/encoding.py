@@ -12,44 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
-from ..common.artefacts import load_or_make_program
-from ..common.errors import InputError
 from ..infer.formats import sixteen_bits
 from ..models.model import encoder_of
-from ..models.sounds import Sound
+from ..plans.encoders import encode, tower_of
 from ..plans.plan import STATE_BYTES, Plan
+from .operation import Operation
+from .tower_products import TowerProduct
 
 if TYPE_CHECKING:
-    from ..codegen.program import Program
+    from collections.abc import Mapping
+
+    from ..evaluation.base_run import Row
     from ..models.model import Model
-    from ..models.towers import Encoded, Image, Product, Tower
-    from .full_run import FullRun
+    from ..models.sounds import Sound
+    from ..models.towers import Encoded, Image, Tower
+    from .inference_run import InferenceRun
 
-ROWS, COLUMNS, INNER = "tower_rows", "tower_columns", "tower_inner"
-
-
-def tower_of(model: Model, item: Image | Sound) -> Tower:
-    """The encoder of a model that reads images, or sound.
-
-    Raises:
-        InputError: it has none.
-    """
-    part, what = ("audio", "sound") if isinstance(item, Sound) else ("vision", "images")
-    for tower in model.towers:
-        if tower.part == part:
-            return tower
-    field = "sounds" if part == "audio" else "images"
-    raise InputError(f"{field}: {model.name} has no encoder of {what} that is modelled, expected a model with one")
-
-
-def encode(model: Model, item: Image | Sound) -> Encoded:
-    """What an encoder makes of one image, video or recording.
-
-    Raises:
-        InputError: the model has no encoder of it, or it is not one that it reads.
-    """
-    grid = tower_of(model, item).grid
-    return grid.encode(item)  # type: ignore[arg-type]
+SUMMED = ("time_s", "theory_s", "share", "flops", "bytes", "count")
+"""What terms of one name add."""
 
 
 def image_tokens(model: Model, items: tuple[Image | Sound, ...]) -> int:
@@ -67,21 +47,68 @@ class EncodedSize:
 
     Attributes:
         image: their size, and how many a sequence has.
-        encoded: what the encoder makes of one.
-        layers_s: seconds of the encoder's layers.
-        products_s: seconds of each product before and after them, by name.
+        tower: the encoder that reads them.
+        encoded: what it makes of one.
+        encoder: the run of its layers.
+        products: those before and after the layers.
 
     """
 
     image: Image | Sound
+    tower: Tower
     encoded: Encoded
-    layers_s: float
-    products_s: dict[str, float]
+    encoder: InferenceRun
+    products: tuple[TowerProduct, ...]
 
     @property
+    def layers_s(self) -> float:
+        """Seconds of the encoder's layers."""
+        return self.encoder.value("prefill")
+
+    @property
+    def products_s(self) -> dict[str, float]:
+        """Seconds of each product before and after them, by name."""
+        return {each.product.name: each.seconds() for each in self.products}
+
+    @cached_property
     def time_s(self) -> float:
         """Seconds of the whole pass."""
         return self.layers_s + sum(self.products_s.values())
+
+    def time_at(self, scales: Mapping[str, float]) -> float:
+        """Seconds of the pass with symbols times a factor."""
+        bound, program = self.encoder.bound, self.encoder.compiled.program
+        inputs = {name: value for name, (value, _) in bound.items()}
+        changed = {name: inputs[name] * scale for name, scale in scales.items() if name in inputs}
+        layers = float(evaluate(program, inputs | changed, floats())[program.outputs["prefill"]])
+        return layers + sum(each.seconds(changed) for each in self.products)
+
+    def rows(self, total: float) -> list[Row]:
+        """The terms of the pass, named by the encoder, in a breakdown of so many seconds in all."""
+        stem = len(self.tower.stem)
+        around = [each.row(f"encoder/{self.tower.part}/{each.product.name}", total) for each in self.products]
+        layers = [
+            dataclasses.replace(
+                row,
+                name=f"encoder/{self.tower.part}/{row.name.removeprefix('prefill/')}",
+                share=row.time_s / total,
+            )
+            for row in self.encoder.table()
+        ]
+        return [*around[:stem], *layers, *around[stem:]]
+
+    def operations(self) -> list[Operation]:
+        """The operations of the pass."""
+        part, stem = self.tower.part, len(self.tower.stem)
+        around = []
+        for each in self.products:
+            row = each.row(f"{part}/{each.product.name}", self.time_s)
+            shape = (each.rows, each.product.outputs, each.product.inputs)
+            around.append(Operation("encoder", row.name, *shape, row.count, row.time_s, row.bound))
+        layers = [
+            dataclasses.replace(op, phase="encoder", name=f"{part}/{op.name}") for op in self.encoder.operations()
+        ]
+        return [*around[:stem], *layers, *around[stem:]]
 
 
 class Encoding:
@@ -90,20 +117,21 @@ class Encoding:
     Args:
         run: the inference.
         images: of each sequence, and recordings.
+        batch: sequences that are encoded at once, over all replicas; by default those of the inference.
 
     Raises:
         InputError: the model has no encoder of them, one is not what it reads, or the plan does not fit it.
     """
 
-    def __init__(self, run: FullRun, images: tuple[Image | Sound, ...]) -> None:
+    def __init__(self, run: InferenceRun, images: tuple[Image | Sound, ...], batch: int | None = None) -> None:
         self.run, self.images = run, images
         self.towers = [tower_of(run.model, image) for image in images]
         self.tokens = image_tokens(run.model, images)
-        self.batch = int(run.question["batch"])
+        self.batch = int(run.question["batch"]) if batch is None else batch
         self.replica_batch = -(-self.batch // run.plan.dp)
         self.encoders = [self._encoder(*each) for each in zip(images, self.towers, strict=True)]
 
-    def _encoder(self, image: Image | Sound, tower: Tower) -> FullRun:
+    def _encoder(self, image: Image | Sound, tower: Tower) -> InferenceRun:
         run, encoded = self.run, encode(self.run.model, image)
         asked = run.plan.precision
         precision = asked if asked in ("bf16", "fp16") else sixteen_bits(run.system)
@@ -119,23 +147,54 @@ class Encoding:
 
     @cached_property
     def sizes(self) -> list[EncodedSize]:
-        """The times of the images of each size."""
+        """The passes of the images of each size."""
         return [self._size(*each) for each in zip(self.images, self.towers, self.encoders, strict=True)]
 
-    def _size(self, image: Image | Sound, tower: Tower, encoder: FullRun) -> EncodedSize:
+    def _size(self, image: Image | Sound, tower: Tower, encoder: InferenceRun) -> EncodedSize:
         encoded, number = encode(self.run.model, image), self.replica_batch * image.count
-        program = _product_program(encoder.structure)
-        times = {}
         each = dataclasses.asdict(encoded) | {"images": encoded.sequences}
-        for product in (*tower.stem, *tower.projector):
-            rows = self.replica_batch if product.rows == "texts" else number * each[product.rows] * product.times
-            times[product.name] = product.copies * _seconds(program, encoder, product, rows)
-        return EncodedSize(image, encoded, encoder.value("prefill"), times)
+        products = tuple(
+            TowerProduct(
+                product,
+                self.replica_batch if product.rows == "texts" else number * each[product.rows] * product.times,
+                encoder,
+            )
+            for product in (*tower.stem, *tower.projector)
+        )
+        return EncodedSize(image, tower, encoded, encoder, products)
 
-    @property
+    @cached_property
     def time_s(self) -> float:
         """Seconds before the prompts are complete."""
         return sum(size.time_s for size in self.sizes)
+
+    def time_at(self, changed: Mapping[str, float]) -> float:
+        """Seconds where symbols of the inference have other values, by the same factors as there."""
+        scales = {name: value / self.run.bound[name][0] for name, value in changed.items() if self.run.bound[name][0]}
+        return sum(size.time_at(scales) for size in self.sizes)
+
+    def rows(self, total: float) -> list[Row]:
+        """The terms of the pass in a breakdown of so many seconds in all; terms of one name are one."""
+        found: dict[str, Row] = {}
+        for row in (row for size in self.sizes for row in size.rows(total)):
+            other = found.get(row.name)
+            found[row.name] = row if other is None else _joined(other, row)
+        return list(found.values())
+
+    def operations(self) -> list[Operation]:
+        """The operations of the pass, those of each size of images apart."""
+        return [op for size in self.sizes for op in size.operations()]
+
+    def shares(self) -> dict[str, float]:
+        """The share of each resource in the pass; they sum to 1."""
+        found: dict[str, float] = {}
+        for size in self.sizes:
+            parts = [(size.layers_s, size.encoder.shares())]
+            parts += [(each.seconds(), each.shares()) for each in size.products]
+            for seconds, shares in parts:
+                for name, share in shares.items():
+                    found[name] = found.get(name, 0.0) + share * seconds / self.time_s
+        return found
 
     @property
     def weight_bytes(self) -> float:
@@ -154,32 +213,31 @@ class Encoding:
         width = self.run.model.sizes["hidden_size"] * STATE_BYTES["activation_bytes"]
         return float(alive + self.replica_batch * self.tokens * width)
 
-    @property
-    def memory_bytes(self) -> float:
-        """Bytes on the fullest device with the encoder: its pass comes before the language model's."""
-        own = self.run.memory_terms()["activations"]
-        return self.run.value("memory") + self.weight_bytes + max(0.0, self.activation_bytes - own)
-
-    @property
-    def fits(self) -> bool:
-        """Whether that is within the capacity."""
-        return self.memory_bytes <= self.run.value("capacity_bytes")
-
     def to_dict(self) -> dict[str, Any]:
         """Times in seconds, bytes on the fullest device, and tokens of the images of one sequence."""
-        prefill, whole = self.run.value("prefill"), self.run.value("time")
         return {
             "part": " and ".join(dict.fromkeys(tower.part for tower in self.towers)),
             "tokens": self.tokens,
             "encode_s": self.time_s,
-            "time_to_first_token_s": self.time_s + prefill,
-            "time_s": self.time_s + whole,
+            "time_to_first_token_s": self.time_s + self.run.value("prefill"),
+            "time_s": self.run.value("time"),
             "weight_bytes": self.weight_bytes,
             "activation_bytes": self.activation_bytes,
-            "memory_bytes": self.memory_bytes,
-            "fits": self.fits,
+            "memory_bytes": self.run.value("memory"),
+            "fits": self.run.fits,
             "sizes": [_described(size) for size in self.sizes],
         }
+
+
+def _joined(one: Row, other: Row) -> Row:
+    """Two terms of one name as one; it is bound by what binds the longer one."""
+    sums = {name: getattr(one, name) + getattr(other, name) for name in SUMMED}
+    return dataclasses.replace(
+        one,
+        **sums,
+        bound=max(one, other, key=lambda row: row.time_s).bound,
+        each_s=sums["time_s"] / sums["count"],
+    )
 
 
 def _described(size: EncodedSize) -> dict[str, Any]:
@@ -190,28 +248,3 @@ def _described(size: EncodedSize) -> dict[str, Any]:
         "products_s": size.products_s,
         "encode_s": size.time_s,
     }
-
-
-def _seconds(program: Program, encoder: FullRun, product: Product, rows: int) -> float:
-    values = {name: bound[0] for name, bound in encoder.bound.items()}
-    values |= {ROWS: float(rows), COLUMNS: float(product.outputs), INNER: float(product.inputs)}
-    return float(evaluate(program, {name: values[name] for name in program.inputs}, floats())[program.outputs["time"]])
-
-
-def _product_program(structure: Any) -> Program:
-    """Seconds of a product of any size in 16 bits, as those of patches and heads are."""
-
-    def make() -> Program:
-        import sympy
-
-        from ..codegen.lower import lower
-        from ..formulas.language.symbols import activation_bytes, strip_units, table_bytes
-        from ..infer.kernels import InferenceKernels
-
-        rows, columns, inner = (sympy.Symbol(name, positive=True) for name in (ROWS, COLUMNS, INNER))
-        product = InferenceKernels(structure).matmul(
-            "product", rows, columns, inner, right=table_bytes, left=activation_bytes
-        )
-        return lower([], {"time": strip_units(product.time)})
-
-    return load_or_make_program("tower", repr(structure), make)

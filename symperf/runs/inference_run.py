@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.interpret import floats
 from ..codegen.interpret import run as evaluate
+from ..evaluation.base_run import ALIASES
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
+from ..infer.prefix_rules import checked_prefix, prefix_bound
 from ..infer.reached import strange
 from ..infer.room import Room, longest_context
 from ..infer.rules import check
@@ -23,13 +25,17 @@ from ..plans.alignment import alignment_warnings
 from ..plans.plan import positive_integer
 from ..train.inputs import MODEL_SIZES, Settable
 from .encoding import Encoding, image_tokens
+from .encoding_energy import with_encoder
 from .full_run import FullRun
+from .operation import Operation
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from ..codegen.program import Program
     from ..evaluation.base_run import Row
+    from ..infer.adapter_slots import Adapters
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
@@ -41,35 +47,15 @@ if TYPE_CHECKING:
 
 WORK = ("batch", "prompt", "generate")
 OPTIONS = ("stack", "kv_precision")
-
-
-@dataclasses.dataclass(frozen=True)
-class Operation:
-    """One operation of a phase.
-
-    Attributes:
-        phase: "prefill" or "decode".
-        name: its path in the phase.
-        m: rows of a product's result; None where the operation is no product.
-        n: columns.
-        k: length of the contracted dimension.
-        count: executions on the way of the batch through all stages, over all steps.
-        time_s: seconds of all executions.
-        bound: the resource with the largest share of the time.
-    """
-
-    phase: str
-    name: str
-    m: int | None
-    n: int | None
-    k: int | None
-    count: float
-    time_s: float
-    bound: str | None
+WITH_ENCODER = ("time", "memory", "tokens_per_s", "tokens_per_s_per_device")
+"""Answers that the encoder of images changes."""
 
 
 class InferenceRun(FullRun):
     """The cost of a batch of prompts and of what is generated for them, symbolic and bound.
+
+    With images, values, breakdown, shares, intervals, memory and spending include their encoder's pass, which comes
+    before the prefill; closed forms, and the questions about them, are of prefill and decode alone.
 
     Args:
         model: what runs.
@@ -80,6 +66,8 @@ class InferenceRun(FullRun):
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        prefix: first tokens of each prompt that are in the cache, which are attended to and not prefilled again.
+        adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         images: of each sequence, and recordings, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
         free: names of symbols that stay symbols.
@@ -102,6 +90,8 @@ class InferenceRun(FullRun):
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         images: tuple[Image | Sound, ...] = (),
+        adapters: Adapters | None = None,
+        prefix: int = 0,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
@@ -113,6 +103,9 @@ class InferenceRun(FullRun):
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
         asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
         asked |= {"images": images} if images else {}
+        asked |= {"adapters": adapters} if adapters else {}
+        self.adapters, self.prefix = adapters, checked_prefix(prefix, self.work.prompt, model, plan)
+        asked |= {"prefix": self.prefix} if self.prefix else {}
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         self.stored = stored = stored.with_figures(self.figures)
@@ -123,8 +116,15 @@ class InferenceRun(FullRun):
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
+        if self.prefix:
+            self.structure = dataclasses.replace(self.structure, prefixed=True)
+        if adapters is not None:
+            self.structure = dataclasses.replace(self.structure, adapted=adapters.targets)
+            if self.model.architecture.routed:
+                self.warnings += ("adapters: routed experts have none here",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
+        self.bound |= prefix_bound(self.prefix, self.work.prompt) | ({} if adapters is None else adapters.bound())
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)
@@ -158,11 +158,64 @@ class InferenceRun(FullRun):
     def _memory_program(self) -> Program:
         return inference_memory_program(self.structure)
 
+    # --- answers that include the encoder of images
+
+    @cached_property
+    def encoding(self) -> Encoding | None:
+        """The pass of the images through their encoder, where there are any."""
+        return Encoding(self, self.images) if self.images else None
+
+    def value(self, name: str) -> float:
+        """One number, as of `FullRun.value`; time, throughput and memory include the encoder of images."""
+        found, key = super().value(name), ALIASES.get(name, name)
+        if self.encoding is None or key not in WITH_ENCODER:
+            return found
+        if key == "memory":
+            return sum(self.memory_terms().values())
+        alone = super().value("time")
+        return alone + self.encoding.time_s if key == "time" else found * alone / (alone + self.encoding.time_s)
+
+    def value_at(self, name: str, changed: Mapping[str, float]) -> float:
+        """An answer where symbols have other values."""
+        found = super().value_at(name, changed)
+        if self.encoding is None or name not in WITH_ENCODER or name == "memory":
+            return found
+        alone, encoder = super().value_at("time", changed), self.encoding.time_at(changed)
+        return alone + encoder if name == "time" else found * alone / (alone + encoder)
+
+    def memory_terms(self) -> dict[str, float]:
+        """Bytes on the fullest device by named term; activations are those of the encoder or of the language model."""
+        found = super().memory_terms()
+        if self.encoding is not None:
+            found["activations"] = max(found["activations"], self.encoding.activation_bytes)
+            found["weights/encoder"] = self.encoding.weight_bytes
+        return found
+
+    def table(self) -> list[Row]:
+        """The breakdown as of `BaseRun.table`, the terms of the encoder first."""
+        found = super().table()
+        return found if self.encoding is None else self.encoding.rows(self.value("time")) + found
+
+    def shares(self) -> dict[str, float]:
+        """The exact share of the time that each resource is responsible for; they sum to 1."""
+        found = super().shares()
+        if self.encoding is None:
+            return found
+        part, encoder = self.encoding.time_s / self.value("time"), self.encoding.shares()
+        names = dict.fromkeys((*found, *encoder))
+        return {name: (1 - part) * found.get(name, 0.0) + part * encoder.get(name, 0.0) for name in names}
+
+    @cached_property
+    def _spent(self) -> dict[str, float]:
+        found = super()._spent
+        return found if self.encoding is None else with_encoder(found, self.encoding)
+
     # --- what only an inference can tell
 
     def operations(self) -> list[Operation]:
         """Every operation of each phase with its shape, executions, seconds and bound."""
-        return [self._operation(row) for row in self.table()]
+        before = [] if self.encoding is None else self.encoding.operations()
+        return before + [self._operation(row) for row in super().table()]
 
     def _operation(self, row: Row) -> Operation:
         phase, _, name = row.name.partition("/")
@@ -201,10 +254,10 @@ class InferenceRun(FullRun):
         """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
         return longest_context(lambda prompt: self.room(prompt=float(prompt)), sequences, self.work.generate)
 
-    @cached_property
-    def encoding(self) -> Encoding | None:
-        """The pass of the images through their encoder, where there are any; no other answer contains it."""
-        return Encoding(self, self.images) if self.images else None
+    def host_memory(self) -> dict[str, float]:
+        """Bytes that the host keeps for one device, by what is offloaded, and their `total`."""
+        names = [name for name in self.compiled.program.outputs if name.startswith("host/")]
+        return {name.removeprefix("host/"): self.value(name) for name in names}
 
     @property
     def generates(self) -> bool:

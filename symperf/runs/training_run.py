@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ..codegen.program import Program
     from ..models.model import Model
+    from ..models.sounds import Sound
+    from ..models.towers import Image
     from ..operations.compiled import Compiled
     from ..operations.schedule import Node
     from ..plans.plan import Plan
@@ -36,6 +38,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         batch: sequences in the global batch.
         sequence: tokens in a sequence.
         stack: name of a training software's profile, or the path of one; by default the best kernels published.
+        images: of each sequence, and recordings, whose tokens are among its; see `train.step.encoders`.
         values: values of other symbols, by name: sizes of the model, figures of the system, defaults.
         free: names of symbols that stay symbols.
 
@@ -55,18 +58,21 @@ class Run(FullRun, SweepMethods, MemoryTables):
         batch: int,
         sequence: int,
         stack: str | os.PathLike[str] | None = None,
+        images: tuple[Image | Sound, ...] = (),
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
         batch, sequence = positive_integer("batch", batch), positive_integer("sequence", sequence)
         asked: dict[str, Any] = {"batch": batch, "sequence": sequence, "stack": stack}
+        asked |= {"images": images} if images else {}
+        self.images = images
         super().__init__(model, system, plan, values=values, free=free, **asked)
         self.batch, self.sequence, self.plan = batch, sequence, plan.with_micro_batch(1)
         own = dict(self.own)
         encoder = int(own.pop("encoder_sequence")) if "encoder_sequence" in own else None
-        self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder))
+        self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder, images))
         self.warnings += widening(self.system, precision_asked(self.plan, self.system))
-        self.structure = structure_of(self.model, self.system, self.plan, stated_names(own))
+        self.structure = structure_of(self.model, self.system, self.plan, stated_names(own), images)
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))

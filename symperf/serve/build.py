@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..codegen.lower import lower
-from ..formulas.generation import closed_loops, disaggregation, request_way, serving, speculative
+from ..formulas.generation import closed_loops, disaggregation, lockstep, request_way, serving, speculative
 from ..formulas.generation import queueing as waits
 from ..formulas.language.formula import REGISTRY
 from ..formulas.language.symbols import (
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..infer.structure import InferenceStructure
 
-PAGES = (serving, request_way, waits, closed_loops, disaggregation, speculative)
+PAGES = (serving, request_way, waits, closed_loops, disaggregation, lockstep, speculative)
 
 
-def build(structure: InferenceStructure) -> Iterations:
-    """Compile the iterations of a structure, and what its memory holds."""
+def build(structure: InferenceStructure, *, differing: bool = False) -> Iterations:
+    """Compile the iterations of a structure, and what its memory holds; `differing` where prompts differ."""
     definitions, outputs = [], {}
-    for kind, node in trees(structure).items():
+    for kind, node in trees(structure, differing=differing).items():
         named = terms(node)
         stand_ins = {path: sympy.Symbol(path, nonnegative=True) for path in named}
         definitions += [(stand_ins[p], strip_units(leaf.time)) for p, leaf in named.items() if isinstance(leaf, Op)]

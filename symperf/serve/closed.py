@@ -1,4 +1,4 @@
-"""The steady state of a closed loop: N requests in flight, and a new one whenever one ends; and its first burst.
+"""The steady state of a closed loop: N requests in flight, and a new one whenever one ends.
 
 Where requests generate different numbers of tokens they soon lose step, and each sees what N - 1 others do at random.
 Where all are alike they stay in the order in which the first burst was prefilled, one pack of prompts behind the other,
@@ -7,6 +7,7 @@ and none waits behind another until prefill is saturated.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,30 +22,8 @@ if TYPE_CHECKING:
     from .steady import Steady
 
 CLOSE = 1e-12
-
-
-@dataclass(frozen=True)
-class FiniteRun:
-    """What a benchmark of a limited number of requests measures, the first of which it sends at once.
-
-    Attributes:
-        state: behind the burst.
-        requests: M.
-        burst_first_token: mean time to the first token of those that are sent at once.
-        first_token: of all.
-        duration: seconds from the first request sent to the last token.
-    """
-
-    state: State
-    requests: float
-    burst_first_token: float
-    first_token: float
-    duration: float
-
-    @property
-    def throughput(self) -> float:
-        """Requests a second over the whole run, its beginning and its end included."""
-        return self.requests / self.duration
+MANY = 100
+"""Waves behind a burst that are told apart."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +44,14 @@ class ClosedLoop:
         return min(self.concurrency, float(self.steady.engine.limit))
 
     @property
+    def places(self) -> float:
+        """Prompts that one iteration of all groups may prefill."""
+        return self.steady.engine.chunk_prompts * self.steady.engine.groups
+
+    @property
     def in_step(self) -> bool:
         """Whether the requests stay in the order of the burst with which they began."""
-        return self.steady.engine.generates.deviation == 0
+        return self._deviation == 0
 
     @property
     def _misses(self) -> bool:
@@ -87,62 +71,7 @@ class ClosedLoop:
             iteration_time=found.iteration,
         )
         place = (self.concurrency - present) / load
-        return _with(found, load, place)
-
-    # --- a burst, and a run that begins with one
-
-    def burst(self, requests: float) -> float:
-        """Mean time to the first token of requests that arrive at once."""
-        state, limit = self.state(), float(self.steady.engine.limit)
-        steps = self.steady.engine.steps
-        waves = math.floor(requests / limit * (1 + CLOSE))
-        rest = max(requests - waves * limit, 0.0)
-        whole = self._prefilled(min(requests, limit)) if waves else 0.0
-        cycle = state.prefill + steps * state.iteration
-        total = sum(limit * (wave * cycle + whole) for wave in range(waves))
-        if rest > CLOSE * requests:
-            total += rest * (waves * cycle + self._prefilled(rest))
-        return total / requests
-
-    def _prefilled(self, requests: float) -> float:
-        """Mean time to the first token where all that arrive at once have a place."""
-        engine = self.steady.engine
-        places = engine.chunk_prompts * engine.groups
-        packs = max(1.0, requests / places)
-        return form("burst_first_token_time", chunks=engine.chunks, packs=packs, mixed_time=self._burst_time(requests))
-
-    def _burst_time(self, requests: float) -> float:
-        """An iteration of a burst, in the mean."""
-        engine, steady = self.steady.engine, self.steady
-        places = engine.chunk_prompts * engine.groups
-        behind = max(0.0, requests / places - 1)
-        tokens = min(engine.whole_chunk, engine.prompt / engine.chunks * requests / engine.groups)
-        if not engine.steps or not behind or engine.apart:
-            return steady.with_tokens(0.0, tokens)
-        risen = min(1.0, (engine.steps / engine.chunks) / behind)
-        seen = form("burst_decoding", chunk_prompts=places, packs_behind=behind, risen=risen)
-        part = min(1.0, seen)
-        beside = steady.with_tokens(max(seen, 1.0), tokens)
-        return beside if part == 1 else (1 - part) * steady.with_tokens(0.0, tokens) + part * beside
-
-    def run(self, requests: float) -> FiniteRun:
-        """A run of so many requests, of which as many as may be in flight are sent at once."""
-        state, first = self.state(), min(self.concurrency, requests)
-        burst = self.burst(first)
-        mean = form(
-            "finite_run_time", burst_time=burst, first_token_time=state.first_token, burst_share=first / requests
-        )
-        whole = self.steady.engine.steps * state.iteration
-        busy = requests * (mean + whole) / first
-        left = min(whole / 2, self._behind(burst, state, requests / first))
-        return FiniteRun(state, requests, burst, mean, busy + left)
-
-    def _behind(self, burst: float, state: State, waves: float) -> float:
-        """How much later than the mean the last of the places in flight is done, where few waves mix them up."""
-        engine = self.steady.engine
-        packs = max(1.0, self.running / (engine.chunk_prompts * engine.groups))
-        mixed = engine.generates.deviation * math.sqrt(3 * waves) * state.iteration
-        return burst * (packs - 1) / (packs + 1) + mixed
+        return dataclasses.replace(found, load=load, cache=place, prefilling=load * found.prefill)
 
     # --- requests that have lost step
 
@@ -174,7 +103,7 @@ class ClosedLoop:
         rate = arrivals * engine.groups / mean
         alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
         cut = engine.chunk_prompts == 1
-        with_it = tokens if cut else min(engine.whole_chunk, engine.prompt * (1 + begun))
+        with_it = tokens if cut else min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
         prefill = engine.chunks * steady.chunk_time(seen, alone, with_it)
         service = engine.chunks * steady.chunk_time(seen, alone, tokens)
         boundary = mean if self._misses else 0.0
@@ -186,27 +115,68 @@ class ClosedLoop:
 
     def _queue(self, service: float, busy: float) -> float:
         """The mean wait behind other prompts; requests end, and so begin, in iterations, however long these are."""
-        engine = self.steady.engine
         if not busy or self.in_step:
             return 0.0
         idle = max(1 - busy, NO_SPARE)
         wait = form(
             "queue_wait",
             service_time=service,
-            servers=engine.chunk_prompts * engine.groups,
+            servers=self.places,
             occupancy=min(busy, 1.0),
             load=busy,
             spare_load=idle,
         )
-        spacing, deviation = 1 / self.steady.full, engine.generates.deviation * engine.steps / (engine.generate - 1)
-        return wait * form("order_lost", deviation=deviation, spacing=spacing, idle=idle)
+        wait *= 1 + self.steady.engine.variation
+        return wait * form("order_lost", deviation=self._deviation, spacing=1 / self.steady.full, idle=idle)
+
+    def early_wait(self, state: State, waves: float) -> float:
+        """By how much the mean wait of the first waves behind a burst is longer than that of the steady state.
+
+        The first waves are narrower than the loop, and so prefill is busier while they begin.
+        """
+        engine = self.steady.engine
+        if self.in_step or self.concurrency > engine.limit or not engine.steps or waves <= 1:
+            return 0.0
+
+        def others(value: float) -> float:
+            return form("others_in_loop", decoding=value, concurrency=self.running)
+
+        busy = others(state.load * state.iteration / engine.groups / self.steady.full)
+        ramp, later = self.running / self.places * engine.chunks, math.ceil(waves) - 1
+        if busy >= 1:
+            return 0.0
+        extra = 0.0
+        for wave in range(1, min(later, MANY) + 1):
+            dense = others(form("wave_occupancy", ramp=ramp, deviation=self._deviation, waves=wave))
+            if dense <= busy:
+                break
+            extra += self._first_token(state, dense) - self._first_token(state, busy)
+        return extra / later
+
+    def _first_token(self, state: State, busy: float) -> float:
+        """The time to the first token where prefill is busy in such a part of the iterations."""
+        engine, begun = self.steady.engine, busy * self.steady.full
+        share = min(1.0, max(1 - math.exp(-begun), busy))
+        boundary = state.decode + share * max(state.mixed - state.decode, 0.0)
+        seen = state.decoding * (1 - 1 / self.running)
+        with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
+        alone = engine.chunks * self.steady.chunk_time(seen, 0.0, with_it) if engine.chunk_prompts > 1 else 0.0
+        return boundary + self._queue(state.service, busy) + alone
+
+    @property
+    def _deviation(self) -> float:
+        """Standard deviation of the iterations that a request takes."""
+        engine = self.steady.engine
+        steps = engine.generates.deviation * engine.steps / max(engine.generate - 1, 1)
+        packed = 0.0 if engine.mix is None else engine.mix.order_lost
+        return math.hypot(steps, engine.chunks * math.sqrt(engine.variation), packed)
 
     def _saturated(self, full: State) -> State:
         """Where prefill is never idle: all that do not decode wait for it."""
         engine, most = self.steady.engine, self.steady.capacity
         load = most.prefill_load
         waiting = self.running / load - engine.steps * full.iteration
-        return _waiting(full, load, max(0.0, waiting - full.boundary - full.prefill))
+        return dataclasses.replace(full, load=load, queue=max(0.0, waiting - full.boundary - full.prefill))
 
     # --- requests that stay in step
 
@@ -214,7 +184,7 @@ class ClosedLoop:
         steady, engine, present = self.steady, self.steady.engine, self.running
         if engine.apart:
             return waves(steady, present)
-        packs = math.ceil(present / (engine.chunk_prompts * engine.groups) - CLOSE)
+        packs = math.ceil(present / (self.places) - CLOSE)
         missed = 1 if packs > 1 and self._misses else 0
         arrivals = form(
             "loop_arrivals", concurrency=present, decode_steps=engine.steps, chunks=engine.chunks, missed=missed
@@ -226,7 +196,7 @@ class ClosedLoop:
         behind = (packs - 1) * engine.chunks
         seen = (present - 1) * max(0.0, 1 - (engine.chunks + missed) / steps)
         share = min(1.0, behind / steps)
-        prompts = min(present, float(engine.chunk_prompts * engine.groups)) / engine.groups
+        prompts = min(present, float(self.places)) / engine.groups
         mean_prompts = present / packs / engine.groups
         tokens = engine.prompt / engine.chunks
         whole = steady.with_tokens(0.0, tokens * prompts)
@@ -248,19 +218,6 @@ class ClosedLoop:
         most = self.steady.engine.chunk_prompts * self.steady.engine.groups
         rest = self.running - (packs - 1) * most
         return ((packs - 1) * most**2 + rest**2) / self.running
-
-
-def _with(found: State, load: float, place: float) -> State:
-    """A state of which the load is known, and the wait for a place."""
-    import dataclasses
-
-    return dataclasses.replace(found, load=load, cache=place, prefilling=load * found.prefill, spare=found.spare)
-
-
-def _waiting(found: State, load: float, queue: float) -> State:
-    import dataclasses
-
-    return dataclasses.replace(found, load=load, queue=queue)
 
 
 def _root(function: Callable[[float], float], high: float) -> float:

@@ -12,6 +12,7 @@ from .program import form
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .mix import Mix
     from .program import Evaluator
 
 
@@ -29,11 +30,17 @@ class Times(Protocol):
         """An iteration in which the replica decodes so many sequences."""
         ...
 
-    def mixed(self, sequences: float, tokens: float) -> float:
-        """One that processes so many prompt tokens as well, in each group of a pipeline."""
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        """One that processes so many prompt tokens as well, in each group of a pipeline.
+
+        Args:
+            sequences: that the replica decodes.
+            tokens: of prompts.
+            ranks: part of the replicas in lock step that prefill.
+        """
         ...
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One of prompt tokens alone."""
         ...
 
@@ -44,30 +51,34 @@ class Engine:
 
     Attributes:
         times: seconds of its iterations.
-        prompt: tokens of a prompt.
+        prompt: tokens of a prompt that are prefilled; a mean.
         generate: tokens that a request generates.
         steps: decode steps that a request takes; fewer than tokens where they are drafted.
         chunks: K, iterations that a prompt takes.
         chunk_prompts: J, prompts that an iteration may prefill.
         groups: p, groups in flight of a pipeline.
         limit: N, sequences that may run at once.
-        prompt_ratio: r of the prompts' lengths, which are spread evenly over (1 - r) to (1 + r) times `prompt`.
-        generate_ratio: likewise of what is generated.
+        generate_ratio: r of what is generated, which is spread evenly over (1 - r) to (1 + r) times `generate`.
+        mix: the prompts, where they differ; then `prompt`, `chunks` and `chunk_prompts` are means.
+        limited_by: what sets N: "kv_cache" or "max_num_seqs".
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
+        ranks: replicas in lock step, which pass the same experts.
         way: what a request takes outside the iterations, by the names of `WAY`.
     """
 
     times: Times
-    prompt: int
+    prompt: float
     generate: int
     steps: float
-    chunks: int
-    chunk_prompts: int
+    chunks: float
+    chunk_prompts: float
     groups: int
     limit: int
-    prompt_ratio: float = 0.0
     generate_ratio: float = 0.0
     chunk: float | None = None
+    limited_by: str = "kv_cache"
+    ranks: int = 1
+    mix: Mix | None = None
     way: Mapping[str, float] = field(default_factory=dict)
 
     def way_time(self, present: float) -> float:
@@ -82,14 +93,14 @@ class Engine:
         return getattr(self.times, "apart", False)
 
     @property
-    def prompts(self) -> Lengths:
-        """The law of the prompts' lengths."""
-        return Lengths(self.prompt, self.prompt_ratio)
-
-    @property
     def generates(self) -> Lengths:
         """The law of what is generated."""
         return Lengths(self.generate, self.generate_ratio)
+
+    @property
+    def variation(self) -> float:
+        """Squared coefficient of variation of the iterations that a prompt takes."""
+        return 0.0 if self.mix is None else self.mix.variation
 
     @property
     def chunk_size(self) -> float:
@@ -111,6 +122,7 @@ class ModelTimes:
         groups: of the pipeline.
         draft: those of the draft model.
         draft_length: k, tokens drafted for each step.
+        draft_reads: tokens of a sequence that the first draft of a step processes; a head has those of the step.
         apart: prompts are prefilled in iterations of their own: one that also decodes is one of each kind.
     """
 
@@ -118,38 +130,40 @@ class ModelTimes:
     groups: int
     draft: Evaluator | None = None
     draft_length: int = 0
+    draft_reads: float = 1.0
     apart: bool = False
-    known: dict[tuple[float, float], float] = field(default_factory=dict)
+    known: dict[tuple[float, float, float], float] = field(default_factory=dict)
 
     def decode(self, sequences: float) -> float:
         """An iteration that only decodes: k steps of the draft model, and one for k + 1 tokens of each sequence."""
         return self._between("decode", sequences, 0.0)
 
-    def mixed(self, sequences: float, tokens: float) -> float:
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """One that prefills too; the draft model processes the chunk in its first step."""
         if self.apart:
-            return self.decode(sequences) + self.prefill(tokens)
-        return self._between("mixed", sequences, tokens)
+            return self.decode(sequences) + self.prefill(tokens, ranks)
+        return self._between("mixed", sequences, tokens, ranks)
 
-    def prefill(self, tokens: float) -> float:
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
         """One that only prefills, in both models."""
-        return self._of("prefill", 0.0, tokens)
+        return self._of("prefill", 0.0, tokens, ranks)
 
-    def _between(self, kind: str, sequences: float, tokens: float) -> float:
+    def _between(self, kind: str, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """The time of a mean number of sequences: between whole numbers, the mean of those below and above."""
         low = max(math.floor(sequences), 1)
         part = max(sequences - low, 0.0)
-        found = self._of(kind, float(low), tokens)
-        return found + part * (self._of(kind, low + 1.0, tokens) - found) if part else found
+        found = self._of(kind, float(low), tokens, ranks)
+        return found + part * (self._of(kind, low + 1.0, tokens, ranks) - found) if part else found
 
-    def _of(self, kind: str, sequences: float, tokens: float) -> float:
-        if (sequences, tokens) not in self.known:
+    def _of(self, kind: str, sequences: float, tokens: float, ranks: float) -> float:
+        if (sequences, tokens, ranks) not in self.known:
             groups = min(float(self.groups), max(1.0, sequences))
             values = {"decoding": sequences / groups, "chunk_tokens": tokens, "groups_in_flight": groups}
+            values["prefilling_ranks"] = ranks
             total = self.target(kind, **values, step_tokens=self.draft_length + 1.0)
             if self.draft is not None:
-                total += self.draft(kind, **values, step_tokens=1.0)
+                total += self.draft(kind, **values, step_tokens=self.draft_reads)
                 if sequences:
                     total += (self.draft_length - 1) * self.draft("decode", **values, step_tokens=1.0)
-            self.known[sequences, tokens] = total
-        return self.known[sequences, tokens]
+            self.known[sequences, tokens, ranks] = total
+        return self.known[sequences, tokens, ranks]

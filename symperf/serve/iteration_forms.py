@@ -19,12 +19,10 @@ from ..formulas.language.symbols import (
     dp,
     generate,
     groups_in_flight,
-    pp,
     prompt,
     strip_units,
-    tp,
 )
-from ..infer.build import demands
+from ..infer.build import demands, devices_of
 from ..infer.footprint import parts
 from ..models import counts
 from ..operations.compiled import Compiled, Term
@@ -63,7 +61,7 @@ def memory_terms(structure: InferenceStructure) -> dict[str, Any]:
 
 def metrics(structure: InferenceStructure, time: Any) -> dict[str, Any]:
     """Closed forms of the answers; a request ends for each prompt that is prefilled."""
-    devices = tp * pp * dp
+    devices = devices_of(structure)
     requests = dp * groups_in_flight * prompt_tokens() / prompt / time
     return {
         "time_per_token": time,

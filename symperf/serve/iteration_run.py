@@ -126,6 +126,7 @@ class IterationRun(FullRun):
         self.bound |= {
             **({} if chunk is None else {"chunk": (float(chunk), "asked for")}),
             "step_tokens": (1.0, "no tokens are drafted"),
+            "prefilling_ranks": (1.0, "every replica prefills"),
             "groups_in_flight": (float(plan.pp), "one group of sequences for each stage"),
             "decoding": (1.0, "one sequence"),
         }

@@ -1,4 +1,4 @@
-"""How the lengths of requests spread about their means."""
+"""How the lengths of requests spread about their means, and what that makes of chunks."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ class Lengths:
     def deviation(self) -> float:
         """Standard deviation, tokens."""
         return math.sqrt(((self.highest - self.lowest + 1) ** 2 - 1) / 12)
+
+    @property
+    def squared(self) -> float:
+        """The mean of the square."""
+        return self.expected**2 + self.deviation**2
+
+    def above(self, length: int) -> float:
+        """The part of the lengths that is above one."""
+        count = self.highest - self.lowest + 1
+        return min(max(self.highest - max(length, self.lowest - 1), 0), count) / count
+
+    def chunks(self, chunk: int) -> tuple[float, float]:
+        """Mean of the iterations that a prompt takes, and of their square: sums of P(n > k C) and (2 k + 1) P."""
+        parts = [self.above(k * chunk) for k in range(math.ceil(self.highest / chunk))]
+        return math.fsum(parts), math.fsum((2 * k + 1) * part for k, part in enumerate(parts))
 
     def draw(self, source: random.Random) -> int:
         """A length."""

@@ -33,8 +33,8 @@ class Largest:
 
     Attributes:
         load: None where even a request alone misses a target.
-        limit: "ttft" or "tpot", the target that more would miss; "chunk" or "kv_cache", where the load is the
-            capacity, at which waits have no bound.
+        limit: "ttft" or "tpot", the target that more would miss; "chunk", "kv_cache" or "max_num_seqs", where the
+            load is the capacity, at which waits have no bound.
         state: at that load; None at the capacity.
     """
 

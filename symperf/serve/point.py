@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -58,15 +59,30 @@ class LoadPoint:
 
 
 def point(serving: Serving, load: float) -> LoadPoint:
-    """All answers of a system that fits, at a load."""
-    steady, asked, replicas = serving.steady, serving.asked, serving.plan.dp
+    """All answers of a system that fits, at a load of requests that arrive at random."""
+    steady, replicas = serving.steady, serving.plan.dp
     assert steady is not None
     each = load / replicas
     state = steady.at_load(each)
-    utilisation = each / steady.capacity.load
     if state is None:
-        return LoadPoint(load, each, utilisation, saturated=True)
-    engine = steady.engine
+        return LoadPoint(load, each, each / steady.capacity.load, saturated=True)
+    found = describe(serving, load, state, replicas)
+    one_by_one = steady.engine.chunk_prompts == steady.engine.groups == 1 and serving.requests.alike
+    return dataclasses.replace(found, ttft_bound_s=_bounds(state, one_by_one=one_by_one))
+
+
+def describe(serving: Serving, load: float, state: State, replicas: int) -> LoadPoint:
+    """All answers but bounds in a steady state of each replica.
+
+    Args:
+        serving: a system that fits.
+        load: requests in a second at all replicas.
+        state: of each.
+        replicas: that take part.
+    """
+    steady, asked = serving.steady, serving.asked
+    assert steady is not None
+    engine, each = steady.engine, load / replicas
     later = asked.generate > 1
     tpot = state.iteration * engine.steps / (asked.generate - 1) if later else None
     first = state.first_token
@@ -76,7 +92,7 @@ def point(serving: Serving, load: float) -> LoadPoint:
     return LoadPoint(
         load,
         each,
-        utilisation,
+        each / steady.capacity.load,
         saturated=False,
         state=state,
         ttft_s=first,
@@ -87,8 +103,8 @@ def point(serving: Serving, load: float) -> LoadPoint:
         e2e_s=whole,
         output_tokens_per_s=load * asked.generate,
         output_tokens_per_s_per_device=load * asked.generate / serving.plan.devices,
-        tokens_per_s=load * (asked.prompt + asked.generate),
-        tokens_per_s_per_device=load * (asked.prompt + asked.generate) / serving.plan.devices,
+        tokens_per_s=load * (serving.requests.sent + asked.generate),
+        tokens_per_s_per_device=load * (serving.requests.sent + asked.generate) / serving.plan.devices,
         requests_per_s=load,
         concurrency=replicas * (state.decoding + state.prefilling),
         decoding=replicas * state.decoding,
@@ -98,7 +114,6 @@ def point(serving: Serving, load: float) -> LoadPoint:
         queue_wait_s=state.queue,
         cache_wait_s=state.cache,
         prefill_s=state.prefill,
-        ttft_bound_s=_bounds(state, one_by_one=engine.chunk_prompts == engine.groups == 1),
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..infer.structure import InferenceStructure
 
-VARIABLES = ("decoding", "chunk_tokens", "step_tokens", "groups_in_flight")
+VARIABLES = ("decoding", "chunk_tokens", "step_tokens", "groups_in_flight", "prefilling_ranks")
 """Inputs that differ from iteration to iteration."""
 
 
@@ -43,15 +43,21 @@ class Iterations:
 
 
 @lru_cache(maxsize=64)
-def compile_iterations(structure: InferenceStructure) -> Iterations:
-    """The compiled iterations of a structure, kept in the cache folder like those of an inference."""
+def compile_iterations(structure: InferenceStructure, *, differing: bool = False) -> Iterations:
+    """The compiled iterations of a structure, kept in the cache folder like those of an inference.
+
+    Args:
+        structure: of the inference.
+        differing: whether prompts differ, or have cached tokens before them.
+    """
 
     def make() -> Iterations:
         from .build import build
 
-        return build(structure)
+        return build(structure, differing=differing)
 
-    return load_or_make("serving", structure.key(), make, Iterations.to_json, Iterations.from_json)
+    name = "serving of differing prompts" if differing else "serving"
+    return load_or_make(name, structure.key(), make, Iterations.to_json, Iterations.from_json)
 
 
 @lru_cache(maxsize=1)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from array import array
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +33,8 @@ class Request:
         arrival: seconds.
         prompt: tokens that are prefilled.
         generate: tokens generated.
+        encoder: seconds that its images take before its first chunk.
+        cached: tokens before those that are prefilled, which are in the cache.
         left: chunks of the prompt that are not done.
         piece: tokens of each.
         first: moment of the first token.
@@ -40,6 +43,8 @@ class Request:
     arrival: float
     prompt: float
     generate: int
+    encoder: float = 0.0
+    cached: float = 0.0
     left: int = 0
     piece: float = 0.0
     first: float = 0.0
@@ -61,9 +66,9 @@ class Measured:
         waiting_at_end: requests that have no first token then.
     """
 
-    first_tokens: list[float] = field(default_factory=list)
-    token_times: list[float] = field(default_factory=list)
-    request_times: list[float] = field(default_factory=list)
+    first_tokens: array[float] = field(default_factory=lambda: array("d"))
+    token_times: array[float] = field(default_factory=lambda: array("d"))
+    request_times: array[float] = field(default_factory=lambda: array("d"))
     tokens: int = 0
     later_tokens: int = 0
     decoding_area: float = 0.0
@@ -108,6 +113,14 @@ class Measured:
         return self.decoding_area / (self.end - self.start)
 
 
+class ContextTimes(Protocol):
+    """Seconds of iterations by what their attention reads."""
+
+    def __call__(self, sequences: int, tokens: float, context: float, chunk_context: float) -> float:
+        """An iteration that decodes some sequences and prefills some tokens, in the mean over either at a context."""
+        ...
+
+
 class Source:
     """Where requests come from: in the order of their arrival, and, of a closed loop, one for each that ends.
 
@@ -147,6 +160,7 @@ def simulate(
     requests: float = math.inf,
     skip: int = 0,
     told: Callable[[int], None] | None = None,
+    times: ContextTimes | None = None,
 ) -> Measured:
     """Run an engine until so many requests have ended, or no more come.
 
@@ -159,9 +173,10 @@ def simulate(
         requests: that end before it stops.
         skip: requests that end before the measurement starts.
         told: called with the number of requests that have ended, now and then.
+        times: of iterations by their contexts; by default those of the engine, which are of mean contexts.
     """
     assert engine.groups == 1
-    chunk, times = engine.chunk_size + ROUND, engine.times
+    chunk, context = engine.chunk_size + ROUND, 0.0
     clock, iteration, ended = 0.0, 0, 0
     waiting: deque[Request] = deque()
     prompts: deque[Request] = deque()
@@ -181,13 +196,21 @@ def simulate(
             prompts.append(_cut(waiting.popleft(), chunk))
         served, tokens = _fill(prompts, chunk)
         held = len(decoding)
-        taken = times.decode(held) if not served else times.mixed(held, tokens) if held else times.prefill(tokens)
+        if times is None:
+            taken = _mean_time(engine, held, tokens)
+        else:
+            taken = times(held, tokens, context / held if held else 0.0, _chunk_context(prompts, served, tokens))
+        for place in range(served):
+            taken += prompts[place].encoder
+            prompts[place].encoder = 0.0
         found.decoding_area += held * taken
+        context += held
         clock += taken
         iteration += 1
         done: list[Request] = []
         while decoding and decoding[0][0] <= iteration:
             done.append(heapq.heappop(decoding)[2])
+            context -= done[-1].cached + done[-1].prompt + done[-1].generate
         for _ in range(served):
             prompts[0].left -= 1
             if prompts[0].left:
@@ -197,6 +220,7 @@ def simulate(
             if prompt.generate == 1:
                 done.append(prompt)
             else:
+                context += prompt.cached + prompt.prompt + 1
                 heapq.heappush(decoding, (iteration + prompt.generate - 1, next(order), prompt))
         for each in done:
             ended += 1
@@ -233,6 +257,22 @@ def _fill(prompts: deque[Request], chunk: float) -> tuple[int, float]:
     return served, tokens
 
 
+def _mean_time(engine: Engine, held: int, tokens: float) -> float:
+    """Seconds of an iteration at the mean contexts of an engine."""
+    if not tokens:
+        return engine.times.decode(held)
+    return engine.times.mixed(held, tokens) if held else engine.times.prefill(tokens)
+
+
+def _chunk_context(prompts: deque[Request], served: int, tokens: float) -> float:
+    """Tokens that those of an iteration's prompts attend to, in the mean over them."""
+    pairs = 0.0
+    for prompt in islice(prompts, served):
+        done = prompt.prompt - prompt.left * prompt.piece
+        pairs += prompt.piece * (prompt.cached + done + prompt.piece / 2)
+    return pairs / tokens if tokens else 0.0
+
+
 def _measure(found: Measured, request: Request, clock: float) -> None:
     found.first_tokens.append(request.first - request.arrival)
     found.request_times.append(clock - request.arrival)
@@ -245,15 +285,15 @@ def _measure(found: Measured, request: Request, clock: float) -> None:
 # --- loads
 
 
-def poisson(engine: Engine, load: float, seed: int = 1) -> Source:
-    """Requests that arrive at random moments, so many in a second."""
+def poisson(engine: Engine, load: float, seed: int = 1, encoder: float = 0.0) -> Source:
+    """Requests that arrive at random moments, so many in a second, each with images that take so many seconds."""
     rng = random.Random(seed)
 
     def arrive() -> Iterator[Request]:
         clock = 0.0
         while True:
             clock += rng.expovariate(load)
-            yield _draw(engine, clock, rng)
+            yield replace(_draw(engine, clock, rng), encoder=encoder)
 
     return Source(arrive())
 
@@ -284,9 +324,6 @@ def replay(requests: Iterable[Request]) -> Source:
 
 
 def _draw(engine: Engine, clock: float, rng: random.Random) -> Request:
-    prompt, generate = engine.prompts, engine.generates
-    return Request(
-        clock,
-        prompt.draw(rng) if prompt.ratio else engine.prompt,
-        generate.draw(rng) if generate.ratio else engine.generate,
-    )
+    generates = engine.generates
+    prompt, cached = (engine.prompt, 0.0) if engine.mix is None else engine.mix.draw(rng)
+    return Request(clock, prompt, generates.draw(rng) if generates.ratio else engine.generate, cached=cached)

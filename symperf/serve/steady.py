@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from . import lockstep
 from .program import form
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class Capacity:
 
     Attributes:
         load: requests in a second, which must stay below it.
-        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences.
+        limit: "chunk" where every iteration holds a full chunk, "kv_cache" where memory holds no more sequences,
+            "max_num_seqs" where the software runs no more.
         arrivals: x at it.
         decoding: sequences that decode at it.
         cache_load: requests in a second that the cache alone would let through.
@@ -131,28 +133,37 @@ class Steady:
         tokens = engine.prompt / engine.chunks
         if share and engine.chunk_prompts > 1:
             tokens = min(max(tokens, min(arrivals, self.full) * engine.prompt / share), engine.whole_chunk)
+        all_ranks = lockstep.meet(engine, min(arrivals, self.full), (share, tokens), seen, spread)
+        share, tokens, ranks = all_ranks.share, all_ranks.tokens, all_ranks.prefilling
+        seen, spread = all_ranks.seen, all_ranks.spread
         if not engine.steps:
-            mixed = self.with_tokens(0.0, tokens)
+            mixed = self.with_tokens(0.0, tokens, ranks)
             return share, tokens, mixed, mixed, mixed
         most = self._most if spread else math.inf
         points = NORMAL if spread else ((0.0, 1.0),)
         counts = [(min(max(seen + place * spread, 1.0), most), weight) for place, weight in points]
         decode = sum(weight * engine.times.decode(count) for count, weight in counts)
-        mixed = sum(weight * self.with_tokens(count, tokens) for count, weight in counts)
+        mixed = sum(weight * self.with_tokens(count, tokens, ranks) for count, weight in counts)
         mean = form(
             "mean_iteration_time", decode_time=decode, chunk_extra_time=max(mixed - decode, 0.0), chunk_share=share
         )
         return share, tokens, decode, mixed, mean
 
-    def with_tokens(self, sequences: float, tokens: float) -> float:
-        """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more."""
+    def with_tokens(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        """An iteration with prompt tokens; between whole prompts the mean of those that hold one fewer and more.
+
+        Args:
+            sequences: that the replica decodes.
+            tokens: of prompts.
+            ranks: part of the replicas in lock step that prefill.
+        """
         times, unit = self.engine.times, self.engine.prompt / self.engine.chunks
-        count = tokens / unit
+        count = max(tokens / unit, 1.0)
         low = min(math.floor(count + CLOSE), max(self.engine.chunk_prompts - 1, 1))
         part = count - low
 
-        def whole(units: int) -> float:
-            return times.mixed(sequences, units * unit) if sequences else times.prefill(units * unit)
+        def whole(units: float) -> float:
+            return times.mixed(sequences, units * unit, ranks) if sequences else times.prefill(units * unit, ranks)
 
         return whole(low) if abs(part) < CLOSE else (1 - part) * whole(low) + part * whole(low + 1)
 
@@ -178,7 +189,7 @@ class Steady:
         engine = self.engine
         limit, arrivals, full = "chunk", self.full, self.full
         if self._present(full) > engine.limit:
-            limit = "kv_cache"
+            limit = engine.limited_by
             low, high = 0.0, full
             for _ in range(60):
                 middle = (low + high) / 2
@@ -221,10 +232,13 @@ class Steady:
         share, tokens, decode, mixed, mean = self._iterations_seen(arrivals)
         rate = arrivals * engine.groups / mean if load is None else load
         alone, cut = math.exp(-others), engine.chunk_prompts == 1
-        chunk_time = self.chunk_time(others, alone, tokens)
-        boundary = self._boundary(rate, alone, decode, chunk_time, tokens)
-        with_it = min(engine.whole_chunk, engine.prompt * (1 + 2 * boundary * rate / engine.groups))
-        prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it)
+        beside = lockstep.prefilling_beside(engine, arrivals)
+        chunk_time = self.chunk_time(others, alone, tokens, beside)
+        boundary = self._boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
+            engine, arrivals, share, (mixed, mean)
+        )
+        with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + 2 * boundary * rate / engine.groups))
+        prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it, beside)
         service = engine.chunks * chunk_time
         servers = engine.chunk_prompts * engine.groups
         spare = max(servers / service - rate, NO_SPARE * servers / service)
@@ -235,8 +249,14 @@ class Steady:
             last = max(most - rate, NO_SPARE * most)
             spare = form("spare_of_queue", occupancy=used, spare_load=spare, last_spare_load=last)
             queue = form(
-                "queue_wait", service_time=service, servers=servers, occupancy=used, load=rate, spare_load=spare
+                "queue_wait",
+                service_time=service,
+                servers=servers * engine.ranks,
+                occupancy=used,
+                load=rate,
+                spare_load=spare,
             )
+            queue *= 1 + engine.variation
             cache = self._cache_wait(rate, others + rate * prefill)
         return State(
             rate,
@@ -316,12 +336,12 @@ class Steady:
         )
         return self.iterations(min(prefilled, self.full), min(1 + seen, most), math.sqrt(seen))
 
-    def chunk_time(self, others: float, alone: float, tokens: float) -> float:
+    def chunk_time(self, others: float, alone: float, tokens: float, ranks: float = 1.0) -> float:
         """An iteration with prompt tokens: beside sequences that decode, or alone with that probability."""
         if alone == 1:
-            return self.with_tokens(0.0, tokens)
+            return self.with_tokens(0.0, tokens, ranks)
         seen = min(others / (1 - alone), self._most)
-        return alone * self.with_tokens(0.0, tokens) + (1 - alone) * self.with_tokens(seen, tokens)
+        return alone * self.with_tokens(0.0, tokens, ranks) + (1 - alone) * self.with_tokens(seen, tokens, ranks)
 
     def at_concurrency(self, concurrency: float) -> State:
         """The state of a closed loop: so many requests in flight, and a new one whenever one ends."""

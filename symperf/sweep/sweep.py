@@ -346,7 +346,13 @@ class Sweepable(Protocol):
 
 
 def base_of(run: Sweepable) -> Base:
-    """What a sweep of a run holds fixed."""
+    """What a sweep of a run holds fixed.
+
+    Raises:
+        InputError: the run has images or recordings, whose encoders sweeps do not pass.
+    """
+    if getattr(run, "images", ()):
+        raise InputError("images: a sweep passes no encoders of them, expected a run without images and sounds")
     plan = {name: getattr(run.plan, name) for name in Plan.names()}
     work = {"batch": run.batch, "sequence": run.sequence}
     return Base(run.base_model, run.base_system, plan, work, dict(run.given))

@@ -12,8 +12,6 @@ from ..formulas.language.symbols import (
     SYMBOLS,
     batch,
     matrix_rate,
-    num_layers,
-    num_recomputed_layers,
     pp,
     sequence,
     strip_units,
@@ -25,8 +23,9 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
-from .memory import multi_token_counts
+from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
+from .model_flops import model_flops, recomputed_flops
 from .step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -45,22 +44,14 @@ def totals(structure: Structure) -> dict[str, Any]:
 
     FLOPs are also those of modules for multi-token prediction, as Megatron-LM counts them; parameters are the model's.
     """
-    forward = sympy.Add(*counts.forward_flops(structure.architecture).values())
-    forward += sympy.Add(*multi_token_counts.forward_flops(structure.architecture))
+    whole = model_flops(structure)
     return {
-        "model_flops": 3 * forward,
-        "hardware_flops": 3 * forward + _recomputed_flops(structure),
+        "model_flops": whole,
+        "hardware_flops": whole + recomputed_flops(structure),
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
     }
-
-
-def _recomputed_flops(structure: Structure) -> Any:
-    """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
-    layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
-    return layers + multi_token_counts.recomputed_flops(structure)
 
 
 @remember_forms(maxsize=16)
@@ -106,6 +97,7 @@ def build(structure: Structure) -> Compiled:
     outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
     outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
     outputs["memory"] = memory(structure)
+    outputs |= {f"encoders/{name}": strip_units(expr) for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

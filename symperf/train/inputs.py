@@ -13,6 +13,8 @@ from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
+from ..plans.encoders import encoders_of
+from ..plans.frozen_parts import frozen_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from ..models.model import Model
+    from ..models.sounds import Sound
+    from ..models.towers import Image
     from ..systems.system import System
 
 MODEL_SIZES = BASE_SIZES
@@ -37,7 +41,13 @@ WORK = ("batch", "sequence", "encoder_sequence")
 """Names of what is asked for."""
 
 
-def structure_of(model: Model, system: System, plan: Plan, stated: Container[str] = ()) -> Structure:
+def structure_of(
+    model: Model,
+    system: System,
+    plan: Plan,
+    stated: Container[str] = (),
+    media: tuple[Image | Sound, ...] = (),
+) -> Structure:
     """The structural choices of a model on a system under a plan.
 
     Args:
@@ -45,10 +55,12 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         system: what it runs on.
         plan: how it is laid out.
         stated: names of the symbols to which the run gives values.
+        media: images and recordings of each sequence, whose tokens are among its.
 
     Raises:
         InputError: choices that do not go together.
     """
+    encoders = encoders_of(model, media, plan.tp)
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
@@ -82,6 +94,8 @@ def structure_of(model: Model, system: System, plan: Plan, stated: Container[str
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
+        frozen=frozen_classes(plan.freeze, model, encoders),
+        encoders=encoders,
     )
 
 

@@ -18,7 +18,7 @@ from .case import Case, LeftOut
 from .rows import Columns
 
 if TYPE_CHECKING:
-    from ..serve.closed import FiniteRun
+    from ..serve.bursts import FiniteRun
     from ..serve.serving import Serving
     from .case import Expressed
     from .rows import TableRow
@@ -221,15 +221,17 @@ def serving_of(asked: ServedRow) -> Serving:
     """
     from ..serve.request import ServingRequest
     from ..serve.serving import Serving
+    from ..serve.workload import Workload
 
     nominal = round(asked.prompt * (1 + asked.ratio))
     chunk = asked.script.chunk_prompts * nominal or asked.script.chunk or None
     plan = Plan(tp=asked.tp, ep=asked.ep, precision=asked.precision)
+    workload = Workload(prompt_spread=asked.ratio, generate_spread=asked.ratio)
     return Serving(
         _model(asked.model, asked.nvfp4),
         System.load(asked.system),
         plan,
-        ServingRequest(asked.prompt, asked.generate, chunk=chunk),
+        ServingRequest(asked.prompt, asked.generate, chunk=chunk, workload=workload),
         stack=asked.stack,
         kv_precision=asked.script.cache,
     )
@@ -242,6 +244,7 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     Raises:
         InputError: not one request fits.
     """
+    from ..serve.bursts import finite_run
     from ..serve.closed import ClosedLoop
     from ..serve.steady import Steady
 
@@ -252,14 +255,9 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     if limit < 1:
         raise InputError("not one request fits the memory of the devices")
     engine = serving.engine(0)
-    engine = replace(
-        engine,
-        limit=limit,
-        chunk_prompts=max(1, min(serving.chunk_prompts, limit)),
-        prompt_ratio=asked.ratio,
-        generate_ratio=asked.ratio,
-    )
-    return ClosedLoop(Steady(engine), asked.concurrency).run(asked.requests)
+    packed = serving.chunk_prompts if engine.mix is None else engine.mix.packed
+    engine = replace(engine, limit=limit, chunk_prompts=max(1, min(packed, limit)))
+    return finite_run(ClosedLoop(Steady(engine), asked.concurrency), asked.requests)
 
 
 def times_of(asked: ServedRow) -> tuple[float, float]:

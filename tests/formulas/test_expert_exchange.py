@@ -43,6 +43,10 @@ NORMAL = {1: (153, 158), 2: (43, 43), 4: (58, 57), 8: (51, 50)}
 the adapter, where the copy for the own node counts."""
 
 
+SECOND = {2: (90, 81, 90, 91), 4: (61, 61)}
+"""GB/s of adapters by nodes, there and back on Hopper and on Blackwell: DeepEP V2, README, 8192 tokens, all experts."""
+
+
 def seconds(time: Any, *constants: dict[Any, float]) -> float:
     return float(time.subs({name: value for each in constants for name, value in each.items()}).evalf())
 
@@ -66,6 +70,16 @@ def test_normal_kernels_of_deepep(nodes: int) -> None:
     for width, measured in zip((FP8, BF16), NORMAL[nodes], strict=True):
         found = seconds(bulk_exchange_time(4096, 8, 7168, width, 1, 8 * nodes, nodes, domains), H800, BULK)
         assert 4096 * 7168 * width * float(counted) / found / 1e9 == pytest.approx(measured, rel=0.06)
+
+
+@pytest.mark.parametrize("nodes", SECOND)
+def test_second_kernels_of_deepep_between_nodes(nodes: int) -> None:
+    """Predicted: what adapters carry is that of the first kernels, where links inside are no limit."""
+    free = BULK | {sym.exchange_units: 132, sym.scale_up_bandwidth: 450e9, sym.scale_out_bandwidth: 50e9}
+    counted = float(places_per_token(8, nodes))
+    found = seconds(bulk_exchange_time(8192, 8, 7168, FP8, 1, 8 * nodes, nodes, nodes), free)
+    for measured in SECOND[nodes]:
+        assert 8192 * 7168 * FP8 * counted / found / 1e9 == pytest.approx(measured, rel=0.15)
 
 
 @given(st.integers(1, 64), st.integers(1, 512))

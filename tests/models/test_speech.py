@@ -7,7 +7,7 @@ from support.paths import GOLDEN_2026
 
 import symperf as sf
 from symperf.formulas.language import symbols as sym
-from symperf.train.memory.saved_activations import spectra_kept
+from symperf.train.memory.end_activations import spectra_kept
 
 WHISPER = GOLDEN_2026 / "configs" / "whisper-large-v3.json"
 MODEL = sf.Model.load(WHISPER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import tomllib
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.emit_cases import DEEPSPEED, FLAGS, GROUPS, TORCHTITAN
+from support.emit_cases import DEEPSPEED, FLAGS, GROUPS, TORCHTITAN, parse_flags
 
 import symperf as sf
+from symperf.cli.search_extras import SERVERS
 from symperf.export import megatron, megatron_bridge
 from symperf.export.emit import FRAMEWORKS, Emission, emit
 from symperf.plans.plan import Plan
@@ -31,15 +31,8 @@ PLANS = {"one": Plan(), "dense": DENSE, "experts": EXPERTS, "given": GIVEN, "hyb
 
 def parsed(found: Emission) -> dict[str, Any]:
     """The flags of a text, by a parser that knows the documented names and types."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
-    for name, kind in FLAGS[found.framework].items():
-        if kind is bool:
-            parser.add_argument(name, action="store_true", default=None)
-        else:
-            choices = kind if isinstance(kind, list) else None
-            parser.add_argument(name, type=str if choices else kind, choices=choices)
     words = [word for line in found.text.splitlines() if not line.startswith("#") for word in line.split()]
-    return {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
+    return parse_flags(words, FLAGS[found.framework])
 
 
 def fits(value: Any, form: Any) -> bool:
@@ -204,6 +197,9 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "recompute_layers": (2,),
     "offload": ("activations", "optimizer", "weights", "activations,optimizer,weights"),
     "rank_order": ("tp-cp-pp-dp",),
+    "dcp": (2,),
+    "redundant_experts": (8,),
+    "expert_exchange": ("gather",),
 }
 
 
@@ -278,7 +274,7 @@ def test_the_command_line(call: Callable[[Any], Any], framework: str) -> None:
     assert (code, err) == (0, "")
     told = json.loads(out)
     best = Plan(**{name: told["plans"][0][name] for name in Plan.names()})
-    batch = {} if framework in ("vllm", "trtllm") else {"batch": 32, "sequence": 1024}
+    batch = {} if framework in SERVERS else {"batch": 32, "sequence": 1024}
     model, system = sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm")
     assert told["emitted"] == emit(best, framework, model=model, system=system, **batch).as_json()
     code, out, err = call([*ASKED, "--emit", framework])

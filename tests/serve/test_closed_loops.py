@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.serving_cases import affine
 
+from symperf.serve.bursts import Burst, finite_run
 from symperf.serve.closed import ClosedLoop
 from symperf.serve.simulator import burst, closed_loop, simulate
 from symperf.serve.steady import Steady
@@ -77,11 +78,11 @@ def test_littles_law_holds_exactly(name: str, ratio: float, count: float) -> Non
 def test_a_benchmark_is_that_of_the_simulation(engine: Engine, ratio: float) -> None:
     """N at once, then a loop, ten requests for each place: means over all, and the rate from first to last."""
     engine = spread(engine, ratio)
-    for count in (1, 8, 20):
+    for count in (1, 8, 20, 60):
         found = simulate(engine, closed_loop(engine, count, 10 * count, seed=3))
-        run = ClosedLoop(Steady(engine), count).run(10 * count)
+        run = finite_run(ClosedLoop(Steady(engine), count), 10 * count)
         assert run.first_token == pytest.approx(found.first_token, rel=0.1)
-        assert run.state.iteration == pytest.approx(found.per_token, rel=0.05)
+        assert run.iteration == pytest.approx(found.per_token, rel=0.05)
         assert run.throughput == pytest.approx(found.throughput, rel=0.05)
 
 
@@ -89,7 +90,11 @@ def test_a_benchmark_is_that_of_the_simulation(engine: Engine, ratio: float) -> 
 @pytest.mark.parametrize("count", [1, 7, 40, 200])
 def test_a_burst_is_that_of_the_simulation(engine: Engine, count: int) -> None:
     found = simulate(engine, burst(engine, count))
-    assert ClosedLoop(Steady(engine), count).burst(count) == pytest.approx(found.first_token, rel=0.03)
+    run = Burst(ClosedLoop(Steady(engine), count)).alone()
+    assert run.first_token == pytest.approx(found.first_token, rel=0.03)
+    assert run.burst_last_first_token == pytest.approx(max(found.first_tokens), rel=0.03)
+    assert run.iteration == pytest.approx(found.per_token, rel=0.04)
+    assert run.duration == pytest.approx(found.end, rel=0.05)
 
 
 def test_more_requests_in_flight_never_serve_less() -> None:

@@ -17,11 +17,12 @@ from symperf.serve.definitions import DEFINITIONS
 
 BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--generate", "64"]
 KEYS = {
+    "lockstep_replicas",
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
-    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "speculative",
-    "warnings", "kv_tokens", "kv_blocks", "longest_context", "model_context", "memory_utilization", "memory_parts",
-    "mean_concurrency", *POINT_KEYS,
+    "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
+    "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
+    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
 }  # fmt: skip
 
 
@@ -67,6 +68,25 @@ def test_a_load_that_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["load"] == 2
     assert found["output_tokens_per_s"] == 128
     assert found["largest_load_limit"] == "ttft"
+
+
+def test_requests_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "--concurrency", "32", "--dp", "2")
+    assert found["loop"]["arrivals"] == "closed"
+    assert found["loop"]["steady_ttft_s"] == found["ttft_s"]
+    assert found["load"] * (found["ttft_s"] + 63 * found["tpot_s"]) == pytest.approx(32, rel=1e-12)
+    run = answer(capsys, "--concurrency", "32", "--requests", "320", "--dp", "2")
+    assert run["loop"]["arrivals"] == "benchmark"
+    assert run["loop"]["steady_ttft_s"] == found["ttft_s"] < run["ttft_s"] < run["loop"]["burst_ttft_s"]
+    assert run["load"] * run["loop"]["duration_s"] == pytest.approx(320)
+    burst = answer(capsys, "--burst", "32", "--dp", "2")
+    assert burst["loop"]["requests"] == 32
+    assert burst["ttft_s"] == run["loop"]["burst_ttft_s"] < burst["loop"]["burst_last_ttft_s"]
+    capped = answer(capsys, "--concurrency", "32", "--max-num-seqs", "4")
+    assert capped["cache_wait_s"] > 10 * found["ttft_s"]
+    assert capped["capacity_limit"] == "max_num_seqs"
+    late = answer(capsys, "--concurrency", "32", "--ttft", "0.001", status=1)
+    assert "32 requests in flight: misses a target" in late["warnings"][0]
 
 
 def test_a_load_above_the_capacity_is_saturated(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,12 +165,29 @@ BAD = [
     (["--ttft", "0"], "ttft: found 0.0, expected seconds above 0"),
     (["--ttft", "-1"], "ttft: found -1.0"),
     (["--tpot", "0"], "tpot: found 0.0"),
+    (["--concurrency", "0"], "concurrency: found 0, expected a whole number"),
+    (["--burst", "-2"], "burst: found -2, expected a whole number"),
+    (["--max-num-seqs", "0"], "max_num_seqs: found 0, expected a whole number"),
+    (["--load", "2", "--concurrency", "4"], "concurrency: found together with load, expected one load"),
+    (["--burst", "2", "--concurrency", "4"], "burst: found together with concurrency, expected one load"),
+    (["--requests", "4"], "requests: the length of a run with a number in flight, expected concurrency"),
+    (["--requests", "4", "--concurrency", "8"], "requests: found 4 with concurrency 8, expected as many or more"),
+    (["--prefix", "513"], "prefix: found 513, expected at most the 512 tokens of the shortest prompt"),
+    (["--prefix", "400", "--prompt-spread", "0.5"], "prefix: found 400, expected at most the 256 tokens"),
+    (["--prefix", "-1"], "prefix: found -1, expected a whole number from 0"),
+    (["--prefix", "9", "--hit-rate", "1.5"], "hit_rate: found 1.5, expected a part of the requests from 0 to 1"),
+    (["--turns", "2", "--hit-rate", "nan"], "hit_rate: found nan, expected a part of the requests"),
+    (["--hit-rate", "0.5"], "hit_rate: nothing is there to be found again, expected prefix or turns"),
+    (["--turns", "0"], "turns: found 0, expected a whole number from 1"),
+    (["--prompt-spread", "1"], "prompt_spread: found 1.0, expected a part of the mean, from 0 to below 1"),
+    (["--generate-spread", "-0.1"], "generate_spread: found -0.1, expected a part of the mean"),
+    (["--max-generate", "63"], "max_generate: found 63, expected at least the longest, 64"),
     (["--chunk", "0"], "chunk: found 0, expected a whole number"),
     (["--chunk", "1.5"], "found '1.5', expected a whole number"),
     (["--acceptance", "0.5"], "acceptance: means something with a draft model only"),
     (["--draft", "llama-2-7b"], "acceptance: missing"),
-    (["--draft", "llama-2-7b", "--acceptance", "0"], "acceptance: found 0.0, expected a probability"),
-    (["--draft", "llama-2-7b", "--acceptance", "1"], "acceptance: found 1.0, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "-0.1"], "acceptance: found -0.1, expected a probability"),
+    (["--draft", "llama-2-7b", "--acceptance", "1.5"], "acceptance: found 1.5, expected a probability"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "0"], "draft_length: found 0"),
     (["--draft", "llama-2-7b", "--acceptance", "0.5", "--draft-length", "99"], "draft_length: found 99"),
     (["--draft", "lama", "--acceptance", "0.5"], "lama"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import json
 from typing import Any
 
 MEGATRON: dict[str, Any] = {
@@ -50,17 +53,88 @@ VLLM: dict[str, Any] = {
     "--enable-expert-parallel": bool,
     "--dtype": ["auto", "half", "float16", "bfloat16", "float", "float32"],
     "--quantization": str,
+    "--kv-cache-dtype": ["auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla"],
     "--max-num-seqs": int,
+    "--max-num-batched-tokens": int,
     "--max-model-len": int,
+    "--kv-transfer-config": json.loads,
+    "--prefill-context-parallel-size": int,
+    "--decode-context-parallel-size": int,
+    "--enable-eplb": bool,
+    "--eplb-config": json.loads,
+    "--all2all-backend": [
+        "naive",
+        "pplx",
+        "deepep_high_throughput",
+        "deepep_low_latency",
+        "mori",
+        "allgather_reducescatter",
+        "flashinfer_all2allv",
+    ],
+}
+SGLANG: dict[str, Any] = {
+    "--tp-size": int,
+    "--pp-size": int,
+    "--dp-size": int,
+    "--ep-size": int,
+    "--dcp-size": int,
+    "--moe-a2a-backend": ["none", "deepep", "mooncake", "nixl", "mori", "flashinfer", "megamoe", "deepep_v2", "pplx"],
+    "--ep-num-redundant-experts": int,
+    "--enable-dp-attention": bool,
+    "--enable-dp-lm-head": bool,
+    "--moe-dense-tp-size": int,
+    "--dtype": ["auto", "half", "float16", "bfloat16", "float", "float32"],
+    "--quantization": str,
+    "--kv-cache-dtype": ["auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16"],
+    "--context-length": int,
+    "--max-running-requests": int,
+    "--chunked-prefill-size": int,
+    "--enable-mixed-chunk": bool,
+    "--disaggregation-mode": ["null", "prefill", "decode"],
+    "--disaggregation-transfer-backend": ["mooncake", "nixl", "ascend", "fake", "mori", "mooncake_tcp"],
 }
 TRTLLM: dict[str, Any] = {
     "--tp_size": int,
     "--pp_size": int,
     "--ep_size": int,
     "--max_batch_size": int,
+    "--max_num_tokens": int,
     "--max_seq_len": int,
+    "--enable_chunked_prefill": bool,
+    "--config": str,
 }
-FLAGS = {"megatron": MEGATRON, "vllm": VLLM, "trtllm": TRTLLM}
+DYNAMO_TRTLLM: dict[str, Any] = {
+    "--model": str,
+    "--tensor-parallel-size": int,
+    "--pipeline-parallel-size": int,
+    "--expert-parallel-size": int,
+    "--enable-attention-dp": bool,
+    "--max-batch-size": int,
+    "--max-num-tokens": int,
+    "--max-seq-len": int,
+    "--override-engine-args": ast.literal_eval,
+    "--disaggregation-mode": ["agg", "pd", "prefill", "decode", "encode"],
+}
+DYNAMO: dict[str, dict[str, Any]] = {
+    "vllm": {**VLLM, "--model": str, "--disaggregation-mode": ["agg", "prefill", "decode"]},
+    "sglang": {**SGLANG, "--model-path": str},
+    "trtllm": DYNAMO_TRTLLM,
+}
+FLAGS = {"megatron": MEGATRON, "vllm": VLLM, "sglang": SGLANG, "trtllm": TRTLLM}
+
+
+def parse_flags(words: list[str], known: dict[str, Any]) -> dict[str, Any]:
+    """The flags of a command, by a parser that knows the documented names and types."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for name, kind in known.items():
+        if kind is bool:
+            parser.add_argument(name, action="store_true", default=None)
+        else:
+            choices = kind if isinstance(kind, list) else None
+            parser.add_argument(name, type=str if choices else kind, choices=choices)
+    return {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
+
+
 TORCHTITAN: dict[str, dict[str, type]] = {
     "model": {"converters": list},
     "optimizer": {"name": str},

@@ -19,6 +19,7 @@ from symperf.formulas.language.formula import REGISTRY, record_calls
 from symperf.formulas.language.symbols import context
 from symperf.formulas.registry import load
 from symperf.infer import build as inference
+from symperf.infer.adapter_slots import adapters_of
 from symperf.infer.footprint import footprint as inference_footprint
 from symperf.infer.footprint import needed
 from symperf.infer.memory_rule import RULES
@@ -106,12 +107,16 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     (f"{GOLDEN_2026}/configs/default-minimax.json", "h100-sxm", "vllm", {}),
     ("deepseek-v4-flash", "h100-sxm", "sglang-0.5", {"tp": 8, "precision": "fp8-block"}),
     ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "routing_skew": 0.2}),
+    ("deepseek-v3", "h100-sxm", "sglang-0.5", {"tp": 1, "dp": 32, "ep": 32, "redundant_experts": 32}),
+    ("llama-3.1-8b", "h100-sxm", "vllm", {"tp": 16, "dcp": 2, "cp": 2, "cp_kind": "all-gather"}),
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
     ("llama-2-7b", "a40", "vllm", {}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""
+HOSTED = {"offload": "weights,cache,experts", **HOST}
+"""What an inference leaves to its host."""
 SELECTING = tuple(str(GOLDEN_2026 / "configs" / f"{name}.json") for name in ("deepseek-v3.2", "minimax-m3-vl"))
 KNOWN_KERNELS = ("gemma-2-9b", "llama-4-scout", "deepseek-v2-lite", "t5-base", *SELECTING)
 """Models of an inference on a system that knows the constants of every family of kernels."""
@@ -127,6 +132,8 @@ def reached() -> set[str]:
             _inference(model, system, stack, plan)
         for model in KNOWN_KERNELS:
             _inference(model, known("h100-sxm"), "vllm", {})
+        _inference("mixtral-8x7b", "h100-sxm", "vllm", HOSTED)
+        _adapted("llama-2-7b")
         _inference("llama-2-7b", known("b200-sxm", "loops", "casts"), "vllm", {"precision": "fp8"})
         counts.absorbed_flops(sf.Model.load("deepseek-v2-lite").architecture, 1, context)
         _encoded("deberta-v3-large")
@@ -195,6 +202,12 @@ def _inference(model: str, system: str | sf.System, stack: str, stated: dict[str
     structure = sf.inference(model, system, plan, batch=32, prompt=256, generate=64, stack=stack, **values).structure
     for families in (structure.families, tuple(FAMILIES)):
         _inferred(dataclasses.replace(structure, families=families))
+
+
+def _adapted(name: str) -> None:
+    model = sf.Model.load(name)
+    asked = sf.serving(model, "h100-sxm", prompt=256, generate=64, adapters=adapters_of(model, 16, 4))
+    _inferred(asked.run.structure)
 
 
 def _encoded(name: str) -> None:

@@ -16,15 +16,16 @@ class Affine:
     base: float
     each: float
     token: float
+    shared: float = 0.0
 
     def decode(self, sequences: float) -> float:
         return self.base + self.each * max(sequences, 1)
 
-    def mixed(self, sequences: float, tokens: float) -> float:
-        return self.decode(sequences) + self.token * tokens
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        return self.decode(sequences) + self.token * tokens * (1 - self.shared * (1 - ranks))
 
-    def prefill(self, tokens: float) -> float:
-        return self.base + self.token * tokens
+    def prefill(self, tokens: float, ranks: float = 1.0) -> float:
+        return self.base + self.token * tokens * (1 - self.shared * (1 - ranks))
 
 
 def affine(

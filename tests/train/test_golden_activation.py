@@ -23,11 +23,12 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.forms import number
 from support.paths import GOLDEN
 
 import symperf as sf
-from symperf.formulas.language.symbols import SYMBOLS, strip_units
-from symperf.train.memory.saved_activations import end_activations, layer_activations
+from symperf.train.memory.end_activations import end_activations
+from symperf.train.memory.saved_activations import layer_activations
 
 ROWS = list(csv.DictReader((GOLDEN / "activation.csv").read_text(encoding="utf-8").splitlines()))
 DIMENSIONS = {"gpt-22b-dims": (48, 6144, 64, 24576), "gpt-530b-dims": (105, 20480, 128, 81920)}
@@ -56,12 +57,6 @@ def run_of(row: dict[str, str]) -> sf.Run:
     system = sf.System.load("a100-80gb-sxm")
     model = model_of(row["model"])
     return sf.training(model, system, sf.Plan(micro_batch=batch, **plan), batch=batch, sequence=int(row["seq"]))
-
-
-def number(run: sf.Run, form: Any) -> float:
-    """The value of a closed form in a run."""
-    values = {SYMBOLS[name].symbol: value for name, (value, _) in run.bound.items() if name in SYMBOLS}
-    return float(strip_units(form + SYMBOLS["batch"].symbol * 0).xreplace(values))
 
 
 def kept(run: sf.Run) -> float:

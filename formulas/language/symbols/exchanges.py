@@ -14,6 +14,12 @@ exchange_latency = add(
     ZERO_UP,
     "scale_up",
 )
+exchange_tokens = add(
+    "format",
+    "exchange_tokens",
+    r"n_{xT}",
+    "Tokens of a device for which buffers of direct exchanges are kept.",
+)
 exchange_hop_latency = add(
     "efficiency",
     "exchange_hop_latency",

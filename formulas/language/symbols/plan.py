@@ -50,3 +50,7 @@ zero_shards = add("plan", "zero_shards", "d_z", "Replicas that share one copy of
 first_stage_layers = add("plan", "first_stage_layers", "L_{first}", "Layers of the first stage.")
 last_stage_layers = add("plan", "last_stage_layers", "L_{last}", "Layers of the last stage.")
 node_limit = add("plan", "node_limit", "n_{dom}", "Scale-up domains that may hold the experts of one token.")
+dcp = add("plan", "dcp", "t_c", "Devices of a tensor-parallel group that share one copy of a sequence's cache.")
+redundant_experts = add(
+    "plan", "redundant_experts", "R_e", "Copies of experts that a layer has beside each expert once."
+)

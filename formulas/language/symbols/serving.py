@@ -15,9 +15,35 @@ step_tokens = add("work", "step_tokens", "n_v", "Tokens of a sequence in a step:
 groups_in_flight = add(
     "work", "groups_in_flight", "p_g", "Groups of sequences in the stages of a pipeline at once.", domain=POSITIVE
 )
+prefilling_ranks = add(
+    "work",
+    "prefilling_ranks",
+    r"\phi_{pr}",
+    "Part of the replicas that pass the same experts which prefill in an iteration that prefills.",
+    domain=POSITIVE,
+)
 chunks = add("work", "chunks", "K", "Equal chunks into which a prompt is cut.")
+context_before = add(
+    "work",
+    "context_before",
+    "h_{bef}",
+    "Cached tokens before those that are prefilled; a mean.",
+    domain=ZERO_UP,
+)
+chunk_context = add(
+    "work",
+    "chunk_context",
+    "h_{chk}",
+    "Cached tokens before a mean prompt with as many pairs.",
+    domain=ZERO_UP,
+)
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
+
+cached_tokens = add("work", "cached_tokens", "s_{pre}", "First tokens of a prompt that are in the cache.")
+fresh_tokens = add("work", "fresh_tokens", "s_{new}", "Tokens of a prompt behind those in the cache.")
+lora_rank = add("work", "lora_rank", "r_{lo}", "Rank of the slots of adapters of linear layers.")
+lora_adapters = add("work", "lora_adapters", "N_{lo}", "Slots of adapters that a device holds.")
 
 chunk_prompts = add("formal", "chunk_prompts", "J", "Whole prompts that fit in a chunk; 1 where a prompt is cut.")
 decode_steps = add("formal", "decode_steps", "N_{dec}", "Decode steps that a request takes.", domain=POSITIVE)
@@ -61,6 +87,9 @@ decode_load = add(
 cache_bytes = add("formal", "cache_bytes", "Q_s", "Bytes of a prompt's cache on one device.", BYTE, ZERO_UP)
 draft_time = add("formal", "draft_time", r"\tau_q", "Time to draft one token.", SECOND, ZERO_UP)
 verify_time = add("formal", "verify_time", r"\tau_v", "Time of the step that verifies.", SECOND, POSITIVE)
+later_tokens = add(
+    "formal", "later_tokens", "n_{+}", "Mean tokens that a step yields behind an accepted one.", domain=POSITIVE
+)
 occupancy = add("formal", "occupancy", r"\theta", "Part of the places that is taken.", domain=FRACTION)
 apart = add("formal", "apart", "o", "Part of its steps that a request shares with the next one.", domain=FRACTION)
 last_spare_load = add(
@@ -86,3 +115,5 @@ packs_behind = add("formal", "packs_behind", "Q_b", "Packs of prompts behind the
 risen = add(
     "formal", "risen", "z_b", "Part of a burst's packs that are prefilled as its first request ends.", domain=FRACTION
 )
+ramp = add("formal", "ramp", "R_{bst}", "Iterations in which a burst is prefilled.", domain=POSITIVE)
+waves = add("formal", "waves", "k_w", "How often the requests of a loop were replaced.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dimension import BANDWIDTH, BYTE
+from ..dimension import BANDWIDTH, BYTE, RATE
 from .entry import FRACTION, POSITIVE, ZERO_UP, add
 
 master_bytes = add("format", "master_bytes", "w_{mw}", "Bytes of the master copy of a weight.", BYTE, ZERO_UP)
@@ -60,6 +60,12 @@ offloaded_optimizer = add(
 offloaded_weights = add(
     "plan", "offloaded_weights", r"\phi_{w}", "Part of the layers' weights kept by the host.", domain=FRACTION
 )
+offloaded_cache = add(
+    "plan", "offloaded_cache", r"\phi_{kv}", "Part of the tokens' keys and values kept by the host.", domain=FRACTION
+)
+offloaded_experts = add(
+    "plan", "offloaded_experts", r"\phi_{ex}", "Part of the routed experts kept by the host.", domain=FRACTION
+)
 overlap_offload = add(
     "plan",
     "overlap_offload",
@@ -82,6 +88,15 @@ host_memory_bandwidth = add(
     r"\beta_{hm}",
     "A device's share of the bandwidth of its host's memory.",
     BANDWIDTH,
+    POSITIVE,
+    "host",
+)
+host_matrix_rate = add(
+    "device",
+    "host_matrix_rate",
+    "F_h",
+    "A device's share of the rate at which its host's processors multiply matrices of experts.",
+    RATE,
     POSITIVE,
     "host",
 )

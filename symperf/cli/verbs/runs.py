@@ -44,6 +44,7 @@ def _train(verb: Verb) -> None:
         metavar="N",
         help="tokens in a sequence of the encoder before a decoder (default: as --sequence)",
     )
+    flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
     spending(train)
@@ -63,10 +64,13 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
     infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    infer.add_argument("--prefix", type=whole, default=0, metavar="TOKENS", help="of each prompt that are in the cache")
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
     flags.longest(infer)
+    flags.speculation(infer)
+    flags.adapters(infer)
     spending(infer)
     flags.plan(infer)
 
@@ -83,8 +87,10 @@ def _serve(verb: Verb) -> None:
     serve.epilog = f"{as_text()}\n\n{serve.epilog}"
     flags.model(serve)
     flags.system(serve)
-    serve.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt (P)")
-    serve.add_argument("--generate", type=whole, required=True, help="tokens generated for each (G)")
+    serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
+    serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
+    serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
+    flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
@@ -94,10 +100,16 @@ def _serve(verb: Verb) -> None:
         metavar="TOKENS",
         help="prompt tokens of an iteration (default: that of the serving software)",
     )
-    group = serve.add_argument_group("speculative decoding")
-    group.add_argument("--draft", metavar="MODEL", help="a draft model; it runs on the same devices")
-    group.add_argument("--acceptance", type=number, metavar="A", help="probability that a drafted token is accepted")
-    group.add_argument("--draft-length", type=whole, metavar="K", help="tokens drafted for a step (default: the best)")
+    serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
+    flags.workload(serve)
+    serve.add_argument(
+        "--prefill",
+        metavar="CHOICE",
+        help='a pool that only prefills, told by what differs: "system: h100-sxm, plan: tp=4 dp=2"; -s and the plan '
+        "are then of the pool that decodes",
+    )
+    flags.speculation(serve)
+    flags.adapters(serve)
     flags.software(serve)
     flags.longest(serve)
     flags.plan(serve)

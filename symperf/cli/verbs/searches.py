@@ -33,10 +33,15 @@ def add(verb: Verb) -> None:
         "--by",
         default="time",
         metavar="WHAT",
-        help="time (default), tokens-per-dollar or tokens-per-joule; in inference latency (default with --batch) or "
-        "throughput",
+        help="time (default), tokens-per-dollar or tokens-per-joule; in inference latency (default with --batch), "
+        "throughput, cost (USD for a million tokens) or joules (of a token) as well",
     )
-    search.add_argument("--pareto", action="store_true", help="the plans best in time, memory or devices instead")
+    search.add_argument(
+        "--pareto",
+        action="store_true",
+        help="the plans best in time, memory or devices instead; in inference the front of tokens a second and device "
+        "against those of a user",
+    )
     search.add_argument("--csv", action="store_true", help="print the plans as CSV and nothing else")
     search.add_argument("--dask", metavar="ADDRESS", help="compute on the Dask cluster of this scheduler")
     _inference(search)
@@ -67,6 +72,13 @@ def _inference(search: Parser) -> None:
     group.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     group.add_argument("--disaggregate", action="store_true", help="also prefill and decode on devices of their own")
     group.add_argument("--stack", metavar="NAME", help="a serving software (see: symperf list stacks), or a path")
+    group.add_argument(
+        "--axes",
+        metavar="NAMES",
+        help="of --pareto, with commas between: throughput, interactivity, ttft, latency, cost, joules (default "
+        "throughput,interactivity)",
+    )
+    group.add_argument("--plot", metavar="FILE", help="draw the front into a .png, .pdf or .svg file as well")
     group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")
 
 
@@ -75,7 +87,8 @@ def _extras(search: Parser) -> None:
     group.add_argument(
         "--emit",
         metavar="FRAMEWORK",
-        help="print the best plan as options of megatron, megatron-bridge, torchtitan, deepspeed, vllm or trtllm",
+        help="print the best plan as options of megatron, megatron-bridge, torchtitan, deepspeed, vllm, sglang or "
+        "trtllm; with --prompt, of the plans that it runs, as what starts vllm, sglang, trtllm or dynamo",
     )
     group.add_argument(
         "--explain", metavar="PLAN", help='why a plan, such as "tp=8 pp=4", is not the best: term by term, or its rule'

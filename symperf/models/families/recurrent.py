@@ -196,6 +196,17 @@ def nemotron_shared(config: Config, sizes: Sizes) -> int:
     return width * number if sizes["num_experts"] else 0
 
 
+def nemotron_modules(config: Config, sizes: Sizes) -> int:
+    """Modules for multi-token prediction, each a layer of attention and one of experts."""
+    found = whole_or_none("num_nextn_predict_layers")(config, sizes)
+    if not found or not sizes["num_experts"]:
+        return 0
+    for key, value in (("mtp_hybrid_override_pattern", "*E"), ("mtp_layers_block_type", ["full_attention", "moe"])):
+        if config.holds(key) and config.data[key] != value:
+            config.fail(key, f"{value}: no other module is known")
+    return found
+
+
 NEMOTRON_SIZES: dict[str, Rule | int] = (
     LLAMA_SIZES
     | grouped(8)
@@ -216,6 +227,7 @@ NEMOTRON_SIZES: dict[str, Rule | int] = (
             whole_or_none("moe_intermediate_size", absent=7688)(c, s) if s["num_experts"] else 0
         ),
         "shared_expert_intermediate_size": nemotron_shared,
+        "num_multi_token_layers": nemotron_modules,
     }
 )  # fmt: skip
 
@@ -304,7 +316,7 @@ RECURRENT: dict[str, Family] = {
         kinds=nemotron_kinds,
         only={"sliding_window": None, "mamba_proj_bias": False},
         harmless=("moe_shared_expert_overlap", "mtp_layers_block_type",
-            "num_nextn_predict_layers", "mtp_hybrid_override_pattern",
+            "mtp_hybrid_override_pattern", "num_nextn_predict_layers",
                   "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size",
                   "moe_shared_expert_intermediate_size", "head_dim", "expand"),
     ),

@@ -41,9 +41,19 @@ class BatchPlan:
 
     def score(self, by: str) -> tuple[float, float, int]:
         """Lower is better; equal plans are ordered by memory, then as in the space."""
-        value = self.time if by == "latency" else -self.rate / self.question.devices
+        value = self._value(by)
         sign = 1.0 if value >= 0 else -1.0
         return sign * round_number(abs(value)), round_number(self.memory), self.number
+
+    def _value(self, by: str) -> float:
+        match by:
+            case "latency":
+                return self.time
+            case "cost":
+                return self.run.cost().per_million_tokens
+            case "joules" | "tokens_per_joule":
+                return self.run.energy().per_token
+        return -self.rate / self.question.devices
 
 
 def try_plan(survey: Survey, question: InferenceQuestion, fields: dict[str, Any], number: int) -> BatchPlan | None:

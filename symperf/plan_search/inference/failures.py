@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ...analysis import Unreachable
 from ...common.errors import InputError
+from .reasons import REMEDIES, reasons
 
 if TYPE_CHECKING:
     from .load import Survey
@@ -29,12 +30,14 @@ def fail(answer: InferenceAnswer) -> NoReturn:
     if short:
         need, have = min(short)
         raise Unreachable(
-            f"{where}: fits in no plan; the least memory is {need / 2**30:.2f} GiB of {have / 2**30:.2f} GiB", need, 0.0
+            f"{where}: fits in no plan; the least memory is {need / 2**30:.2f} GiB of {have / 2**30:.2f} GiB; "
+            f"what helps: {REMEDIES['does_not_fit'][1]}",
+            need,
+            0.0,
         )
     if answer.survey.refusal:
         raise InputError(answer.survey.refusal)
-    reasons = sorted(answer.survey.rejected, key=lambda name: -answer.survey.rejected[name])[:3]
-    told = ", ".join(name.replace("_", " ") for name in reasons)
+    told = "; ".join(str(each) for each in reasons(answer.survey)[:3])
     raise InputError(f"devices: no legal plan uses {question.devices} devices ({told or 'none was left'})")
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ...common.errors import InputError
-from ...plans.validity import reason_of
+from ...plans.rule import BrokenRuleError
 from ...serve.limits import Targets
 from ..tally import round_values
+from .reasons import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,9 +110,7 @@ class LoadPlan:
             threshold: requests in a second above which a plan is among the best: above it or not is what matters.
         """
         if self.high <= self.low * NARROW or self.halvings >= HALVINGS:
-            assert self.largest.load is not None
-            self.low = self.high = self.largest.load * self.replicas
-            self.known = True
+            self.settle()
             return
         middle = (self.low + self.high) / 2
         if self.low < threshold * (1 - 2 * SLACK) < self.high:
@@ -119,6 +118,12 @@ class LoadPlan:
         met = self._meets(middle / self.replicas)
         self.low, self.high = (middle, self.high) if met else (self.low, middle)
         self.halvings += 1
+
+    def settle(self) -> None:
+        """Find the load."""
+        assert self.largest.load is not None
+        self.low = self.high = self.largest.load * self.replicas
+        self.known = True
 
     def _meets(self, load: float) -> bool:
         """Whether a replica serves a load within the limits.
@@ -144,6 +149,7 @@ class Survey:
         considered: how many were looked at.
         feasible: how many fit and are within the limits.
         rejected: the others, by reason.
+        examples: the message of the first of each reason that has one.
         first: least time to a first token of a request alone, of those that fit; None where none does.
         later: least time of a later token.
         least: bytes of memory that the smallest plan needs, and of a device.
@@ -154,6 +160,7 @@ class Survey:
     considered: int = 0
     feasible: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
     first: float | None = None
     later: float | None = None
     least: tuple[float, float] | None = None
@@ -164,13 +171,17 @@ class Survey:
     ) -> Answer | None:
         """What a plan's fields make, or None where a rule or a choice refuses them, which is counted."""
         if (rule := question.refusal(fields)) is not None:
-            self.reject(rule)
+            if rule.name not in self.examples:
+                self.examples[rule.name] = str(BrokenRuleError.of(rule, question.rule_values(fields)))
+            self.reject(rule.name)
             return None
         try:
             return build(fields)
         except InputError as error:
             self.refusal = self.refusal or str(error)
-            self.reject(reason_of(error))
+            reason = name_of(error, question.base.model.name)
+            self.examples.setdefault(reason, str(error))
+            self.reject(reason)
             return None
 
     def reject(self, reason: str) -> None:
@@ -248,6 +259,18 @@ def best(plans: Sequence[LoadPlan], top: int, tell: Callable[[], None] = lambda:
         heapq.heapreplace(heap, (-plan.most, plan.number, plan))
         tell()
     return order_plans(found)[:top]
+
+
+def best_by(
+    plans: Sequence[LoadPlan], top: int, cost: Callable[[LoadPlan], float], tell: Callable[[], None] = lambda: None
+) -> list[LoadPlan]:
+    """The plans that cost least at their largest loads, each of which is computed; of equal ones, the first."""
+    found = []
+    for plan in plans:
+        plan.settle()
+        found.append((cost(plan), plan.number, plan))
+        tell()
+    return [plan for _, _, plan in sorted(found, key=lambda each: each[:2])[:top]]
 
 
 def round_number(value: float) -> float:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...serve.point import describe
+from . import spent
 from .batch import BatchPlan
 from .pools import Pair
-from .space import FIELDS
+from .space import TRIED
 
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
     from ...serve.serving import Serving
+    from ...serve.steady import State
     from .load import LoadPlan
     from .space import InferenceQuestion
 
@@ -22,7 +25,11 @@ MEASURES = (
     "requests_per_s",
     "output_tokens_per_s",
     "output_tokens_per_s_per_device",
+    "interactivity",
     "tokens_per_dollar",
+    "cost_per_million_output_tokens",
+    "cost_per_million_input_tokens",
+    "joules_per_output_token",
     "time_s",
     "ttft_s",
     "tpot_s",
@@ -30,6 +37,18 @@ MEASURES = (
     "limit",
     "memory_bytes",
 )
+"""What is told of a plan. Interactivity: tokens that a user sees in a second, 1 over the time of a later token."""
+SCORES = {
+    "latency": ("time_s", -1.0),
+    "cost": ("cost_per_million_output_tokens", -1.0),
+    "joules": ("joules_per_output_token", -1.0),
+    "tokens_per_joule": ("joules_per_output_token", -1.0),
+}
+"""What plans are ranked by, and its sign where more is better, by order; by throughput for each device otherwise."""
+JOULES = ("joules", "tokens_per_joule")
+"""Orders for which joules are counted."""
+FORMATS = ("precision", "kv_precision")
+"""Fields that both pools have alike."""
 POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
 
 
@@ -42,7 +61,7 @@ class PlanRecord:
         score: higher is better.
         fields: of the plan; of pools the formats only.
         measures: by name, all of `MEASURES`.
-        pools: of each pool, its `POOL_FIELDS`; empty where there is one.
+        pools: of each pool, its `POOL_FIELDS` and what was opened; empty where there is one.
     """
 
     plan: LoadPlan | BatchPlan | Pair
@@ -53,7 +72,7 @@ class PlanRecord:
 
     def nested(self) -> dict[str, Any]:
         """All of it; pools as objects, null where there are none."""
-        fields = {name: self.fields.get(name) for name in FIELDS}
+        fields = dict.fromkeys(TRIED) | self.fields
         return {**fields, **self.measures, "pools": self.pools or None}
 
     def flat(self) -> dict[str, Any]:
@@ -88,14 +107,45 @@ class PlanRecord:
         return serving.evaluators[0].shares("decode", resources, **values)
 
 
-def record(plan: LoadPlan | BatchPlan | Pair, by: str) -> PlanRecord:
-    """The record of a plan, scored by what is asked for."""
+def record(
+    plan: LoadPlan | BatchPlan | Pair, by: str, *, joules: bool = False, loop: tuple[int, State] | None = None
+) -> PlanRecord:
+    """The record of a plan, scored by what is asked for.
+
+    Args:
+        plan: it.
+        by: what plans are ranked by.
+        joules: whether joules are counted, whatever plans are ranked by.
+        loop: requests in flight in a replica, and its state; by default those of the largest load within the limits.
+    """
     if isinstance(plan, BatchPlan):
-        return _of_batch(plan, by)
-    return _of_pair(plan) if isinstance(plan, Pair) else _of_load(plan)
+        fields, measures, pools = _of_batch(plan)
+        rate, sequences = measures["requests_per_s"], plan.fields["batch"] / plan.fields["dp"]
+    elif isinstance(plan, Pair):
+        fields, measures, pools = _of_pair(plan)
+        rate, sequences = plan.most, plan.decoding()
+    else:
+        fields, measures, pools = _of_load(plan, loop)
+        rate, sequences = measures["requests_per_s"], measures["decoding"] / plan.replicas
+    question = plan.question
+    later = measures["tpot_s"]
+    measures["interactivity"] = None if later is None else 1 / later
+    paid = spent.dollars(plan, rate, sequences)
+    if paid is not None:
+        measures["cost_per_million_output_tokens"] = paid / question.generate * 1e6
+        measures["cost_per_million_input_tokens"] = paid / question.prompt * 1e6
+    if joules or by in JOULES:
+        measures["joules_per_output_token"] = spent.joules(plan, rate, sequences) / question.generate
+    name, sign = SCORES.get(by, ("output_tokens_per_s_per_device", 1.0))
+    measures = {key: measures[key] for key in MEASURES}
+    return PlanRecord(plan, sign * measures[name], fields, measures, pools)
 
 
-def _of_batch(plan: BatchPlan, by: str) -> PlanRecord:
+Parts = tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]
+"""Fields, measures and pools of a record."""
+
+
+def _of_batch(plan: BatchPlan) -> Parts:
     measures = _rates(plan.question, plan.rate / plan.question.generate)
     measures |= {
         "time_s": plan.time,
@@ -104,27 +154,32 @@ def _of_batch(plan: BatchPlan, by: str) -> PlanRecord:
         "concurrency": float(plan.fields["batch"]),
         "memory_bytes": plan.memory,
     }
-    score = -plan.time if by == "latency" else measures["output_tokens_per_s_per_device"]
-    return PlanRecord(plan, score, plan.fields, measures, {})
+    return plan.fields, measures, {}
 
 
-def _of_load(plan: LoadPlan) -> PlanRecord:
-    at_capacity = plan.largest.state is None
-    point = _point(plan)
+def _of_load(plan: LoadPlan, loop: tuple[int, State] | None) -> Parts:
+    at_capacity = loop is None and plan.largest.state is None
+    if loop is None:
+        point, rate = _point(plan), plan.low
+    else:
+        rate = loop[1].load * plan.replicas
+        point = describe(plan.serving, rate, loop[1], plan.replicas)
     assert point.concurrency is not None
-    measures = _rates(plan.question, plan.low)
+    held = point.concurrency if loop is None else float(loop[0] * plan.replicas)
+    measures = _rates(plan.question, rate)
     measures |= {
         "time_s": None if at_capacity else point.e2e_s,
         "ttft_s": None if at_capacity else point.ttft_s,
         "tpot_s": point.tpot_s,
-        "concurrency": point.concurrency,
-        "limit": plan.largest.limit,
-        "memory_bytes": _bytes_held(plan.serving, point.concurrency / plan.replicas),
+        "concurrency": held,
+        "decoding": point.decoding,
+        "limit": plan.largest.limit if loop is None else None,
+        "memory_bytes": _bytes_held(plan.serving, held / plan.replicas),
     }
-    return PlanRecord(plan, measures["output_tokens_per_s_per_device"], plan.fields, measures, {})
+    return plan.fields, measures, {}
 
 
-def _of_pair(pair: Pair) -> PlanRecord:
+def _of_pair(pair: Pair) -> Parts:
     question = pair.question
     measures = _rates(question, pair.most)
     first, later = pair.latencies()
@@ -143,14 +198,14 @@ def _of_pair(pair: Pair) -> PlanRecord:
         "memory_bytes": max(_bytes_held(decode.serving, pair.decoding()), _bytes_held(prefill.serving, 1.0)),
     }
     pools = {
-        name: {**{key: fields[key] for key in ("tp", "pp", "dp", "ep", "chunk")}, "devices": n, "load": loads[name]}
+        name: {**{key: value for key, value in fields.items() if key not in FORMATS}, "devices": n, "load": loads[name]}
         for name, fields, n in (
             ("prefill", prefill.fields, prefill.question.devices),
             ("decode", decode.fields, decode.question.devices),
         )
     }
-    formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
-    return PlanRecord(pair, measures["output_tokens_per_s_per_device"], formats, measures, pools)
+    formats = {name: prefill.fields[name] for name in FORMATS}
+    return formats, measures, pools
 
 
 def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:

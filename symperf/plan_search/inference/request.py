@@ -11,14 +11,16 @@ from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
 from ..request import check_mapping
-from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
+from .records import JOULES
+from .space import FIELDS, LAYOUT, LIMITED
+from .spent import check_priced, energy_basis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .space import InferenceQuestion
 
-ORDERS = ("throughput", "latency", "tokens_per_dollar")
+ORDERS = ("throughput", "latency", "tokens_per_dollar", "cost", "tokens_per_joule", "joules")
 
 
 def check_fields(given: Mapping[str, Any], *, batch: bool) -> dict[str, tuple[Any, ...]]:
@@ -55,7 +57,6 @@ def _check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in KV_BYTES:
             raise InputError(f"kv_precision: found {quote(value)}, expected {' or '.join(KV_BYTES)}")
         return value
-    assert name in PLAN_FIELDS
     return PLAN[name].check(value)
 
 
@@ -95,12 +96,16 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
         raise InputError(f"by: found {quote(name)}, expected {' or '.join(ORDERS)}{nearest(name, ORDERS)}")
     if name == "latency" and not question.batch:
         raise InputError("by: latency needs a batch, found none: a load within limits of latency is as large as it can")
+    if name == "cost":
+        check_priced(question)
+    if name in JOULES:
+        energy_basis(question)
     if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
     return name
 
 
-def check_question(question: InferenceQuestion, *, disaggregate: bool) -> None:
+def check_question(question: InferenceQuestion, *, disaggregate: bool, front: bool = False) -> None:
     """Refuse what no plan can answer.
 
     Raises:
@@ -109,11 +114,15 @@ def check_question(question: InferenceQuestion, *, disaggregate: bool) -> None:
     ServingRequest(question.prompt, question.generate, question.ttft, question.tpot)  # checks them
     if not question.batch:
         require_decoder(question.model)
-        if question.ttft is None and question.tpot is None:
+        if question.ttft is None and question.tpot is None and not front:
             raise InputError("search: found neither a batch nor a limit, expected batch, or ttft or tpot, or both")
     elif disaggregate:
         raise InputError("disaggregate: is of requests that arrive at random, found a batch; expected none")
+    software = question.software
     for name, values in question.candidates.items():
+        if not values and name not in question.limits:
+            expected = " or ".join(software.caches)
+            raise InputError(f"{name}: {software.name} has no such format, expected {expected}")
         if not values:
             asked = " or ".join(map(str, question.required.get(name, ())))
             raise InputError(

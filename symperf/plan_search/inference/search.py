@@ -14,11 +14,13 @@ from ...plans.plan import positive_integer
 from ..request import check_mapping, check_values
 from ..search import MOST, _counts, _memory
 from .batch import BatchPlan, try_plan
-from .load import Survey, add, best
+from .front import Front, check_axes, front
+from .load import Survey, add, best, best_by
 from .pools import Division, Pair, best_pairs, divisions
-from .records import PlanRecord, record
+from .records import JOULES, PlanRecord, record
 from .request import check_batch, check_fields, check_most, check_order, check_question
-from .space import InferenceQuestion
+from .space import InferenceQuestion, Software
+from .spent import rented
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +46,7 @@ class InferenceAnswer:
         plans: that can run, fit and are within the limits.
         pools: counts of the pools that prefill and of those that decode; None where they were not asked for.
         records: the best, best first.
+        front: the Pareto front; None where it was not asked for.
         whole: whether all was seen.
     """
 
@@ -54,6 +57,7 @@ class InferenceAnswer:
     plans: list[Any] = field(default_factory=list)
     pools: tuple[Survey, Survey] | None = None
     records: list[PlanRecord] = field(default_factory=list)
+    front: Front | None = None
     whole: bool = True
 
     @property
@@ -90,6 +94,8 @@ class InferenceAnswer:
     def _ranked(self, plans: Sequence[Any], top: int, tell: Callable[[], None] = lambda: None) -> list[Any]:
         if self.questions[0].batch:
             return sorted(plans, key=lambda plan: plan.score(self.by))[:top]
+        if self.by in JOULES or (self.by == "cost" and not rented(self.questions[0])):
+            return best_by(plans, top, lambda plan: -record(plan, self.by).score, tell)
         return best(plans, top, tell)
 
 
@@ -116,9 +122,12 @@ def answer_search(
     require: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None,
+    pareto: bool = False,
+    axes: Sequence[str] | None = None,
+    software: Software | None = None,
     progress: Progress | None = None,
 ) -> InferenceAnswer:
-    """Search the plans; the arguments are those of `symperf.search_inference`.
+    """Search the plans; the arguments are those of `symperf.search_inference`, and a software that runs them.
 
     Returns:
         An answer, which has no records where no plan is within the limits.
@@ -135,21 +144,29 @@ def answer_search(
         given["memory_capacity"] = min(memory, system.value("memory_capacity"))
     if positive_integer("top", top) > MOST:
         raise InputError(f"top: found {top}, expected at most {MOST}")
+    runs = software or Software()
     questions = tuple(
-        InferenceQuestion(model, system, n, prompt, generate, ttft, tpot, batches, stack, given, required, most)
+        InferenceQuestion(model, system, n, prompt, generate, ttft, tpot, batches, stack, given, required, most, runs)
         for n in _counts(devices)
     )
     for question in questions:
-        check_question(question, disaggregate=disaggregate)
+        check_question(question, disaggregate=disaggregate, front=pareto)
     answer = InferenceAnswer(questions, check_order(by, questions[0]), top)
+    along = check_axes(axes, questions[0]) if pareto else None
+    if axes is not None and not pareto:
+        raise InputError("axes: are those of a Pareto front, found none asked for (pareto)")
     pairs: list[Pair] = []
+    divided: list[Division] = []
     chosen: list[Any] | None = None
     try:
         _look(answer, progress)
         chosen = answer._ranked(answer.plans, top)
         if disaggregate:
             answer.pools = Survey(), Survey()
-            best_pairs(_divide(questions, answer.pools, progress), top, pairs)
+            divided = _divide(questions, answer.pools, progress)
+            best_pairs(divided, top, pairs)
+        if along is not None:
+            answer.front = front(along, answer.plans, divided, answer.by)
     except KeyboardInterrupt:
         answer.whole = False
         if chosen is None:
@@ -220,6 +237,8 @@ def search_inference(
     stack: str | os.PathLike[str] = DEFAULT,
     max_memory: float | str | None = None,
     require: Mapping[str, Any] | None = None,
+    pareto: bool = False,
+    axes: Sequence[str] | None = None,
     **words: Any,
 ) -> pd.DataFrame:
     """The best plans to serve a model, of all that are legal.
@@ -234,13 +253,16 @@ def search_inference(
         tpot: longest mean time of each later token, in seconds.
         batch: sequences of a static batch, one number or several; without it, requests arrive at random, and plans are
             ranked by the largest load within `ttft` and `tpot`.
-        by: "throughput" (default without a batch), "latency" (default with one) or "tokens_per_dollar".
+        by: "throughput" (default without a batch), "latency" (default with one), "tokens_per_dollar", "cost" (dollars
+            of a million output tokens), "tokens_per_joule" or "joules" (of an output token).
         top: plans to return.
         disaggregate: also divide the devices into two pools, one that prefills and one that decodes.
         stack: name of a serving software's profile, or the path of one.
         max_memory: bytes on a device that a plan may use, or a text with a unit; by default its capacity.
         require: values that a field may take, one or a list: `tp`, `pp`, `dp`, `ep`, `precision`, `kv_precision`,
             `chunk`, and with a batch `micro_batch` and `batch`.
+        pareto: return the Pareto front, and not the `top`; limits of latency may then be left out.
+        axes: of the front, some of `front.AXES`; by default throughput of a device and interactivity of a user.
         words: limits such as `max_tp=8`, required fields such as `precision="bf16"`, values of symbols.
 
     Returns:
@@ -275,10 +297,12 @@ def search_inference(
         require={**check_mapping("require", require or {}), **fields},
         limits=limits,
         values=words,
+        pareto=pareto,
+        axes=axes,
     )
     if not found.whole:
         raise KeyboardInterrupt  # a table does not show that it is of a part
-    table = pd.DataFrame([each.flat() for each in found.records])
+    table = pd.DataFrame([each.flat() for each in (found.front.records if found.front else found.records)])
     table.attrs = {
         "considered": found.survey.considered,
         "feasible": found.feasible,

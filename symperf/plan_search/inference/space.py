@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...infer.formats import sixteen_bits
 from ...infer.rules import ALWAYS, RULES
 from ...infer.stack import DEFAULT
+from ...infer.stored import classes_of
 from ...plans.fields import KINDS
 from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import Plan
@@ -26,17 +28,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...models.model import Model
+    from ...plans.rule import Rule
     from ...systems.system import System
 
 _SEARCHED = [field for field in PLAN.values() if field.inference == "searched"]
 PLAN_FIELDS = tuple(field.name for field in sorted(_SEARCHED, key=lambda field: KINDS.index(field.kind)))
 LAYOUT = tuple(name for name in PLAN_FIELDS if PLAN[name].layout)
-FIELDS = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
+OPENED = tuple(name for name, field in PLAN.items() if field.inference == "read")
+"""Fields of a plan that have their default, unless `require` gives them values."""
+TRIED = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
+"""Fields of which a search tries values."""
+FIELDS = (*TRIED, *OPENED)
 """What may be asked for by `require`."""
 LIMITED = (*(name for name in PLAN_FIELDS if PLAN[name].whole), "chunk", "batch")
 """What may have a largest value."""
 CHUNKS = (512, 1024, CHUNK, 8192)
 """Prompt tokens of an iteration that are tried; a multiple of a tile each."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """What a serving software runs, where only such plans are sought; by default everything that is modelled.
+
+    Attributes:
+        name: of it, for messages.
+        rules: that its plans satisfy beside those of all plans.
+        caches: formats of the cache that it has; none given: all.
+        fixed: fields of a plan that it decides.
+    """
+
+    name: str = ""
+    rules: tuple[Rule, ...] = ()
+    caches: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,6 +80,7 @@ class InferenceQuestion:
         values: of other symbols.
         required: values that a field may take, by field.
         limits: largest values, by field.
+        software: what a software runs, where only that is sought.
         shared: what is learnt of replicas.
     """
 
@@ -71,6 +96,7 @@ class InferenceQuestion:
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     required: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    software: Software = dataclasses.field(default_factory=Software)
     shared: Shared = dataclasses.field(default_factory=Shared, compare=False, repr=False)
 
     @cached_property
@@ -87,7 +113,7 @@ class InferenceQuestion:
         found: dict[str, tuple[Any, ...]] = {
             **dict.fromkeys(LAYOUT, devices),
             "ep": divisors(sizes["num_experts"]) if "num_experts" in sizes else (1,),
-            "precision": (half, *narrow),
+            "precision": self._precisions((half, *narrow)),
             "kv_precision": (half, *narrow),
         }
         if self.batch:
@@ -96,32 +122,56 @@ class InferenceQuestion:
         else:
             found |= {"chunk": CHUNKS}
         found |= self.required
+        if caches := self.software.caches:
+            found["kv_precision"] = tuple(name for name in found["kv_precision"] if name in caches)
         for name, most in self.limits.items():
             found[name] = tuple(value for value in found[name] if value <= most)
         return found
 
+    def _precisions(self, usual: tuple[str, ...]) -> tuple[str | None, ...]:
+        """Formats of the weights: those of the checkpoint where it has some below 16 bits, and the device's.
+
+        A software reads such a checkpoint as it is, and nothing else of it.
+        """
+        if not self.stored:
+            return usual
+        return (None,) if self.software.name else (None, *usual)
+
+    @cached_property
+    def stored(self) -> bool:
+        """Whether the checkpoint has formats of its own, below 16 bits."""
+        quantization = self.model.quantization
+        return quantization is not None and bool(quantization.stored(classes_of(self.model.architecture)))
+
     def choices(self) -> Iterator[dict[str, Any]]:
         """The fields of every plan of the space, whether it can run or not."""
         values = self.candidates
-        names = [name for name in values if name not in LAYOUT]
-        for layout in product(*(values[name] for name in LAYOUT)):
-            if layout[0] * layout[1] * layout[2] == self.devices:
+        degrees = [name for name in values if name in PLAN and PLAN[name].layout]
+        names = [name for name in values if name not in degrees]
+        for layout in product(*(values[name] for name in degrees)):
+            if math.prod(layout) == self.devices:
                 for rest in product(*(values[name] for name in names)):
-                    yield {**dict(zip(LAYOUT, layout, strict=True)), **dict(zip(names, rest, strict=True))}
+                    yield {**dict(zip(degrees, layout, strict=True)), **dict(zip(names, rest, strict=True))}
 
     def plan(self, fields: Mapping[str, Any]) -> Plan:
         """The plan of some fields."""
-        return Plan(**{name: fields[name] for name in PLAN_FIELDS if name in fields})
+        return Plan(**{**self.software.fixed, **{name: fields[name] for name in fields if name in PLAN}})
 
-    def refusal(self, fields: Mapping[str, Any]) -> str | None:
-        """The name of the first rule that a plan breaks; the rules are those of a single inference."""
+    def refusal(self, fields: Mapping[str, Any]) -> Rule | None:
+        """The first rule that a plan breaks; the rules are those of a single inference, and of the software."""
+        rules = RULES
+        if not self.base.model.sizes["num_attention_heads"]:
+            rules = tuple(rule for rule in RULES if rule not in MODEL_RULES)
+        values = self.rule_values(fields)
+        return next((rule for rule in (*rules, *self.software.rules) if not rule.holds(values)), None)
+
+    def rule_values(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What rules and their messages read of a plan."""
         model, plan = self.base.model, self.plan(fields)
         batch = fields.get("batch", plan.dp)
         plan = plan.with_micro_batch(max(batch // plan.dp, 1))
         values = run_values(plan, model.name, model.sizes, self.base.system, (batch, self.prompt + self.generate))
-        values |= ALWAYS
-        rules = RULES if model.sizes["num_attention_heads"] else [rule for rule in RULES if rule not in MODEL_RULES]
-        return next((rule.name for rule in rules if not rule.holds(values)), None)
+        return values | ALWAYS
 
     def serving(self, fields: Mapping[str, Any]) -> SearchedServing:
         """The serving system of a plan.

@@ -36,21 +36,22 @@ SINGLE = 6
 class BlockTimes(ModelTimes):
     """Iterations of a model without a draft model."""
 
-    blocks: dict[tuple[float, int], list[float]] = field(default_factory=dict)
+    blocks: dict[tuple[float, int, float], list[float]] = field(default_factory=dict)
 
-    def _of(self, kind: str, sequences: float, tokens: float) -> float:
+    def _of(self, kind: str, sequences: float, tokens: float, ranks: float) -> float:
         if not sequences or sequences % 1:
-            return super()._of(kind, sequences, tokens)
-        if (sequences, tokens) in self.known or len(self.known) < SINGLE:
-            return super()._of(kind, sequences, tokens)
+            return super()._of(kind, sequences, tokens, ranks)
+        if (sequences, tokens, ranks) in self.known or len(self.known) < SINGLE:
+            return super()._of(kind, sequences, tokens, ranks)
         number, place = divmod(int(sequences), BLOCK)
-        if (tokens, number) not in self.blocks:
+        if (tokens, number, ranks) not in self.blocks:
             some = np.arange(number * BLOCK, (number + 1) * BLOCK, dtype=float)
             some = np.maximum(some, 1.0)
             groups = np.minimum(float(self.groups), some)
-            found = block(self.target, kind, decoding=some / groups, chunk_tokens=tokens, groups_in_flight=groups)
-            self.blocks[tokens, number] = np.broadcast_to(found, some.shape).tolist()
-        return self.blocks[tokens, number][place]
+            values = {"decoding": some / groups, "chunk_tokens": tokens, "groups_in_flight": groups}
+            found = block(self.target, kind, **values, prefilling_ranks=ranks)
+            self.blocks[tokens, number, ranks] = np.broadcast_to(found, some.shape).tolist()
+        return self.blocks[tokens, number, ranks][place]
 
 
 class SearchedServing(Serving):
@@ -61,8 +62,7 @@ class SearchedServing(Serving):
         super().__init__(*arguments, **options)
 
     def _evaluator(self, run: InferenceRun) -> SharedEvaluator:
-        own = {"chunks": self.chunks, "chunk": self.chunk, "decoding": 1, "chunk_tokens": 1, "step_tokens": 1}
-        inputs = {name: value for name, (value, _) in run.bound.items()} | own | {"groups_in_flight": 1}
+        inputs = self._inputs(run)
         return self.shared.evaluator(compile_iterations(run.structure).program, inputs)
 
     @property
@@ -87,7 +87,8 @@ class SearchedServing(Serving):
         if not self.fits:
             return None
         engine = self.engine(0)
-        numbers = (engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts, engine.groups, engine.limit)
+        request = engine.prompt, engine.generate, engine.chunks, engine.chunk_prompts
+        numbers = (*request, engine.groups, engine.limit, engine.ranks)
         return get_or_make(self.shared.states, (*self._key, *numbers), lambda: SharedSteady(engine))
 
 

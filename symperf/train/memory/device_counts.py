@@ -54,27 +54,36 @@ INDEXED = {sym.index_num_heads: ceil_div(sym.index_num_heads, tp)}
 """Heads of an indexer beside grouped heads: it has one for each key-value head, and is dealt as these."""
 
 
+def dense_parameters(architecture: Architecture, kind: LayerKind, frozen: Container[str] = ()) -> Any:
+    """Parameters of a layer on one device without its routed experts, and without those of frozen classes."""
+    return sum((form for name, form in dense_parts(architecture, kind).items() if name not in frozen), ZERO)
+
+
 @in_own_sizes
-def dense_parameters(architecture: Architecture, kind: LayerKind) -> Any:
-    """Parameters of a layer on one device without its routed experts."""
-    total = _mixers(architecture, kind) + _cross(architecture, kind) + layers.norms(architecture, kind)
+def dense_parts(architecture: Architecture, kind: LayerKind) -> dict[str, Any]:
+    """The same by class of parameters (`plans.freezing.LAYERS`)."""
+    streams = sparse.connection_weights(architecture, kind) + side.parameters(architecture)
     if architecture.attention_residuals:
-        total += sparse.parts(kind) * residuals.attention_residual_parameters(hidden_size)
-    total += _beside(kind) + sparse.connection_weights(architecture, kind)
-    total += side.parameters(architecture)
+        streams += sparse.parts(kind) * residuals.attention_residual_parameters(hidden_size)
+    found = {
+        "attention": _mixers(architecture, kind) + _cross(architecture, kind) + _beside(kind),
+        "layer_norms": layers.norms(architecture, kind),
+        "streams": streams,
+    }
     if kind.ffn in ("dense", "dense_experts"):
         inner = intermediate_size / tp
-        total += (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
+        total = (par.gated_mlp_parameters if architecture.gated_mlp else par.mlp_parameters)(hidden_size, inner)
         total += _mlp_adapter(architecture, kind)
         total += architecture.activation_parameters
         if architecture.mlp_bias:
             total += (2 if architecture.gated_mlp else 1) * inner + hidden_size
+        found["mlp"] = total
     if kind.ffn in ("experts", "dense_experts"):
-        total += layers.latent_weights(architecture)
+        total = layers.latent_weights(architecture) + layers.shared_weights(architecture) / tp
         total += par.norm_parameters(sym.moe_latent_size) if architecture.latent_expert_norm else ZERO
-        total += layers.router_parameters(architecture) + layers.shared_weights(architecture) / tp
         total += hidden_size if architecture.shared_expert_gate else ZERO
-    return total
+        found |= {"experts": total, "router": layers.router_parameters(architecture)}
+    return found
 
 
 @in_own_sizes
@@ -168,7 +177,7 @@ def _projected() -> Any:
 
 
 def _wider(kind: LayerKind) -> Any:
-    return hidden_size * _projected() if kind.shared else ZERO
+    return hidden_size * _projected() if kind.reads_embedding else ZERO
 
 
 def _attention_adapters(kind: LayerKind) -> Any:
@@ -185,9 +194,10 @@ def _mlp_adapter(architecture: Architecture, kind: LayerKind) -> Any:
     return sym.adapter_rank * (hidden_size + ups * intermediate_size / tp)
 
 
-def _own(architecture: Architecture, kind: LayerKind) -> Any:
-    """What every use of a shared block has for itself."""
-    return _attention_adapters(kind) + _mlp_adapter(architecture, kind) + block.joining_weights(kind)
+def _own(architecture: Architecture, kind: LayerKind, frozen: Container[str]) -> Any:
+    """What every use of a shared block has for itself, without frozen classes."""
+    attention = ZERO if "attention" in frozen else _attention_adapters(kind) + block.joining_weights(kind)
+    return attention + (ZERO if "mlp" in frozen else _mlp_adapter(architecture, kind))
 
 
 def _cross(architecture: Architecture, kind: LayerKind) -> Any:
@@ -213,16 +223,21 @@ def _latent(architecture: Architecture) -> Any:
     return total + mla.latent_query_parameters(hidden_size, heads, nope, rope)
 
 
-def dealt_parameters(architecture: Architecture, layers_of: Callable[[Any], Any]) -> tuple[Any, Any]:
+def dealt_parameters(
+    architecture: Architecture, layers_of: Callable[[Any], Any], frozen: Container[str] = ()
+) -> tuple[Any, Any]:
     """Parameters of a device's layers: dense ones, and those of routed experts.
 
     Args:
         architecture: of the model.
         layers_of: how many layers the device has of which the model has a count.
+        frozen: classes of parameters that are not counted.
     """
     kinds = [(layers_of(count), kind) for count, kind in counts.kinds_with_counts(architecture)]
-    each = ((count, dense_parameters(architecture, kind), kind) for count, kind in kinds)
-    dense = sympy.Add(*(block.of_all_layers(n, one, _own(architecture, kind), kind) for n, one, kind in each))
+    each = ((count, dense_parameters(architecture, kind, frozen), kind) for count, kind in kinds)
+    dense = sympy.Add(*(block.of_all_layers(n, one, _own(architecture, kind, frozen), kind) for n, one, kind in each))
+    if "experts" in frozen:
+        return dense, ZERO
     return dense, sympy.Add(*(count * expert_parameters(architecture, kind) for count, kind in kinds))
 
 

@@ -6,31 +6,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...formulas.language.atoms import Max, above_one, ceil_div
+from ...formulas.language.atoms import Max
 from ...formulas.language.symbols import (
     batch,
     dp,
     first_stage_layers,
-    hidden_size,
     last_stage_layers,
     micro_batch,
     num_layers,
     pp,
     stage_number,
-    tp,
-    vocab_size,
     vpp,
 )
-from ...formulas.memory import parameters as par
 from ...formulas.memory import stage_memory as each
 from ...formulas.parallel import dual_pipe as dual
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel import zero_bubble as zb
-from ...models import counts
 from ...operations.dealing import Dealing, middle_layers
 from ...operations.groups import expert_shard_groups, shard_groups
 from .device_counts import dealt_parameters
-from .multi_token_counts import copied_parameters, module_parameters, modules_on_fullest, modules_on_stage
+from .end_counts import fullest_ends, stage_ends
+from .multi_token_counts import module_parameters, modules_on_fullest, modules_on_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +44,7 @@ class DeviceShare:
         ends: parameters of the tables, norm and head on it.
         modules: modules for multi-token prediction on it.
         in_flight: micro-batches whose activations its layers hold.
+        trained_ends: of the parameters of the ends, those that are trained.
     """
 
     structure: Structure
@@ -55,11 +52,20 @@ class DeviceShare:
     ends: Any
     modules: Any
     in_flight: Any
+    trained_ends: Any
 
     @cached_property
     def layer_parameters(self) -> tuple[Any, Any]:
         """Parameters of its layers: dense ones, and those of routed experts."""
-        dense, experts = dealt_parameters(self.structure.architecture, self.layers_of)
+        return self._dealt(())
+
+    @cached_property
+    def trained_layer_parameters(self) -> tuple[Any, Any]:
+        """Of these, those that are trained."""
+        return self._dealt(self.structure.frozen)
+
+    def _dealt(self, frozen: tuple[str, ...]) -> tuple[Any, Any]:
+        dense, experts = dealt_parameters(self.structure.architecture, self.layers_of, frozen)
         if self.structure.schedule == "dualpipe":
             return dual.dual_pipe_parameters(dense), dual.dual_pipe_parameters(experts)
         return dense, experts
@@ -67,24 +73,37 @@ class DeviceShare:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """All its parameters by what they are of; routed experts only where the model has them."""
+        return self._by_name(self.layer_parameters, self.ends, self.modules)
+
+    @cached_property
+    def trained_parameters(self) -> dict[str, Any]:
+        """Of these, those that are trained, under the same names."""
+        return self._by_name(self.trained_layer_parameters, self.trained_ends, self.trained_modules)
+
+    @property
+    def trained_modules(self) -> Any:
+        """Modules for multi-token prediction on it that are trained."""
+        return 0 if "multi_token" in self.structure.frozen else self.modules
+
+    def _by_name(self, layers: tuple[Any, Any], ends: Any, modules: Any) -> dict[str, Any]:
         architecture = self.structure.architecture
-        dense, experts = self.layer_parameters
-        found = {"layers": dense, "ends": self.ends}
-        found |= {"experts": experts} if architecture.routed else {}
+        found = {"layers": layers[0], "ends": ends}
+        found |= {"experts": layers[1]} if architecture.routed else {}
         if architecture.multi_token_head:
             of_module = module_parameters(architecture)
-            found["multi_token"] = self.modules * of_module[0]
-            found |= {"multi_token_experts": self.modules * of_module[1]} if architecture.routed else {}
+            found["multi_token"] = modules * of_module[0]
+            found |= {"multi_token_experts": modules * of_module[1]} if architecture.routed else {}
         return found
 
     @cached_property
     def whole(self) -> tuple[Any, Any]:
         """All its parameters: those that are no routed expert's, and those that are."""
-        groups: tuple[list[Any], list[Any]] = [], []
-        for name, count in self.parameters.items():
-            groups["experts" in name].append(count)
-        dense, experts = (sum(group) for group in groups)
-        return dense, experts
+        return _in_two(self.parameters)
+
+    @cached_property
+    def trained(self) -> tuple[Any, Any]:
+        """Of these, those that are trained."""
+        return _in_two(self.trained_parameters)
 
     def sharded(self, parameters: tuple[Any, Any], zero: int) -> Any:
         """Of dense parameters and those of experts, what a rank has where they are sharded from a ZeRO stage on."""
@@ -97,8 +116,17 @@ class DeviceShare:
 
     @property
     def updated_parameters(self) -> Any:
-        """Parameters whose optimizer state it holds."""
-        return self.sharded(self.whole, 1)
+        """Parameters whose optimizer state it holds: those that are trained."""
+        return self.sharded(self.trained, 1)
+
+
+def _in_two(parameters: dict[str, Any]) -> tuple[Any, Any]:
+    """Parameters by name as two sums: of what is no routed expert's, and of what is."""
+    groups: tuple[list[Any], list[Any]] = [], []
+    for name, count in parameters.items():
+        groups["experts" in name].append(count)
+    dense, experts = (sum(group) for group in groups)
+    return dense, experts
 
 
 class FullestShare(DeviceShare):
@@ -110,9 +138,19 @@ class FullestShare(DeviceShare):
         return self._largest(stage_share(self.structure).layer_parameters)
 
     @cached_property
+    def trained_layer_parameters(self) -> tuple[Any, Any]:
+        """The same of those that are trained."""
+        return self._largest(stage_share(self.structure).trained_layer_parameters)
+
+    @cached_property
     def whole(self) -> tuple[Any, Any]:
         """All parameters: the most of a stage that are no routed expert's, and the most that are."""
         return self._largest(stage_share(self.structure).whole)
+
+    @cached_property
+    def trained(self) -> tuple[Any, Any]:
+        """The same of those that are trained."""
+        return self._largest(stage_share(self.structure).trained)
 
     def _largest(self, groups: tuple[Any, Any]) -> tuple[Any, Any]:
         dealing = dealing_of(self.structure)
@@ -122,20 +160,17 @@ class FullestShare(DeviceShare):
 
 def fullest_share(structure: Structure) -> DeviceShare:
     """The fullest device, of which each term is the largest of all stages."""
-    architecture = structure.architecture
-    if structure.schedule == "dualpipe":
-        ends = counts.embedding_parameters(architecture, tp) + _last_end(structure)
-    else:
-        ends = counts.stage_end_parameters(architecture, copied_parameters(structure))
+    ends, trained = fullest_ends(structure), fullest_ends(structure, structure.frozen)
     modules, held = modules_on_fullest(structure), in_flight(structure)
     kind = FullestShare if structure.segments else DeviceShare
-    return kind(structure, lambda count: fullest_count(structure, count), ends, modules, held)
+    return kind(structure, lambda count: fullest_count(structure, count), ends, modules, held, trained)
 
 
 def stage_share(structure: Structure) -> DeviceShare:
     """The device of stage i, for the symbol `stage_number`; under DualPipe also that of the mirrored stage."""
     modules, held = modules_on_stage(structure), stage_in_flight(structure)
-    return DeviceShare(structure, dealing_of(structure).layers_of, stage_ends(structure), modules, held)
+    ends, trained = stage_ends(structure), stage_ends(structure, structure.frozen)
+    return DeviceShare(structure, dealing_of(structure).layers_of, ends, modules, held, trained)
 
 
 # Layers -----------------------------------------------------------------------------------------------------------
@@ -161,27 +196,6 @@ def fullest_count(structure: Structure, count: Any) -> Any:
     if structure.stages == "even":
         return count / pp
     return fullest_layers(structure) * (count / num_layers)
-
-
-# Ends -------------------------------------------------------------------------------------------------------------
-
-
-def stage_ends(structure: Structure) -> Any:
-    """Parameters of the tables, norm and head on the device of stage i; a tied table is copied to the last stage."""
-    architecture = structure.architecture
-    tables, head = counts.embedding_parameters(architecture, tp), _last_end(structure)
-    first, last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
-    if structure.schedule == "dualpipe":
-        return (first + last) * (tables + head)
-    if architecture.tied_embeddings:
-        head += above_one(pp) * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-    head += above_one(pp) * copied_parameters(structure)
-    return first * tables + last * head
-
-
-def _last_end(structure: Structure) -> Any:
-    architecture = structure.architecture
-    return counts.final_norm_parameters(architecture) + counts.head_parameters(architecture, tp)
 
 
 # Micro-batches ----------------------------------------------------------------------------------------------------

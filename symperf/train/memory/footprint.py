@@ -30,13 +30,15 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...operations.dealing import middle_layers
+from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, stage_share
+from .end_activations import end_activations
 from .host_memory import buffers, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
-from .saved_activations import end_activations, layer_activations
+from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_memory, state_terms
 
@@ -159,6 +161,16 @@ def stage_activations(share: DeviceShare, in_flight: Any, layers_of: Callable[[A
     return total
 
 
+def _of_stage(share: DeviceShare, in_flight: Any) -> Any:
+    """The same, but for what the lowest layer of a single stage does not keep where gradients end in it."""
+    structure = share.structure
+    total, gradients = stage_activations(share, in_flight), gradients_of(structure)
+    lowest = next((kind for kind in structure.architecture.kinds if gradients.ends_in(kind)), None)
+    if lowest is None or structure.schedule == "dualpipe" or structure.some_layers:
+        return total
+    return total - complement(above_one(pp)) * in_flight * unneeded_below(structure, lowest)
+
+
 def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
     """Part of a stage's layers that is of a kind of which the model has a count."""
     return layers_of(of_model) / layers_of(num_layers) if structure.segments else of_model / num_layers
@@ -203,7 +215,7 @@ def _activations(share: DeviceShare) -> Any:
     structure, held = share.structure, share.in_flight
     if structure.stages == "given":
         return _given_activations(share)
-    layer_bytes = kept_on_device(structure, "activations", stage_activations(share, held))
+    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
         return layer_bytes + held / 2 * first + last
@@ -236,7 +248,7 @@ def _given_activations(share: DeviceShare) -> Any:
 def _stage_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the device of stage i."""
     structure, held = share.structure, share.in_flight
-    layer_bytes = kept_on_device(structure, "activations", stage_activations(share, held))
+    layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":

@@ -25,7 +25,7 @@ from . import device_counts as device
 from .multi_token_counts import module_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from ...models.architecture import Architecture, LayerKind
     from ...plans.structure import Structure
@@ -278,12 +278,25 @@ class Held:
         return sympy.Add(*kept)
 
 
-def held_matrices(structure: Structure, layers_of: Callable[[Any], Any]) -> Held:
+def class_of(name: str) -> str:
+    """The class of parameters (`plans.freezing.LAYERS`) that a matrix of a layer belongs to, by its name.
+
+    >>> class_of("attention/query"), class_of("experts_in"), class_of("ssm/in")
+    ('attention', 'experts', 'attention')
+    """
+    first = name.split("/")[0].split("_")[0]
+    return {"mlp": "mlp", "experts": "experts", "shared": "experts", "router": "router", "connections": "streams"}.get(
+        first, "attention"
+    )
+
+
+def held_matrices(structure: Structure, layers_of: Callable[[Any], Any], frozen: Container[str] = ()) -> Held:
     """The matrices and vectors of the layers of a device.
 
     Args:
         structure: of the step.
         layers_of: how many layers a device has of which the model has a count.
+        frozen: classes of parameters that are left out.
     """
     architecture = structure.architecture
     kinds = counts.kinds_with_counts(architecture)
@@ -292,21 +305,22 @@ def held_matrices(structure: Structure, layers_of: Callable[[Any], Any]) -> Held
         count = layers_of(of_model)
         if structure.schedule == "dualpipe":
             count = dual.dual_pipe_parameters(count)
-        matrices = layer_matrices(architecture, kind)
+        matrices = [each for each in layer_matrices(architecture, kind) if class_of(each.name) not in frozen]
         if len(kinds) > 1:
             label = kind.label
             matrices = [dataclasses.replace(matrix, name=f"{label}/{matrix.name}") for matrix in matrices]
         found += [(count, matrix) for matrix in matrices]
-        dense, experts = device.dense_parameters(architecture, kind), device.expert_parameters(architecture, kind)
+        dense = device.dense_parameters(architecture, kind, frozen)
+        experts = sympy.S.Zero if "experts" in frozen else device.expert_parameters(architecture, kind)
         vectors += count * _rest(dense, [m for m in matrices if not m.routed])
         expert_vectors += count * _rest(experts, [m for m in matrices if m.routed])
     return Held(tuple(found), vectors, expert_vectors)
 
 
-def held_modules(structure: Structure, count: Any) -> Held:
-    """The matrices and vectors of `count` modules for multi-token prediction."""
+def held_modules(structure: Structure, count: Any, frozen: Container[str] = ()) -> Held:
+    """The matrices and vectors of `count` modules for multi-token prediction, unless they are frozen."""
     architecture = structure.architecture
-    if not architecture.multi_token_head:
+    if not architecture.multi_token_head or "multi_token" in frozen:
         return Held()
     kind = architecture.module_kind
     found = [

@@ -31,8 +31,10 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...models import layer_counts as layers
 from ...operations.shapes import Shapes
+from ...plans.gradients import gradients_of, module_frozen
 from . import device_counts as device
-from .saved_activations import embedding_kept, head_kept, layer_activations, read_kept
+from .end_activations import embedding_kept, head_kept
+from .saved_activations import layer_activations, read_kept
 
 if TYPE_CHECKING:
     from ...models.architecture import Architecture
@@ -96,13 +98,16 @@ def module_activations(structure: Structure) -> Any:
     kind = structure.architecture.module_kind
     shapes = Shapes.of(structure, kind)
     stream = shapes.stream_tokens
+    if not gradients_of(structure).through_modules:
+        return head_kept(structure, shapes)
     one = saved.input_kept_bytes(stream, hidden_size)
     found = one + embedding_kept(structure, stream) + head_kept(structure, shapes)
     if recomputes(structure):
         # The input of the last norm is computed again.
         return found - one
     plain = dataclasses.replace(structure, recompute="none") if structure.recompute == "full" else structure
-    return found + read_kept(structure, stream, projected_width(structure)) + layer_activations(plain, kind)
+    projection = read_kept(structure, stream, projected_width(structure), "multi_token")
+    return found + projection + layer_activations(dataclasses.replace(plain, frozen=module_frozen(structure)), kind)
 
 
 def projected_width(structure: Structure) -> Any:

@@ -1,7 +1,12 @@
-"""Bytes that a layer, by its kind, and the ends keep of a micro-batch for its backward pass."""
+"""Bytes that a layer, by its kind, and the ends keep of a micro-batch for its backward pass.
+
+A frozen linear layer keeps no input: only the gradient of its weights reads that. All else is kept where gradients
+pass, frozen or not: inputs of norms and of activation functions, operands of attention, and what scans read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -15,16 +20,16 @@ from ...formulas.memory import saved_activations as saved
 from ...formulas.parallel import expert_parallel as dealt
 from ...models import attention_widths as widths
 from ...models import layer_counts as layers
-from ...models import recurrent_counts
-from ...models import side_counts as side
 from ...models import sparse_counts as sparse
 from ...models.architecture import RECURRENT, UNIFORM
-from ...models.counts import SPECTRA
 from ...models.own_sizes import in_own_sizes
 from ...operations.shapes import Shapes
+from ...plans.gradients import gradients_of
+from .saved_recurrent import recurrent_statistics, recurrent_width
 
 if TYPE_CHECKING:
     from ...models.architecture import Architecture, LayerKind
+    from ...plans.gradients import Gradients
     from ...plans.structure import Structure
 
 ZERO = sympy.S.Zero
@@ -35,11 +40,14 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     """Bytes that one layer of a kind keeps of one micro-batch for the backward pass."""
     shapes, architecture = Shapes.of(structure, kind), structure.architecture
     tokens, stream = shapes.tokens, shapes.stream_tokens
+    gradients = gradients_of(structure)
+    if not gradients.flows(kind):
+        return ZERO
     if structure.recompute == "full":
         if architecture.hyper_connections:
             return streams_kept(stream)
         return stream_kept(structure, stream) * (sym.num_update_streams if architecture.alternating_updates else 1)
-    blocks, norms = _blocks(architecture, kind)
+    blocks, norms = _blocks(gradients, kind)
     kept = norms * stream_kept(structure, stream) + blocks * read_kept(structure, stream, hidden_size)
     kept += sum((_mixer_kept(structure, each, shapes) for each in kind.alone), ZERO)
     if architecture.hyper_connections:
@@ -47,7 +55,7 @@ def layer_activations(structure: Structure, kind: LayerKind = UNIFORM) -> Any:
     kept += saved.input_kept_bytes(stream, _side_width(architecture))
     kept += _beside_kept(structure, kind, shapes)
     if kind.ffn in ("dense", "dense_experts"):
-        kept += _inner_kept(structure, tokens, shapes.inner)
+        kept += _inner_kept(structure, tokens, shapes.inner, "mlp")
     if kind.ffn in ("experts", "dense_experts"):
         kept += _experts_kept(structure, shapes)
     if architecture.attention_residuals:
@@ -105,28 +113,39 @@ def _streams_kept(tokens: Any) -> Any:
     return streams_kept(tokens) + saved.input_kept_bytes(tokens, hidden_size) + weights
 
 
-def read_kept(structure: Structure, tokens: Any, width: Any) -> Any:
-    """Bytes kept of an input that linear layers alone read: in the format of their products."""
+def read_kept(structure: Structure, tokens: Any, width: Any, part: str = "") -> Any:
+    """Bytes kept of an input that linear layers of a class alone read: in their products' format, unless frozen."""
+    if part in structure.frozen:
+        return ZERO
     return (saved.input_kept_bytes if structure.products == "half" else low.product_input_kept_bytes)(tokens, width)
 
 
-def _shared_kept_bytes(structure: Structure, tokens: Any, width: Any) -> Any:
-    """Bytes kept of an input that another operation reads in 16 bits too: there is a cast copy beside it."""
+def _result_kept(structure: Structure, tokens: Any, width: Any, *, once: bool = True) -> Any:
+    """Bytes kept of attention's result, which a flash kernel's gradient reads in 16 bits too: a cast copy is beside it.
+
+    Where attention is frozen its output projection needs none: nor does eager attention, nor, unless `once`, is
+    this another tensor than the kernel's.
+    """
+    if "attention" in structure.frozen:
+        return saved.input_kept_bytes(tokens, width) if once and structure.attention == "flash" else ZERO
     kept = saved.input_kept_bytes(tokens, width)
     return kept if structure.products == "half" else kept + low.product_input_kept_bytes(tokens, width)
 
 
-def _inner_kept(structure: Structure, tokens: Any, width: Any) -> Any:
-    """Bytes kept inside an MLP of an inner width."""
+def _inner_kept(structure: Structure, tokens: Any, width: Any, part: str) -> Any:
+    """Bytes kept inside an MLP of an inner width; what its last product reads only if its class is trained."""
     if structure.products == "half":
         inner = saved.gated_mlp_kept_bytes if structure.architecture.gated_mlp else saved.mlp_kept_bytes
     else:
         gated = structure.architecture.gated_mlp
         inner = low.cast_gated_mlp_kept_bytes if gated else low.cast_mlp_kept_bytes
     kept = inner(tokens, width)
+    relu = structure.architecture.activation == "relu"
+    if part in structure.frozen and (structure.architecture.gated_mlp or not relu):
+        kept -= read_kept(structure, tokens, width)
     # The gradient of ReLU reads its output, which the next product (or the gate's) keeps anyway, unless as a cast copy.
     once = structure.products == "half" or structure.architecture.gated_mlp
-    if structure.architecture.activation == "relu" and once:
+    if relu and once:
         kept -= saved.input_kept_bytes(tokens, width)
     return kept
 
@@ -136,19 +155,22 @@ def _parts(kind: LayerKind) -> int:
     return (kind.mixer != "none") + (kind.ffn != "none") + kind.cross
 
 
-def _blocks(architecture: Any, kind: LayerKind) -> tuple[int, int]:
-    """Normalised inputs of linear layers that a layer keeps, and inputs of its norms.
+def _blocks(gradients: Gradients, kind: LayerKind) -> tuple[int, int]:
+    """Normalised inputs of trained linear layers that a layer keeps, and inputs of its norms.
 
     Mixers side by side each scale what they read (transformers, FalconH1DecoderLayer), so each keeps its own.
     """
+    architecture = gradients.architecture
+    mixed, fed = (bool(gradients.trained_in(kind) & each) for each in ({"attention"}, {"mlp", "experts", "router"}))
+    own = (1 + len(kind.beside)) * mixed
     if kind.mixer == "none" or kind.ffn == "none":
-        return 1 + len(kind.beside), max(architecture.block_norms // 2, 1)
+        return own if kind.ffn == "none" else int(fed), max(architecture.block_norms // 2, 1)
     shared = architecture.parallel_block and architecture.block_norms == 1
     # The norms of a parallel block read one tensor.
     norms = 1 if architecture.parallel_block else max(architecture.block_norms, 1)
     norms -= "normalised_input" in kind.traits
     read = norms + kind.cross * max(architecture.block_norms // 2, 1)
-    return (1 if shared else 2) + kind.cross + len(kind.beside), read
+    return (max(own, int(fed)) if shared else own + fed) + kind.cross * mixed, read
 
 
 def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
@@ -186,8 +208,9 @@ def _mixer_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     if "differential" in kind.traits:
         kept += 2 * saved.input_kept_bytes(tokens, width)  # the results of both maps
     if architecture.attention_gate:
-        return kept + index + read_kept(structure, tokens, width)
-    return kept + index + _shared_kept_bytes(structure, tokens, width)
+        return kept + index + read_kept(structure, tokens, width, "attention")
+    once = not (architecture.head_gate or "differential" in kind.traits)
+    return kept + index + _result_kept(structure, tokens, width, once=once)
 
 
 def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
@@ -203,65 +226,24 @@ def _core_kept(structure: Structure, shapes: Shapes, keys: Any) -> Any:
 
 def _cross_kept(structure: Structure, shapes: Shapes) -> Any:
     """Bytes that attention to an encoder keeps: queries and the result; keys and values; and its core."""
-    own = 2 * saved.input_kept_bytes(shapes.tokens, shapes.attention_width)
+    results = 1 if "attention" in structure.frozen and structure.attention != "flash" else 2
+    own = results * saved.input_kept_bytes(shapes.tokens, shapes.attention_width)
     other = 2 * saved.input_kept_bytes(micro_batch * encoder_sequence, shapes.key_value_heads * shapes.head_dim)
     return own + other + _core_kept(structure, shapes, encoder_sequence)
 
 
 def _recurrent_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
     """Bytes that a recurrent mixer keeps; what the projection out alone reads is in the format of its products."""
-    width, result = _recurrent_width(kind)
-    kept = saved.input_kept_bytes(shapes.tokens, width)
+    width, result = recurrent_width(kind)
+    kept = (
+        saved.input_kept_bytes(shapes.tokens, width) + shapes.tokens * recurrent_statistics(kind) * sym.statistic_bytes
+    )
     if kind.mixer == "lightning_attention":
         states = ceil_div(shapes.length, sym.ssm_chunk_size) * result * sym.linear_value_head_dim
         kept += micro_batch * states * sym.state_bytes
     if kind.mixer == "ssm1" and structure.products != "half":
         kept += low.product_input_kept_bytes(shapes.tokens, sym.ssm_inner_size / tp)
-    return kept + read_kept(structure, shapes.tokens, result)
-
-
-def _recurrent_width(kind: LayerKind) -> tuple[Any, Any]:
-    """Features of a token that a recurrent mixer keeps, as its fused kernels do, and those that its end alone reads.
-
-    Mamba-2 keeps the projection in, the scan's result and the normalised one (mamba_ssm, ssd_combined.py); Mamba-1 the
-    projection in, the narrow one and the scan's result (selective_scan_interface.py), of which it makes the gated one
-    again (in low precision its cast copy is kept); the delta rule also queries and keys of every value head, and the
-    inverse of each chunk (flash-linear-attention); with channelwise decays these, both score matrices and what is
-    narrow too (kda/chunk.py). A short convolution keeps the projection in, what it reads and gives, and the gated
-    result (transformers, Lfm2ShortConv). A gated linear recurrent unit keeps both branches, the convolution's result,
-    two gates, decays, states and the gated result. Lightning attention keeps queries, keys and values before and after
-    their activation, the scan's result, the normalised one, the gate and the gated result; and states of chunks. A
-    matrix memory keeps the projection in, and the results before and after their norm and gate (mlstm_kernels).
-    """
-    if kind.mixer == "ssm":
-        inner = sym.ssm_num_heads * sym.ssm_head_dim
-        return (3 * inner + 2 * sym.ssm_groups * sym.ssm_state_size + sym.ssm_num_heads) / tp, inner / tp
-    if kind.mixer == "ssm1":
-        return 3 * sym.ssm_inner_size / tp + sym.ssm_time_step_rank + 2 * sym.ssm_state_size, ZERO
-    if kind.mixer == "short_convolution":
-        return 5 * sym.hidden_size / tp, sym.hidden_size / tp
-    if kind.mixer == "gated_lru":
-        return 7 * sym.lru_width / tp, sym.lru_width / tp
-    keys = sym.linear_num_key_heads * sym.linear_key_head_dim
-    heads, values = sym.linear_num_value_heads, sym.linear_num_value_heads * sym.linear_value_head_dim
-    if kind.mixer == "lightning_attention":
-        return 9 * values / tp, values / tp
-    if kind.mixer == "wkv":
-        # Six mixtures of the input and one before the MLP; receptance, keys, decays and rates before and after what
-        # makes the rule's operands of them, and values, gates and results likewise; narrow widths whole.
-        narrow = sum(rank for rank, _ in recurrent_counts.narrow_widths(kind))
-        first = "first_values" in kind.traits
-        return 7 * hidden_size + (8 * keys + (6 if first else 7) * values) / tp + narrow, ZERO
-    if kind.mixer == "matrix_memory":
-        # Gates in 16 bits, and the normalizer and the largest exponent of each result in FP32.
-        return (2 * heads * sym.linear_key_head_dim + 4 * values + 6 * heads) / tp, ZERO
-    repeated = 2 * heads * sym.linear_key_head_dim
-    if "channel_decay" in kind.traits:
-        narrow = sym.linear_key_head_dim + (sym.linear_value_head_dim if "narrow_gate" in kind.traits else 0)
-        decays = heads * sym.linear_key_head_dim
-        features = 2 * keys + repeated + decays + 4 * values + heads * (1 + 2 * sym.ssm_chunk_size)
-        return features / tp + narrow, values / tp
-    return (2 * keys + repeated + 4 * values + heads * (2 + sym.ssm_chunk_size)) / tp, values / tp
+    return kept + read_kept(structure, shapes.tokens, result, "attention")
 
 
 def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
@@ -270,8 +252,10 @@ def _latent_kept(structure: Structure, shapes: Shapes) -> Any:
     ranks = sym.kv_lora_rank + (sym.q_lora_rank if architecture.query_compression else 0)
     each = 2 * sym.qk_nope_head_dim + 2 * sym.qk_rope_head_dim + sym.v_head_dim
     kept = saved.input_kept_bytes(tokens, ranks + sym.qk_rope_head_dim + heads * each)
-    kept += 2 * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
-    return kept + read_kept(structure, tokens, ranks) + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
+    gates = 1 if "attention" in structure.frozen else 2
+    kept += gates * saved.input_kept_bytes(tokens, heads * sym.v_head_dim) if architecture.attention_gate else ZERO
+    kept += read_kept(structure, tokens, ranks, "attention")
+    return kept + _result_kept(structure, tokens, heads * sym.v_head_dim)
 
 
 def _compressed_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> Any:
@@ -284,8 +268,8 @@ def _compressed_kept(structure: Structure, kind: LayerKind, shapes: Shapes) -> A
     tokens, width, d = shapes.tokens, shapes.heads * sym.head_dim, sym.head_dim
     narrow, groups = sym.q_lora_rank + d, sym.output_groups / tp * sym.output_lora_rank
     kept = saved.input_kept_bytes(tokens, narrow + d + 3 * width)
-    kept += read_kept(structure, tokens, sym.q_lora_rank)
-    kept += read_kept(structure, tokens, width) + read_kept(structure, tokens, groups)
+    for read in (sym.q_lora_rank, width, groups):
+        kept += read_kept(structure, tokens, read, "attention")
     series = sparse.compressor_series(kind)
     if series:
         kept += saved.input_kept_bytes(tokens, 2 * series * d + 2 * d / sym.compress_ratio)
@@ -304,12 +288,10 @@ def _selected_kept(structure: Structure, shapes: Shapes) -> Any:
     tokens, heads = shapes.tokens, shapes.heads
     ranks, rope = sym.kv_lora_rank + sym.q_lora_rank, sym.qk_rope_head_dim
     each = sym.qk_nope_head_dim + 2 * sym.kv_lora_rank + rope
+    each -= sym.qk_nope_head_dim if "attention" in structure.frozen else 0
     kept = saved.input_kept_bytes(tokens, ranks + sym.kv_lora_rank + rope + heads * each)
-    return (
-        kept
-        + read_kept(structure, tokens, sym.q_lora_rank)
-        + _shared_kept_bytes(structure, tokens, heads * sym.v_head_dim)
-    )
+    kept += read_kept(structure, tokens, sym.q_lora_rank, "attention")
+    return kept + _result_kept(structure, tokens, heads * sym.v_head_dim, once=False)
 
 
 def index_kept(kind: LayerKind, tokens: Any) -> Any:
@@ -336,65 +318,26 @@ def _experts_kept(structure: Structure, shapes: Shapes) -> Any:
     arriving = dealt.arriving_tokens(own, sym.num_experts_per_token, sym.token_imbalance) * sym.expert_tp
     hidden = layers.expert_hidden(architecture)
     kept = saved.logits_kept_bytes(own, sym.num_experts) + saved.input_kept_bytes(arriving, hidden)
-    kept += read_kept(structure, arriving, hidden)
-    kept += read_kept(structure, own, hidden) if architecture.latent_experts else ZERO
+    kept += read_kept(structure, arriving, hidden, "experts")
+    kept += read_kept(structure, own, hidden, "experts") if architecture.latent_experts else ZERO
     kept += saved.input_kept_bytes(own, hidden) if architecture.latent_expert_norm else ZERO
-    kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp)
+    kept += _inner_kept(structure, arriving, sym.expert_intermediate_size / sym.expert_tp, "experts")
     if architecture.shared_experts:
-        kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp)
+        kept += _inner_kept(structure, shapes.tokens, sym.shared_expert_intermediate_size / sym.tp, "experts")
     return kept
 
 
-def end_activations(structure: Structure) -> tuple[Any, Any]:
-    """Bytes that the embedding and the head keep of one micro-batch."""
-    architecture = structure.architecture
-    shapes = Shapes.of(structure, architecture.kinds[-1])
-    first = embedding_kept(structure, shapes.stream_tokens)
-    if architecture.stacks == 2:
-        shapes_of_encoder = Shapes.of(structure, architecture.kinds[0])
-        encoder = shapes_of_encoder.stream_tokens
-        # The encoder's end: the input of its norm, and its output, which the decoder's layers share.
-        outputs = 2 if architecture.final_norm else 1
-        first += spectra_kept(shapes_of_encoder.tokens) if architecture.spectra else ZERO
-        first += embedding_kept(structure, encoder) + outputs * saved.input_kept_bytes(encoder, hidden_size)
-    return first, head_kept(structure, shapes)
+@in_own_sizes
+def unneeded_below(structure: Structure, kind: LayerKind) -> Any:
+    """Bytes of `layer_activations` that the lowest layer does not keep where gradients end in it.
 
-
-def spectra_kept(tokens: Any) -> Any:
-    """Bytes that the convolutions of spectra keep: their inputs, and those of their activation functions."""
-    read = saved.input_kept_bytes(SPECTRA[0][0] * tokens, sym.mel_bins + 2 * hidden_size)
-    return read + saved.input_kept_bytes(tokens, hidden_size)
-
-
-def embedding_kept(structure: Structure, stream: Any) -> Any:
-    """Bytes that one embedding keeps."""
-    architecture = structure.architecture
-    kept = saved.dropout_kept_bytes(stream, hidden_size) if structure.dropout else ZERO
-    if architecture.embedding_norm:
-        kept += saved.input_kept_bytes(stream, hidden_size)
-    # The layers' features, the input of their projection and norm, and of the projections to further streams.
-    kept += saved.input_kept_bytes(stream, 3 * side.features(architecture))
-    if architecture.side_blocks:
-        kept += saved.input_kept_bytes(stream, hidden_size)
-    if architecture.patches:
-        kept += saved.input_kept_bytes(micro_batch * sym.num_patches, sym.patch_features)
-    return kept
-
-
-def head_kept(structure: Structure, shapes: Shapes) -> Any:
-    """Bytes that the head keeps: inputs of its norms and products, and the logits."""
-    architecture, stream = structure.architecture, shapes.stream_tokens
-    each = saved.input_kept_bytes(stream, hidden_size)
-    joined = saved.input_kept_bytes(stream, sym.num_update_streams * hidden_size)
-    norm = stream_kept(structure, stream) if architecture.final_norm else ZERO
-    norm += streams_kept(stream) if architecture.hyper_connections else ZERO
-    norm += joined if architecture.alternating_updates else ZERO
-    match architecture.head:
-        case "none":
-            return norm
-        case "labels":
-            return norm + saved.logits_kept_bytes(micro_batch, sym.num_labels)
-        case "transformed":
-            # Input of the product, of the activation function, of the norm and of the logits' product.
-            norm += 3 * each
-    return norm + each + saved.logits_kept_bytes(shapes.tokens, shapes.vocabulary)
+    Norms that are trained end them at the input of the layer; a trained mixer at its norm; else the MLP at its own.
+    """
+    if structure.recompute == "full" or "layer_norms" in gradients_of(structure).trained_in(kind):
+        return ZERO
+    stream = stream_kept(structure, Shapes.of(structure, kind).stream_tokens)
+    if "attention" not in structure.frozen or kind.ffn == "none":
+        return stream if structure.architecture.block_norms else ZERO
+    fed = replace(kind, mixer="none", cross=False, beside=())
+    norm = stream if structure.architecture.block_norms > 1 else ZERO
+    return layer_activations(structure, kind) - layer_activations(structure, fed) + norm

@@ -13,6 +13,7 @@ from ...formulas.language.symbols import gradient_bytes, hidden_size, optimizer_
 from ...formulas.memory import model_state
 from ...models import counts
 from ...operations.groups import expert_shard_groups, shard_groups
+from ...plans.gradients import gradients_of
 from . import device_counts as device
 from .host_memory import kept_on_device
 from .matrices import held_matrices, held_modules, layer_matrices
@@ -28,11 +29,11 @@ SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
 
 def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     """Weights, gradients and optimizer state of layers, ends and experts, each sharded as the ZeRO stage has it."""
-    parameters = share.parameters
+    parameters, trained = share.parameters, share.trained_parameters
     forms = {
         "weights": {name: model_state.weights_memory(count, weight_bytes) for name, count in parameters.items()},
-        "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in parameters.items()},
-        "optimizer": _optimizer(structure, share, parameters),
+        "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in trained.items()},
+        "optimizer": _optimizer(structure, share, trained),
     }
     if structure.products != "half":
         forms["weights"] |= _copies(structure, share)
@@ -61,18 +62,18 @@ def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, A
         case "sgd-momentum":
             return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}
         case "adafactor":
-            found = held_matrices(structure, share.layers_of)
+            found = held_matrices(structure, share.layers_of, structure.frozen)
             factors = {"layers": found.factors(routed=False), "experts": found.factors(routed=True)}
             factors["ends"] = end_factors(structure)
-            modules = held_modules(structure, share.modules)
+            modules = held_modules(structure, share.modules, structure.frozen)
             factors["multi_token"] = modules.factors(routed=False)
             factors["multi_token_experts"] = modules.factors(routed=True)
             return {name: opt.adafactor_memory(count, factors[name]) for name, count in parameters.items()}
         case "muon":
-            terms = {"ends": model_state.optimizer_memory(share.ends, optimizer_bytes)}
-            modules = held_modules(structure, share.modules)
+            terms = {"ends": model_state.optimizer_memory(share.trained_ends, optimizer_bytes)}
+            modules = held_modules(structure, share.modules, structure.frozen)
             for names, found in (
-                (("layers", "experts"), held_matrices(structure, share.layers_of)),
+                (("layers", "experts"), held_matrices(structure, share.layers_of, structure.frozen)),
                 (("multi_token", "multi_token_experts"), modules),
             ):
                 for name, vectors in zip(names, (found.vectors, found.expert_vectors), strict=True):
@@ -85,17 +86,22 @@ def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, A
 
 def end_factors(structure: Structure) -> Any:
     """Row and column statistics of the tables and the head; of learned positions too, and of vectors all elements."""
-    architecture = structure.architecture
-    table = opt.factored_elements(ceil_div(vocab_size, tp), hidden_size)
+    architecture, gradients = structure.architecture, gradients_of(structure)
+    tied = architecture.tied_embeddings
+    whole = opt.factored_elements(ceil_div(vocab_size, tp), hidden_size)
     matrix = ceil_div(vocab_size, tp) * hidden_size
-    first = table + sympy.expand(counts.embedding_parameters(architecture, tp) - matrix)
-    norm, tied = counts.final_norm_parameters(architecture), architecture.tied_embeddings
-    last = norm + table
+    table, logits = (
+        whole if gradients.trains(name) else sympy.S.Zero for name in (gradients.table, gradients.vocabulary)
+    )
+    others = sympy.expand(counts.embedding_parameters(architecture, tp) - matrix)
+    first = table + (others if gradients.trains("embedding") else sympy.S.Zero)
+    norm = counts.final_norm_parameters(architecture) if gradients.trains("final_norm") else sympy.S.Zero
+    last = norm + logits
     if copies_table(architecture, structure.schedule):
         last += ANY * above_one(pp) * table
     # One device has both ends, and a tied table once, where there is one stage or, under DualPipe, a folded pipeline.
     both = sympy.S.One if structure.schedule == "dualpipe" else complement(above_one(pp))
-    return Max(first + both * (norm + (sympy.S.Zero if tied else table)), above_one(pp) * last)
+    return Max(first + both * (norm + (sympy.S.Zero if tied else logits)), above_one(pp) * last)
 
 
 def _copies(structure: Structure, share: DeviceShare) -> dict[str, Any]:
@@ -108,14 +114,21 @@ def _copies(structure: Structure, share: DeviceShare) -> dict[str, Any]:
 
 
 def gathered_memory(structure: Structure) -> Any:
-    """Bytes of two layers that are gathered under ZeRO-3, and of their gradients; nothing of what is not sharded."""
+    """Bytes of two layers that are gathered under ZeRO-3, and of their gradients if they are trained.
+
+    Nothing of what is not sharded.
+    """
     architecture = structure.architecture
     dense, experts = (above_one(groups(structure)[0].ranks) for groups in (shard_groups, expert_shard_groups))
     units = []
     for _, kind in counts.kinds_with_counts(architecture):
         unit = dense * device.dense_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
+        if structure.frozen:
+            held, trained = (device.dense_parameters(architecture, kind, each) for each in ((), structure.frozen))
+            unit = dense * (held * weight_bytes + trained * gradient_bytes)
         if kind.ffn in ("experts", "dense_experts"):
-            unit += experts * device.expert_parameters(architecture, kind) * (weight_bytes + gradient_bytes)
+            each = weight_bytes if "experts" in structure.frozen else weight_bytes + gradient_bytes
+            unit += experts * device.expert_parameters(architecture, kind) * each
         if structure.products != "half":
             matrices = [m for m in layer_matrices(architecture, kind) if m.linear]
             linear = sum(m.elements * (experts if m.routed else dense) for m in matrices)

@@ -51,23 +51,23 @@ class Update:
 
     @cached_property
     def modules(self) -> Held:
-        """The matrices of the modules for multi-token prediction."""
-        return held_modules(self.structure, self.step.share.modules)
+        """The trained matrices of the modules for multi-token prediction."""
+        return held_modules(self.structure, self.step.share.modules, self.structure.frozen)
 
     @cached_property
     def layers(self) -> Held:
-        """The matrices of the layers."""
-        return held_matrices(self.structure, self.step.share.layers_of)
+        """The trained matrices of the layers."""
+        return held_matrices(self.structure, self.step.share.layers_of, self.structure.frozen)
 
     @cached_property
     def held(self) -> Held:
-        """The matrices of layers and modules."""
+        """The trained matrices of layers and modules."""
         return self.layers + self.modules
 
     def node(self) -> Sequence:
         """Upkeep of the device's share of the gradients, the update of its share of the state, reset of gradients."""
         kernels, updated = self.kernels, self.step.share.updated_parameters
-        reset = self.step.parameters if self.structure.zero < 2 else updated
+        reset = self.step.trained_parameters if self.structure.zero < 2 else updated
         unscale = opt.gradient_unscale_bytes(updated, gradient_bytes)
         clip = opt.gradient_clip_bytes(updated, gradient_bytes)
         return in_sequence(
@@ -120,13 +120,15 @@ class Update:
         if self.structure.products == "half":
             return None
         elements = self.held.linear(routed=False) + self.held.linear(routed=True)
+        if elements == 0:
+            return None
         return self.kernels.stream("optimizer/cast", low.weight_cast_bytes(elements), elements, 1)
 
     def weights_to_host(self) -> Op | None:
         """Updated weights that the host keeps, of which the device made the update."""
         if "weights" not in self.structure.offload:
             return None
-        message = offloaded_weights * self.step.layer_weights * weight_bytes
+        message = offloaded_weights * self.step.trained_layer_weights * weight_bytes
         if "optimizer" in self.structure.offload:
             message *= remaining_share(offloaded_optimizer)
         return host_transfer("offload/weights/updated", message)
@@ -149,7 +151,7 @@ class Update:
 
     def rest(self) -> Any:
         """Parameters that are no hidden layer's matrix, of those that the device updates."""
-        dense = self.held.vectors + self.step.share.ends
+        dense = self.held.vectors + self.step.share.trained_ends
         return dense / self.shards(routed=False).ranks + self.held.expert_vectors / self.shards(routed=True).ranks
 
     def updated_matrices(self) -> Any:

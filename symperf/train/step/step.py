@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, less_one
+from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
 from ...formulas.language.symbols import (
     batch,
     dp,
@@ -35,6 +35,7 @@ from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
+from ...plans.gradients import gradients_of
 from ..layers.shared_block import SharedBlock
 from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
@@ -42,11 +43,13 @@ from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
 from . import host_offload as transfers
 from .embedding_and_head import ModelEnds
+from .encoders import Encoders
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
 from .overheads import beside_launches, with_overheads
 from .pipelines import paced_by_given_stages, split_schedule
+from .trained import TrainedPasses
 from .unequal_stages import paced_by_deciding_stages
 
 if TYPE_CHECKING:
@@ -77,10 +80,14 @@ class TrainingStep:
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
         self.share = fullest_share(structure)
-        self.dense_parameters, self.routed_parameters = self.share.whole
+        self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each = [(d.layer_forward(), d.layer_backward(), count) for d, count in self.layers]
-        self.again = [(d.layer_forward("recompute"), n) for d, n in self.layers] if structure.some_layers else []
+        self.each = [(d.layer_forward(), self.left.layer(d.layer_backward(), d), count) for d, count in self.layers]
+        self.again = [
+            (d.layer_forward("recompute"), n)
+            for d, n in self.layers
+            if structure.some_layers and self.gradients.flows(d.kind)
+        ]
         self.beside: dict[str, tuple[Node | None, Node | None]] = {}
         self.forward, self.backward = self.passes(fullest=structure.splits)
 
@@ -98,15 +105,13 @@ class TrainingStep:
             layers_of: how many layers the stage has of which the model has a count.
         """
         all_layers = Max(1, layers_of(num_layers)) if self.structure.segments else None
-        forward = self.stage([(node, layers_of(count)) for node, _, count in self.each], "forward")
-        backward = self.stage(
-            [
-                (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
-                for node, count in self.again
-            ]
-            + [(node, layers_of(count)) for _, node, count in self.each],
-            "backward",
-        )
+        forwards: list[tuple[Node, Any]] = [(node, layers_of(count)) for node, _, count in self.each]
+        forward = self.stage(forwards, "forward")
+        again: list[tuple[Node, Any]] = [
+            (node, num_recomputed_layers * (layers_of(count) / all_layers if all_layers else count / num_layers))
+            for node, count in self.again
+        ]
+        backward = self.stage(again + self.backward_layers(layers_of), "backward")
         forward_node, backward_node = self.sharded("forward", forward), self.sharded("backward", backward)
         if self.structure.splits:
             return forward_node, backward_node
@@ -115,6 +120,25 @@ class TrainingStep:
             beside_launches(self.structure, "forward", forward_node, launches.get("forward")),
             beside_launches(self.structure, "backward", backward_node, launches.get("backward")),
         )
+
+    def backward_layers(self, layers_of: Callable[[Any], Any]) -> list[tuple[Node, Any]]:
+        """The backward passes of a stage's layers, each with how many there are.
+
+        Where gradients end in a layer, it is told apart on a single stage; of several, others than the first decide.
+        """
+        found: list[tuple[Node, Any]] = [(node, layers_of(count)) for _, node, count in self.each]
+        at = next((at for at, (d, _) in enumerate(self.layers) if self.gradients.ends_in(d.kind)), None)
+        if at is None:
+            return found
+        decoder, count = self.layers[at]
+        alone = complement(above_one(pp))
+        lowest = self.left.layer(found[at][0], decoder, lowest=True)
+        return [
+            *found[:at],
+            (found[at][0], layers_of(count) * complement(alone / count)),
+            (lowest, alone),
+            *found[at + 1 :],
+        ]
 
     @cached_property
     def launches(self) -> dict[str, Op]:
@@ -176,24 +200,27 @@ class TrainingStep:
 
     def both_ends(self) -> tuple[Sequence, Sequence]:
         """The work of the first stage that others have not, and that of the last."""
-        return (
-            in_sequence(self.model_ends.embedding_forward(), self.model_ends.embedding_backward()),
-            in_sequence(self.model_ends.head_forward(), self.model_ends.head_backward(), *self.modules),
-        )
+        first, head, modules = self._end_parts()
+        return in_sequence(*first), in_sequence(*head, *modules)
 
-    def end_passes(self) -> dict[str, tuple[Sequence, Sequence]]:
+    def end_passes(self) -> dict[str, tuple[Node, Node]]:
         """The same as passes: forward and backward of the first and of the last stage."""
-        ends = self.model_ends
-        modules = MultiToken(self.structure).passes() if self.structure.architecture.multi_token_head else (None, None)
-        return {
-            "first": (ends.embedding_forward(), ends.embedding_backward()),
-            "last": (in_sequence(ends.head_forward(), modules[0]), in_sequence(ends.head_backward(), modules[1])),
-        }
+        first, head, modules = self._end_parts()
+        forward, backward = (in_sequence(*both) for both in zip(head, modules or (None, None), strict=True))
+        return {"first": first, "last": (forward, backward)}
 
-    @cached_property
-    def modules(self) -> list[Node]:
-        """The modules for multi-token prediction, which are on the last stage."""
-        return [MultiToken(self.structure).node()] if self.structure.architecture.multi_token_head else []
+    def _end_parts(self) -> tuple[tuple[Node, Node], tuple[Node, Node], tuple[()] | tuple[Node, Node]]:
+        """Forward and backward of what precedes the layers, of the head, and of modules for multi-token prediction."""
+        ends, left = self.model_ends, self.left
+        first: tuple[Node, Node] = ends.embedding_forward(), left.embedding(ends.embedding_backward())
+        if self.structure.encoders:
+            encoders = Encoders(self.structure)
+            first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
+        head = ends.head_forward(), left.head(ends.head_backward())
+        if not self.structure.architecture.multi_token_head:
+            return first, head, ()
+        forward, backward = MultiToken(self.structure).passes()
+        return first, head, (forward, left.modules(backward))
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
@@ -221,25 +248,32 @@ class TrainingStep:
         """Transfers between the device and its host beside one pass of one micro-batch."""
         structure = self.structure
         kept = stage_activations(self.share, 1) if "activations" in structure.offload else ZERO
-        return {
+        moves = {
             phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
             for phase in ("forward", "backward")
         }
+        return moves if self.gradients.through_layers else {**moves, "backward": []}
 
     @property
     def layer_weights(self) -> Any:
         """Parameters of the layers on the fullest device, of which it holds a shard under ZeRO-3."""
         return self.share.sharded(self.share.layer_parameters, 3)
 
+    @property
+    def trained_layer_weights(self) -> Any:
+        """Of these, those that are trained."""
+        return self.share.sharded(self.share.trained_layer_parameters, 3)
+
     def sent_beside(self, phase: str) -> tuple[Node | None, Node | None]:
         """The gathering of parameters and the reduction of gradients of each pass."""
         if phase not in self.beside:
-            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 else None
+            used = phase == "forward" or self.gradients.through_layers
+            gather = self.parameter_gather(f"parameters/gather/{phase}") if self.structure.zero > 2 and used else None
             reduction = self.gradient_reduction() if phase == "backward" and self.structure.zero > 1 else None
             self.beside[phase] = gather, reduction
         return self.beside[phase]
 
-    def stage(self, layers: list[tuple[Sequence, Any]], phase: str) -> Sequence:
+    def stage(self, layers: list[tuple[Node, Any]], phase: str) -> Sequence:
         """A device's layers for one micro-batch, and for each virtual stage the transfer to the next.
 
         Every device of a tensor-parallel group sends its 1/t of the activation; without sequence parallelism the
@@ -248,7 +282,9 @@ class TrainingStep:
         return in_sequence(*(Repeat(layer, count) for layer, count in layers), Repeat(self.transfer(phase), vpp))
 
     def transfer(self, phase: str) -> Sequence:
-        """An activation, or its gradient, to the next stage."""
+        """An activation, or its gradient if layers need it, to the next stage."""
+        if phase == "backward" and not self.gradients.through_layers:
+            return in_sequence()
         if phase not in self.transfers:
             message = self.decoder.stage_message
             self.transfers[phase] = in_sequence(
@@ -263,9 +299,10 @@ class TrainingStep:
         return self.kernels.all_gather(f"pipeline/gather/{phase}", message, group)
 
     @property
-    def parameters(self) -> Any:
-        """Parameters on the fullest device."""
-        return self.dense_parameters + self.routed_parameters
+    def trained_parameters(self) -> Any:
+        """Parameters on the fullest device that are trained."""
+        dense, routed = self.share.trained
+        return dense + routed
 
     @property
     def routed(self) -> bool:
@@ -274,11 +311,13 @@ class TrainingStep:
 
     def gradient_reduction(self) -> Node | None:
         """The sum of the gradients over the replicas; with ZeRO each keeps its shard."""
-        dense = self.reduced("gradients/reduce", self.dense_parameters, *shard_groups(self.structure))
-        if not self.routed or dense is None:
-            return dense
-        groups = expert_shard_groups(self.structure)
-        return in_sequence(dense, self.reduced("gradients/reduce_experts", self.routed_parameters, *groups))
+        dense, routed = self.share.trained
+        return _both(
+            self.reduced("gradients/reduce", dense, *shard_groups(self.structure)) if dense != 0 else None,
+            self.reduced("gradients/reduce_experts", routed, *expert_shard_groups(self.structure))
+            if self.routed and routed != 0
+            else None,
+        )
 
     def reduced(self, path: str, parameters: Any, shards: Group, same: Group | None) -> Node | None:
         """The sum of some gradients; with hybrid sharding each rank then sums its shard over the groups."""
@@ -296,7 +335,7 @@ class TrainingStep:
         It has two where it is tied, and where the last stage's modules for multi-token prediction read it.
         """
         tied, copied = self.structure.architecture.tied_embeddings, copied_parameters(self.structure)
-        if not tied and copied == 0:
+        if (not tied and copied == 0) or not self.gradients.trains(self.gradients.table):
             return None
         message = ceil_div(vocab_size, tp) * hidden_size * gradient_bytes
         pair = Group(1 + above_one(pp), tied_stride(self.structure, Max(1, less_one(pp))))
@@ -304,13 +343,18 @@ class TrainingStep:
         return summed if tied or summed is None else Repeat(summed, ANY)
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
-        """The parameters from every shard."""
-        gather = self.kernels.all_gather
-        dense = gather(path, self.dense_parameters * weight_bytes, shard_groups(self.structure)[0])
-        if not self.routed or dense is None:
-            return dense
-        message = self.routed_parameters * weight_bytes
-        return in_sequence(dense, gather(f"{path}_experts", message, expert_shard_groups(self.structure)[0]))
+        """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
+        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
+        return _both(
+            gather(path, dense * weight_bytes, groups[0][0]) if dense != 0 else None,
+            gather(f"{path}_experts", routed * weight_bytes, groups[1][0]) if self.routed and routed != 0 else None,
+        )
+
+
+def _both(first: Node | None, second: Node | None) -> Node | None:
+    """Two nodes one after the other, those that are there."""
+    return in_sequence(first, second) if first and second else first or second
 
 
 def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:

@@ -1,0 +1,58 @@
+"""The command line that gives one plan of a search for inference by itself."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from ..plans.plan import FIELDS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from ..plan_search.inference.records import PlanRecord
+    from ..plan_search.inference.space import InferenceQuestion
+
+
+def command(
+    found: PlanRecord, question: InferenceQuestion, options: argparse.Namespace, *, flying: float | None = None
+) -> str | None:
+    """The command that answers what a record tells; None of two pools, which no command has.
+
+    Args:
+        found: of a plan.
+        question: that was asked.
+        options: of the search.
+        flying: requests in flight at all replicas; by default requests arrive at random, and the largest load is asked.
+    """
+    if found.pools:
+        return None
+    words = ["symperf", "infer" if question.batch else "serve", options.model, "-s", options.system]
+    asked: dict[str, Any] = {"prompt": question.prompt, "generate": question.generate}
+    asked |= {"batch": found.fields["batch"]} if question.batch else {}
+    if not question.batch:
+        asked |= {"ttft": question.ttft, "tpot": question.tpot} if flying is None else {"concurrency": round(flying)}
+    asked |= {"stack": options.stack or str(question.stack)}
+    for name, value in asked.items():
+        words += [] if value is None else [_flag(name), _text(value)]
+    for name, value in {**question.software.fixed, **found.fields}.items():
+        if name != "batch" and value is not None and (name not in FIELDS or value != FIELDS[name].default):
+            words += [_flag(name), _text(value)]
+    for key in options.ignore_key:
+        words += ["--ignore-key", key]
+    for name, value in _set(question.values).items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join(words)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in values.items()}

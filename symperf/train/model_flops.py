@@ -1,0 +1,93 @@
+"""Model FLOPs of a training step: forward, the gradients that it needs, and what it computes again.
+
+A product is 2 m n k forward. Its backward pass is as much again for the gradient of its input, where something is
+trained below, and as much for that of its weights, where these are trained. So a parameter costs a token 6 FLOPs if it
+is trained, 4 if it is frozen above something that is trained, and 2 if nothing below it is. Products of two activations
+have gradients of both, or of none. Layers are counted whole, also the lowest in which gradients end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from ..formulas.language.symbols import num_layers, num_recomputed_layers, pp
+from ..models import counts
+from ..plans.gradients import gradients_of
+from .memory import multi_token_counts
+from .memory.encoder_counts import encoder_flops
+
+if TYPE_CHECKING:
+    from ..plans.structure import Structure
+
+LAYER_CLASSES = {
+    **dict.fromkeys(("projections", "cross_projections", "ssm_projections"), "attention"),
+    **dict.fromkeys(("experts", "expert_projections", "shared_experts"), "experts"),
+    "mlp": "mlp",
+    "router": "router",
+    "side_blocks": "streams",
+}
+"""Classes of products with weights -> the classes of parameters that these are; all others multiply activations."""
+END_CLASSES = {
+    **dict.fromkeys(("patch_embedding", "spectrum_embedding"), "embedding"),
+    **dict.fromkeys(("side_projections", "hyper_connections"), "final_norm"),
+    "head_transform": "head",
+}
+"""The same of what precedes and follows the layers."""
+ZERO = sympy.S.Zero
+
+
+def model_flops(structure: Structure) -> Any:
+    """FLOPs of a step's forward pass and of its gradients."""
+    modules = multi_token_counts.forward_flops(structure.architecture)
+    forward = sympy.Add(*counts.forward_flops(structure.architecture).values()) + sympy.Add(*modules)
+    if not (structure.frozen or structure.encoders):
+        return 3 * forward
+    encoded, encoder_gradients = encoder_flops(structure)
+    gradients = _layer_gradients(structure) + _end_gradients(structure) + _module_gradients(structure)
+    return forward + encoded + gradients + encoder_gradients
+
+
+def _layer_gradients(structure: Structure) -> Any:
+    gradients, total = gradients_of(structure), ZERO
+    for count, kind, classes in counts.layer_flops(structure.architecture):
+        if gradients.flows(kind):
+            total += count * sum(_passes(structure, LAYER_CLASSES.get(name)) * f for name, f in classes.items())
+    return total
+
+
+def _passes(structure: Structure, name: str | None) -> int:
+    """Backward products of one forward: two, or one where the weights, of a class, are frozen."""
+    return 2 - (name in structure.frozen)
+
+
+def _end_gradients(structure: Structure) -> Any:
+    gradients, total = gradients_of(structure), ZERO
+    for name, flops in counts.end_flops(structure.architecture).items():
+        own = gradients.vocabulary if name == "lm_head" else END_CLASSES.get(name, "final_norm")
+        if own == "embedding":
+            inputs = gradients.trains("embedding")
+        else:
+            inputs = gradients.through_layers or gradients.trains("final_norm")
+        total += (inputs + gradients.trains(own)) * flops
+    return total
+
+
+def _module_gradients(structure: Structure) -> Any:
+    gradients = gradients_of(structure)
+    scores, products, head = multi_token_counts.forward_flops(structure.architecture)
+    through = int(gradients.through_modules)
+    total = through * (2 * scores + _passes(structure, "multi_token") * products)
+    return total + (through + gradients.trains(gradients.vocabulary)) * head
+
+
+def recomputed_flops(structure: Structure) -> Any:
+    """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
+    for count, kind, classes in counts.layer_flops(structure.architecture):
+        if not gradients_of(structure).flows(kind):
+            whole -= count * counts.recomputed_of(classes, structure.recompute)
+    layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
+    again = multi_token_counts.recomputed_flops(structure) if gradients_of(structure).through_modules else ZERO
+    return layers + again

@@ -1,0 +1,139 @@
+"""Adapters of requests: their bytes, their two products beside each linear layer, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.effort import some
+
+import symperf as sf
+from symperf.cli import main
+from symperf.infer.adapter_slots import Adapters, adapters_of, targets_of
+from symperf.runs.inference_run import InferenceRun
+
+WORK: dict[str, Any] = {"batch": 8, "prompt": 512, "generate": 64}
+
+
+def run(adapters: Adapters | None, model: str = "llama-3.1-8b", tp: int = 1, **work: int) -> InferenceRun:
+    system = sf.System.load("h100-sxm")
+    return InferenceRun(sf.Model.load(model), system, sf.Plan(tp=tp), **WORK | work, adapters=adapters)
+
+
+def asked(rank: int, number: int = 1, targets: str | None = None, model: str = "llama-3.1-8b") -> Adapters | None:
+    return adapters_of(sf.Model.load(model), rank, number, targets)
+
+
+def slots(found: InferenceRun, plain: InferenceRun) -> float:
+    return found.memory_terms()["weights/layers"] - plain.memory_terms()["weights/layers"]
+
+
+def test_an_adapter_of_all_layers_has_the_parameters_that_fine_tuning_prints() -> None:
+    """Rank 16 on the seven linear layers of Llama-3.1-8B: 41,943,040 parameters; on q and v alone 6,815,744."""
+    plain = run(None)
+    for targets, parameters in ((None, 41_943_040), ("q_proj,v_proj", 6_815_744)):
+        for number in (1, 8):
+            found = run(asked(16, number, targets))
+            assert slots(found, plain) / 2 == pytest.approx(number * parameters)
+
+
+def test_a_group_splits_one_matrix_of_each_pair() -> None:
+    """vLLM: the matrix into the rank of q, k, v, gate and up is whole, and so is the one out of it of o and down."""
+    found, plain = run(asked(16), tp=2), run(None, tp=2)
+    q, kv, inner, h = 4096, 1024, 14336, 4096
+    whole = 3 * h + 2 * h + h + h
+    split = (q + 2 * kv + 2 * inner + q + inner) / 2
+    assert slots(found, plain) == pytest.approx(32 * 16 * 2 * (whole + split))
+
+
+def test_two_kernels_for_each_product_move_their_bytes() -> None:
+    found = run(asked(16, 4))
+    shapes = {row.name: row for row in found.table() if "lora" in row.name}
+    assert len(shapes) == 2 * 2 * 5  # this software has gate and up as two products
+    distinct = 4 * (1 - (1 - 1 / 4) ** 8)
+    shrink, expand = (shapes[f"decode/layer/attention/qkv_lora_{name}"] for name in ("shrink", "expand"))
+    assert shrink.bytes / shrink.count == pytest.approx(2 * 4096 * (8 + distinct * 48) + 4 * 8 * 48)
+    assert expand.bytes / expand.count == pytest.approx(2 * 6144 * (distinct * 16 + 2 * 8) + 4 * 8 * 48)
+
+
+@pytest.mark.parametrize("model", some(["llama-3.1-8b", "deepseek-v2-lite"]))
+def test_more_rank_or_adapters_are_never_faster_or_smaller(model: str) -> None:
+    plain = run(None, model)
+    last = plain
+    for rank, number in ((1, 1), (8, 1), (8, 8), (64, 8), (64, 64)):
+        found = run(asked(rank, number, model=model), model)
+        for what in ("prefill", "time_per_token", "memory"):
+            assert found.value(what) > last.value(what)
+        last = found
+
+
+def test_rank_0_is_no_adapter() -> None:
+    assert asked(0) is None
+    assert run(None).structure.adapted == ()
+    assert "lora" not in " ".join(run(None).compiled.program.inputs)
+
+
+def test_serving_with_adapters_holds_fewer_sequences() -> None:
+    given: dict[str, Any] = {"prompt": 512, "generate": 64}
+    plain = sf.serving("llama-3.1-8b", "h100-sxm", **given)
+    found = sf.serving("llama-3.1-8b", "h100-sxm", adapters=asked(64, 64), **given)
+    assert found.limit(0) < plain.limit(0)
+    assert found.point(1.0).tpot_s > plain.point(1.0).tpot_s
+    assert found.steady.capacity.load < plain.steady.capacity.load
+
+
+def test_targets_are_those_of_the_model() -> None:
+    for model, names in (
+        ("llama-3.1-8b", "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"),
+        ("deepseek-v3", "o_proj q_a_proj q_b_proj kv_a_proj_with_mqa gate_proj up_proj down_proj"),
+        ("qwen3-30b-a3b", "q_proj k_proj v_proj o_proj"),
+        ("nemotron-4-15b", "q_proj k_proj v_proj o_proj up_proj down_proj"),
+        ("mamba-1.4b", ""),
+    ):
+        assert targets_of(sf.Model.load(model).architecture) == tuple(names.split())
+
+
+def test_the_verbs_tell_what_adapters_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "infer",
+        "llama-3.1-8b",
+        "-s",
+        "h100-sxm",
+        "--batch",
+        "8",
+        "--prompt",
+        "512",
+        "--generate",
+        "64",
+        "--lora-rank",
+        "16",
+        "--lora-adapters",
+        "8",
+    ]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["adapters"]
+    assert found["bytes"] / 16 == pytest.approx(41_943_040)
+    assert 1 < found["prefill_slowdown"] < 1.3
+    assert 1 < found["decode_slowdown"] < 1.5
+    assert main(words) == 0
+    assert "8 of rank 16 on q_proj, k_proj" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["infer", "serve"])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("llama-3.1-8b --lora-rank 5000", "lora_rank: found 5000, expected 1 to the 4096 features of llama-3.1-8b"),
+        ("llama-3.1-8b --lora-rank -1", "lora_rank: found -1, expected a whole number from 1"),
+        ("llama-3.1-8b --lora-rank 8 --lora-adapters 0", "lora_adapters: found 0, expected a whole number from 1"),
+        ("llama-3.1-8b --lora-rank 8 --lora-targets q_prj", "did you mean q_proj"),
+        ("llama-3.1-8b --lora-rank 8 --lora-targets q_a_proj", "lora_targets: found 'q_a_proj', expected q_proj"),
+        ("llama-3.1-8b --lora-targets q_proj", "lora_targets: means something with adapters only"),
+        ("mamba-1.4b --lora-rank 8", "mamba-1.4b has no linear layer whose adapters are modelled"),
+    ],
+)
+def test_what_is_no_adapter_is_refused(capsys: pytest.CaptureFixture[str], verb: str, words: str, told: str) -> None:
+    batch = ["--batch", "1"] if verb == "infer" else []
+    assert main([verb, *words.split(), "-s", "h100-sxm", "--prompt", "64", "--generate", "8", *batch]) == 2
+    assert told in capsys.readouterr().err
