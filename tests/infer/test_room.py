@@ -202,6 +202,8 @@ def test_the_command_line_says_what_vllm_prints(capsys: pytest.CaptureFixture[st
     more = _answer(capsys, "serve", *ASKED, "--chunk", "20000", "--memory-utilization", "0.95", "--longest", "2")
     assert more["kv_tokens"] - served["kv_tokens"] == pytest.approx(0.05 * 23.6 * GIB / 131072, rel=0.01)
     assert more["longest_context"] == more["kv_tokens"] // 32 * 16
+    few = _answer(capsys, "serve", *ASKED, "--chunk", "20000", "--max-num-seqs", "8")
+    assert few["kv_tokens"] >= served["kv_tokens"], "logits of fewer sequences"
     over = _answer(capsys, "serve", *ASKED, "--memory-utilization", "0.5", "--set", "memory_utilization=0.9")
     assert over["memory_utilization"] == 0.9
 
