@@ -1,4 +1,4 @@
-"""Start-up lines of vLLM and SGLang in public issues: tokens of the cache, weights, the peak of a step, by their options.
+"""Start-up lines of vLLM and SGLang in public issues: tokens of the cache, weights and peaks, by their options.
 
 Constants of memory come from other logs than those of use=test; each row names its issue.
 """
