@@ -243,5 +243,11 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], verb: str, arguments: tup
     assert "Traceback" not in captured.err
 
 
+def test_training_takes_no_part_of_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["regimes", "train", "gpt-1.3b", "-s", "h100-sxm", "--batch", "8", "--sequence", "64", "--over", "batch"]
+    assert main([*asked, "--from", "1", "--to", "2", "--memory-utilization", "0.9"]) == 2
+    assert "--memory-utilization is of another kind of run" in capsys.readouterr().err
+
+
 def test_every_rule_is_of_a_profile() -> None:
     assert {Stack.load(name).memory.rule for name in names()} == set(RULES)
