@@ -18,7 +18,9 @@ WORK: dict[str, Any] = {"batch": 8, "prompt": 512, "generate": 64}
 
 def run(adapters: Adapters | None, model: str = "llama-3.1-8b", tp: int = 1, **work: int) -> InferenceRun:
     system = sf.System.load("h100-sxm")
-    return InferenceRun(sf.Model.load(model), system, sf.Plan(tp=tp), **WORK | work, adapters=adapters, stack="vllm-0.24")
+    return InferenceRun(
+        sf.Model.load(model), system, sf.Plan(tp=tp), **WORK | work, adapters=adapters, stack="vllm-0.24"
+    )
 
 
 def asked(rank: int, number: int = 1, targets: str | None = None, model: str = "llama-3.1-8b") -> Adapters | None:
