@@ -253,9 +253,8 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     from ..serve.steady import Steady
 
     serving = serving_of(asked)
-    held = serving.memory(0)
-    room = asked.utilization * serving.capacity_bytes - held["fixed"]
-    limit = int(room / (held["sequence"] - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
+    room = serving.room(0, memory_utilization=asked.utilization)
+    limit = int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
     if limit < 1:
         raise InputError("not one request fits the memory of the devices")
     engine = serving.engine(0)
