@@ -245,7 +245,7 @@ def test_memory_of_an_inference_has_its_lengths_in_the_note() -> None:
 @pytest.fixture(scope="module")
 def server() -> Serving:
     model, system = Model.load("llama-2-7b"), System.load("a100-80gb-sxm")
-    return serving(model, system, Plan(precision="fp16"), prompt=1024, generate=128)
+    return serving(model, system, Plan(precision="fp16"), prompt=1024, generate=128, stack="tensorrt-llm-0.9")
 
 
 def test_one_request_in_flight_is_a_batch_of_one(server: Serving) -> None:
