@@ -42,6 +42,10 @@ ALWAYS = {"vpp": 1, "uneven": 1}
 """What every plan of an inference is: stages need not divide the layers."""
 
 
+IDLE_MODULES = "the layers for multi-token prediction are not run: every step yields one token"
+"""What a run says whose model has a head that drafts nothing."""
+
+
 def check(plan: Plan, model: Model, system: System, work: Work) -> tuple[str, ...]:
     """Refuse what cannot run; return warnings about what can.
 
@@ -163,7 +167,7 @@ def _warnings(plan: Plan, model: Model, what: str, longest: int) -> list[str]:
     if model.context and longest > model.context:
         found.append(f"{what} = {longest} exceeds the {model.context} tokens that {model.name} is made for")
     if model.architecture.multi_token_head:
-        found.append("the layers for multi-token prediction are not run: every step yields one token")
+        found.append(IDLE_MODULES)
     ignored = [n for n, field in FIELDS.items() if field.inference == "ignored" and getattr(plan, n) != field.default]
     if ignored:
         found.append(f"{', '.join(ignored)}: means nothing in inference and is ignored")

@@ -11,7 +11,7 @@ from ..common.errors import InputError
 from ..infer.binding import HOST
 from ..infer.parallel_rules import replicas_of_experts
 from ..infer.room import longest_context
-from ..infer.rules import require_decoder, require_one_stage
+from ..infer.rules import IDLE_MODULES, require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
 from ..runs.inference_run import InferenceRun
 from .apart import beside
@@ -106,7 +106,8 @@ class Serving:
         # Nothing of what drafts is on the host.
         options["values"] = {name: value for name, value in (values or {}).items() if name not in HOST}
         self.draft = None if draft is None else InferenceRun(draft, system, draft_plan(plan, draft), **work, **options)
-        self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
+        told = [each for each in self.run.warnings if self.draft is None or self.drafts_apart or each != IDLE_MODULES]
+        self.warnings = (*told, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
             self.drafts_apart
             and self.draft is not None

@@ -153,6 +153,23 @@ def test_heads_of_other_families_are_one_layer_of_theirs() -> None:
         assert (kind.mixer, kind.ffn, kind.count) == (mixer, ffn, "num_layers")
 
 
+def test_the_module_of_nemotron_is_counted_alike_by_training_and_inspection() -> None:
+    """The modules are beside the 120.67 G parameters of the model; on one device a training step has all weights."""
+    model = sf.Model.load("nemotron-3-super-120b-a12b")
+    found = sf.inspect(model)
+    run = sf.training(model, "h200-sxm", batch=1, sequence=1024)
+    weights = sum(size for name, size in run.memory_terms().items() if name.startswith("weights"))
+    assert weights / 2 == found["parameters"]["total"] + found["multi_token_parameters"]
+
+
+def test_a_model_whose_module_drafts_is_not_said_to_leave_it_idle() -> None:
+    told = "layers for multi-token prediction are not run"
+    for way, idle in (("mtp", False), (None, True)):
+        more = {"speculate": way, "acceptance": 0.8} if way else {}
+        found = sf.serving("mimo-7b-base", "h100-sxm", prompt=64, generate=8, **more)
+        assert any(told in warning for warning in found.warnings) is idle
+
+
 def test_a_speculator_has_its_head_inside(tmp_path: Path) -> None:
     inner = {key: value for key, value in EAGLE3.items() if key not in ("architectures", "draft_vocab_size")}
     path = tmp_path / "config.json"
