@@ -55,7 +55,6 @@ from ..formulas.memory import model_state
 from ..formulas.memory import serving_memory as room
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
-from ..formulas.parallel.expert_copies import expert_slots
 from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
@@ -71,7 +70,7 @@ from .compressed import CompressedAttention
 from .draft_head import end_parameters
 from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
-from .layer_bytes import layer_cache, weight_bytes_of
+from .layer_bytes import copied_share, layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
 from .prefix import new_tokens
 from .recurrent import Recurrent
@@ -295,11 +294,6 @@ def _held(structure: InferenceStructure, kind: LayerKind, classes: tuple[str, ..
         experts = sum(device.class_parameters(structure.architecture, kind, ("experts",)))
         held += redundant_experts / num_experts * experts
     return held
-
-
-def copied_share(structure: InferenceStructure) -> Any:
-    """Weights of routed experts over those of each once."""
-    return expert_slots(num_experts, redundant_experts) / num_experts if structure.copied else 1
 
 
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
