@@ -341,13 +341,19 @@ def parts(structure: InferenceStructure) -> dict[str, Any]:
     alive += fragmentation_memory(alive)
     each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
     own = 0 if structure.step != "prompts" else alive.xreplace({micro_batch: sympy.S.One})
+    later = _recorded_later(structure) if held != 0 else 0
     return {
         "weights": weights,
-        "runtime": held,
-        "reserved": alive if structure.step != "prompts" else 0,
+        "runtime": held - later,
+        "reserved": later + (alive if structure.step != "prompts" else 0),
         "prompt": own,
         "sequence": each,
     }
+
+
+def _recorded_later(structure: InferenceStructure) -> Any:
+    """Bytes of graphs that are recorded in what a part for weights and cache leaves."""
+    return graph_bytes if structure.memory_rule == "static" else 0
 
 
 def needed(structure: InferenceStructure) -> Any:
@@ -355,7 +361,8 @@ def needed(structure: InferenceStructure) -> Any:
     named = footprint(structure)
     rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
     weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
-    budget = budget_of(structure.memory_rule, weights, sum(runtime(structure).values()), rest)
+    held = sum(runtime(structure).values()) - _recorded_later(structure)
+    budget = budget_of(structure.memory_rule, weights, held, rest)
     used = sympy.Add(*named.values())
     return Max(used, used + room.unused_memory(rest, budget))
 
