@@ -244,6 +244,8 @@ def test_every_field_is_set_or_named(framework: str, fields: dict[str, Any]) -> 
     found = emit(plan, framework)
     named = dict(found.notes)
     values = [value for value in found.settings.values() if type(value) is int]
+    if found.settings.get("--enable-expert-parallel") and "ep" not in named:
+        values.append(plan.tp * plan.dp)  # the switch deals experts over all of them
     for name in ("tp", "pp", "ep"):
         assert getattr(plan, name) in values or getattr(plan, name) == 1 or name in named
     assert found.text.endswith("\n")
