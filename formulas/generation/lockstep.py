@@ -56,7 +56,7 @@ def fullest_rank_sequences(decoding: Any, ranks: Any) -> Any:
     >>> fullest_rank_sequences(10, 1), fullest_rank_sequences(10, 4)
     (10, 83/8)
     """
-    return decoding + less_one(ranks) / (2 * ranks)
+    return decoding + complement(1 / ranks) / 2
 
 
 @formula(

@@ -35,6 +35,10 @@ NOTHING_LEFT = "a larger part of less than nothing, where what is no cache excee
 UNDECIDED: dict[tuple[str, str], str] = {
     ("budget_of_free", "memory_utilization"): NOTHING_LEFT,
     ("budget_of_static", "memory_utilization"): NOTHING_LEFT,
+    (
+        "prefilling_ranks_seen",
+        "ranks",
+    ): "the given rank is a smaller part of more, of which the others prefill by chance",
     ("reserved_tokens", "context_tokens"): "a context that is too long to be prefilled whole is cut into chunks",
     ("hierarchical_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("hierarchical_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
