@@ -185,7 +185,8 @@ def tell_transformers() -> None:
     matrix.multihead_norm = FusedNorm(matrix.multihead_norm.weight, 2, flat=True)
     tell("xLSTMLayer", matrix, 4096, lambda _: (matrix, ()))
     modeling_lfm2.causal_conv1d_fn = lambda x, weight, _bias=None, **_: Saving.apply(x, weight, 0)
-    config = Lfm2Config(hidden_size=2048, num_attention_heads=32, num_key_value_heads=8, layer_types=["conv"])
+    sizes = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 1}
+    config = Lfm2Config(**sizes, layer_types=["conv"])
     short = modeling_lfm2.Lfm2ShortConv(config, 0).bfloat16()
     tell("Lfm2ShortConv", short, 2048, lambda _: (short, ()))
     asked = ((modeling_lfm2.Lfm2Attention, config), (Qwen3NextAttention, Qwen3NextConfig()))

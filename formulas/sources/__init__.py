@@ -182,6 +182,14 @@ CUTLASS = _add(
     2023,
     howpublished="https://docs.nvidia.com/cutlass/media/docs/cpp/efficient_gemm.html",
 )
+DEPENDENT_LAUNCH = _add(
+    "cuda-dependent-launch",
+    "misc",
+    "CUDA C++ Programming Guide: Programmatic Dependent Launch and Synchronization",
+    "NVIDIA",
+    2025,
+    howpublished="https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
+)
 NVIDIA_GEMM = _add(
     "nvidia-gemm",
     "misc",

@@ -52,3 +52,35 @@ VLLM_ALL_REDUCE = add(
     2023,
     howpublished="vLLM, csrc/custom_all_reduce.cuh, https://github.com/vllm-project/vllm/pull/2192",
 )
+VLLM_MEMORY = add(
+    "vllm2025memory",
+    "misc",
+    "vLLM: memory profiling of the GPU worker",
+    "{vLLM project}",
+    2025,
+    howpublished="vllm/v1/worker/gpu_worker.py, https://github.com/vllm-project/vllm/pull/19312",
+)
+SGLANG_MEMORY = add(
+    "sglang2025memory",
+    "misc",
+    "SGLang: Hyperparameter tuning, mem-fraction-static",
+    "{SGLang project}",
+    2025,
+    howpublished="https://github.com/sgl-project/sglang/pull/9083",
+)
+TRTLLM_MEMORY = add(
+    "nvidia2025memory",
+    "misc",
+    "TensorRT-LLM: Memory Usage; How to Change KV Cache Behavior",
+    "{NVIDIA}",
+    2025,
+    howpublished="https://nvidia.github.io/TensorRT-LLM/examples/kvcacheconfig.html",
+)
+TORCH_SORT = add(
+    "pytorch2024sort",
+    "misc",
+    "PyTorch: stable sort on CUDA devices",
+    "{PyTorch project}",
+    2024,
+    howpublished="aten/src/ATen/native/cuda/SortStable.cu, https://github.com/pytorch/pytorch",
+)

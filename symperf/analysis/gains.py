@@ -221,7 +221,9 @@ def gains(of_run: BaseRun, of: str = "time") -> Gains:
         )
     ordered = tuple(sorted(found, key=lambda gain: gain.key, reverse=True))
     own = {gain.symbol: subject.values[gain.symbol] for gain in ordered if gain.symbol is not None}
-    need, have = of_run.value("memory"), of_run.value("capacity_bytes")
+    # Of what a larger memory adds, software leaves the same part free.
+    need, unused = of_run.value("memory"), of_run.needed_bytes - of_run.value("memory")
+    have = of_run.value("capacity_bytes") - unused
     return Gains(subject.output, now, ordered, own, noun(of_run, subject.output), need / have if need > have else None)
 
 

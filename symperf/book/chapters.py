@@ -139,6 +139,7 @@ CHAPTERS = (
             "saved_activations": "Saved activations",
             "stage_memory": "Memory by stage",
             "offload": "Offload to the host",
+            "serving_memory": "What fits when serving",
         },
     ),
     Chapter(

@@ -105,7 +105,7 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Entry], bool]], ...] = (
         _REPLACED,
         _formal("formal", "model", "state", "attention", "selection", "collectives", "products", "experts", "scans"),
     ),
-    ("formal-inference", "Parameters of generation and serving", _REPLACED, _formal("inference", "serving")),
+    ("formal-inference", "Parameters of generation and serving", _REPLACED, _formal("inference", "serving", "room")),
     ("formal-chip", "Parameters of chips, energy and cost", _REPLACED, _formal("chip", "energy", "cost")),
 )
 """Name, title, text and what belongs to it, of each group."""

@@ -56,6 +56,21 @@ def software(parser: Parser) -> None:
     group.add_argument(
         "--kv-precision", metavar="NAME", help="format of the cache: fp16, bf16, fp8, int8, nvfp4, int4, q8_0 or q4_0"
     )
+    group.add_argument(
+        "--memory-utilization", type=number, metavar="F", help="part of a device's memory that the software takes"
+    )
+
+
+def longest(parser: Parser) -> None:
+    """How long a context may be."""
+    parser.add_argument(
+        "--longest",
+        type=whole,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="the longest context of which N sequences fit (default 1)",
+    )
 
 
 def speculation(parser: Parser) -> None:

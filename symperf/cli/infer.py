@@ -11,7 +11,7 @@ from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.inference_run import WORK, InferenceRun
 from ..systems.system import System
-from .settings import lora_of, parse_values, plan_of, print_run
+from .settings import longest_of, lora_of, plan_of, print_run, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     from ..report import inference as report
 
     answer = build_run(options)
-    print_run(answer, report, options, {"speculative": build_speculation(answer, options)})
+    print_run(answer, report, options, longest_of(options), beside={"speculative": build_speculation(answer, options)})
     return 0
 
 
@@ -49,7 +49,7 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
-    values = parse_values(options.set)
+    values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
@@ -64,5 +64,6 @@ def build_run(options: argparse.Namespace) -> InferenceRun:
             getattr(options, "images", ()), getattr(options, "frames", 1), getattr(options, "sounds", ())
         ),
         adapters=lora_of(options, model),
+        prefix=getattr(options, "prefix", 0),
         values=values,
     )

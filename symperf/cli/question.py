@@ -11,7 +11,7 @@ from ..models.model import Model
 from ..plans.plan import Plan
 from ..systems import units
 from ..systems.system import System
-from .settings import parse_offload, parse_values
+from .settings import parse_offload, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +43,7 @@ def build_run(options: argparse.Namespace) -> BaseRun:
         raise InputError(
             f"{verb}: found {quote(kind)}, expected {' or '.join(WORK)} before the model{nearest(kind, WORK)}"
         )
-    values = parse_values(options.set)
+    values = run_values(options)
     fields = {name: getattr(options, name) for name in Plan.names() if getattr(options, name, None) is not None}
     if "offload" in fields:
         fields["offload"] = parse_offload(fields["offload"], values)

@@ -16,7 +16,7 @@ from ..serve.serving import Serving
 from ..serve.workload import NAMES
 from ..systems.system import System
 from .output import console, write_json
-from .settings import lora_of, parse_values, plan_of
+from .settings import longest_of, lora_of, plan_of, run_values
 
 if TYPE_CHECKING:
     import argparse
@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
     if answer.trace is not None and answer.fits:
         answer.replay(_progress(answer.trace.count))
     if options.json:
-        write_json(report.as_json(answer))
+        write_json(report.as_json(answer, longest_of(options)))
     else:
         with console() as out:
-            report.show(answer, out)
+            report.show(answer, out, longest_of(options))
     return 0 if report.can(answer) else 1
 
 
@@ -66,7 +66,7 @@ def build_serving(options: argparse.Namespace) -> Serving:
     Raises:
         InputError: an impossible plan, an unknown name or a value out of range.
     """
-    values = parse_values(options.set)
+    values = run_values(options)
     plan = plan_of(options, values)
     work = {name: values.pop(name, getattr(options, name)) for name in WORK}
     model = Model.load(options.model, options.ignore_key)

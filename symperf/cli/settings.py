@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..common.errors import InputError, quote
 from ..common.numbers import numeral, plain_value
 from ..common.table import show_lines
-from ..plans.plan import Plan
+from ..plans.plan import Plan, positive_integer
 from .output import console, write_json
 
 if TYPE_CHECKING:
@@ -68,6 +68,25 @@ def parse_values(settings: list[str]) -> dict[str, Any]:
     return {name: plain_value(text) for name, text in split_settings(settings, "--set", "NAME=VALUE").items()}
 
 
+def run_values(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `--set`, and of flags that are symbols, which it overrides.
+
+    Raises:
+        InputError: a setting without `=`, or a name given twice.
+    """
+    part = getattr(options, "memory_utilization", None)
+    return ({} if part is None else {"memory_utilization": part}) | parse_values(options.set)
+
+
+def longest_of(options: argparse.Namespace) -> int:
+    """The sequences of the longest context that is asked for.
+
+    Raises:
+        InputError: fewer than one.
+    """
+    return 1 if options.longest is None else positive_integer("longest", options.longest)
+
+
 def field_value(name: str, text: str) -> Any:
     """The value that a text gives a field of a plan; `none` is a mode of recomputation, and else says that it has none.
 
@@ -126,7 +145,11 @@ def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
 
 
 def print_run(
-    answer: FullRun, report: ModuleType, options: argparse.Namespace, beside: dict[str, Answers | None] | None = None
+    answer: FullRun,
+    report: ModuleType,
+    options: argparse.Namespace,
+    *asked: Any,
+    beside: dict[str, Answers | None] | None = None,
 ) -> None:
     """Print what a kind of run's report says, what the run spends, and how sure it is where that is asked.
 
@@ -134,20 +157,21 @@ def print_run(
         answer: the run.
         report: of its kind.
         options: of the command line.
+        asked: what else the report takes.
         beside: further answers by key, which are none of the run's own; None where they are not asked for.
     """
     from ..report import interval, spending
 
     if options.json:
         write_json(
-            report.as_json(answer)
+            report.as_json(answer, *asked)
             | answer.spending_json(options.grid)
             | {name: None if each is None else each.to_dict() for name, each in (beside or {}).items()}
             | {"interval": interval.as_json(answer) if options.interval else None}
         )
         return
     with console() as out:
-        report.show(answer, out)
+        report.show(answer, out, *asked)
         for each in (beside or {}).values():
             show_lines(out, () if each is None else each.lines())
         spending.show(answer, options, out)

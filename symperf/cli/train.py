@@ -41,4 +41,4 @@ def _of_images(model: Model) -> int:
     """
     if not model.architecture.patches:
         raise InputError("train: the following arguments are required: --sequence")
-    return model.sizes["position_rows"]
+    return model.image_positions

@@ -208,9 +208,14 @@ class BaseRun:
         raise NotImplementedError
 
     @property
+    def needed_bytes(self) -> float:
+        """Bytes that a device must have."""
+        return self.value("memory")
+
+    @property
     def fits(self) -> bool:
         """Whether the fullest device holds it all."""
-        return self.value("memory") <= self.value("capacity_bytes")
+        return self.needed_bytes <= self.value("capacity_bytes")
 
     def memory_terms(self) -> dict[str, float]:
         """Bytes on the fullest device by named term."""

@@ -31,24 +31,30 @@ def replica_by_replica(made: Sheet, asked: ExportRequest, server: str) -> None:
     made.cover("rank_order")
 
 
+LAYOUTS = {
+    "cp": "{cp} parts of a sequence ({cp_kind}): no option is set for them",
+    "dcp": "caches shared by {dcp} devices: no option is set for that",
+    "redundant_experts": "{redundant_experts} copies of experts: no option is set for them",
+    "expert_exchange": "{expert_exchange}: no option is set for how tokens get to experts",
+}
+"""What is noted of layouts of sequences, caches and experts that no option says."""
+
+
 def whole_context(made: Sheet, asked: ExportRequest) -> None:
-    """Note what says how sequences and experts lie on devices in ways that no option is set for yet."""
+    """Note what says how sequences and experts lie on devices in ways that no option is set for."""
     plan = asked.plan
+    for name, text in LAYOUTS.items():
+        if name not in made.covered and getattr(plan, name) != FIELDS[name].default:
+            made.note(name, text.format_map(vars(plan)))
     if plan.cp > 1:
-        made.note("cp", f"{plan.cp} parts of a sequence ({plan.cp_kind}): no option is set for them")
         made.cover("cp_kind")
-    if plan.dcp > 1:
-        made.note("dcp", f"caches shared by {plan.dcp} devices: no option is set for that")
-    if plan.redundant_experts:
-        made.note("redundant_experts", f"{plan.redundant_experts} copies of experts: no option is set for them")
-    if plan.expert_exchange != "all-to-all":
-        made.note("expert_exchange", f"{plan.expert_exchange}: no option is set for how tokens get to experts")
 
 
 def joint(asked: ExportRequest) -> bool:
     """Whether replicas of a served model deal its experts among all their devices."""
     plan = asked.plan
-    return asked.service is not None and plan.dp > 1 and plan.ep == plan.tp * plan.dp
+    over = plan.ep * plan.effective_expert_tp
+    return asked.service is not None and asked.service.routed and plan.dp > 1 and over == plan.tp * plan.dp
 
 
 def apart(asked: ExportRequest) -> bool:

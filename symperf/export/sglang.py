@@ -14,6 +14,7 @@ __all__ = ["CACHES", "OPTIONS", "RULES", "sheet", "start", "text"]
 FIELDS: Final = "https://github.com/sgl-project/sglang/blob/{}/python/sglang/srt/arg_groups/fields/{}.py"
 PARALLEL: Final = FIELDS.format("00ac7105db02776e90962fc6bb311d20dffe87ae", "parallel")
 SCHEDULE: Final = FIELDS.format("001b88623b1def14a6970a26626d17c7ee874e91", "schedule")
+EXECUTION: Final = FIELDS.format("01d795f8aa711691052ae277055a67f23a123b0b", "exec_")
 MODEL: Final = FIELDS.format("0116c6066d6ead4b97c0468f65e04cad47ca021e", "model")
 DISAGGREGATED: Final = FIELDS.format("07a7b67cd1f3144f78f81d789f72408a77ea7455", "disagg")
 """The server arguments of SGLang at the commits that the names were read in."""
@@ -23,6 +24,9 @@ OPTIONS: Final[dict[str, Option]] = {
     "--pp-size": Option(int, PARALLEL),
     "--dp-size": Option(int, PARALLEL),
     "--ep-size": Option(int, PARALLEL),
+    "--dcp-size": Option(int, PARALLEL),
+    "--moe-a2a-backend": Option(str, EXECUTION, ("none", "deepep")),
+    "--ep-num-redundant-experts": Option(int, EXECUTION),
     "--enable-dp-attention": Option(bool, PARALLEL),
     "--enable-dp-lm-head": Option(bool, PARALLEL),
     "--moe-dense-tp-size": Option(int, PARALLEL),
@@ -93,6 +97,8 @@ def _experts(made: Sheet, asked: ExportRequest) -> None:
     elif plan.effective_expert_tp == plan.tp:
         made.cover("expert_tp")
     if joint(asked):
+        made.put("--moe-a2a-backend", "none" if plan.expert_exchange == "gather" else "deepep", "expert_exchange")
+        made.cover("expert_tp")
         made.put("--enable-dp-attention", True)
         made.put("--enable-dp-lm-head", True)
         if plan.tp == 1:
@@ -115,9 +121,13 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
 
 def _served(made: Sheet, asked: ExportRequest, over: int) -> None:
     """Limits are those of all replicas that share attention, among which SGLang divides them."""
-    service = asked.service
+    service, plan = asked.service, asked.plan
     if service is None:
         return
+    if plan.dcp > 1:
+        made.put("--dcp-size", plan.dcp, "dcp")
+    if plan.redundant_experts is not None:
+        made.put("--ep-num-redundant-experts", plan.redundant_experts, "redundant_experts")
     if not sixteen_bits(made, service, CACHES, "SGLang"):
         made.put("--kv-cache-dtype", CACHES[str(service.kv_precision)])
     made.put("--context-length", service.length)

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..plans.rule import Rule
 from .lines import flags as text
-from .serving import apart, replica_by_replica, sixteen_bits, training_only, whole_context
+from .serving import apart, joint, replica_by_replica, sixteen_bits, training_only, whole_context
 from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["CACHES", "OPTIONS", "RULES", "sheet", "start", "text"]
@@ -16,6 +16,10 @@ ARGUMENTS: Final = (
     "https://github.com/vllm-project/vllm/blob/4e75851159ca60f9478b96d53aa95f408fa50136/vllm/engine/arg_utils.py"
 )
 """The engine arguments of vLLM at the commit that the names were read in."""
+PARALLEL: Final = (
+    "https://github.com/vllm-project/vllm/blob/840e7972c6ab74061696e81e17d8a74db2aefd7e/vllm/config/parallel.py"
+)
+"""What the values of some of them are."""
 
 OPTIONS: Final[dict[str, Option]] = {
     "--tensor-parallel-size": Option(int, ARGUMENTS),
@@ -29,6 +33,13 @@ OPTIONS: Final[dict[str, Option]] = {
     "--max-num-batched-tokens": Option(int, ARGUMENTS),
     "--max-model-len": Option(int, ARGUMENTS),
     "--kv-transfer-config": Option(str, ARGUMENTS),
+    "--prefill-context-parallel-size": Option(int, ARGUMENTS),
+    "--decode-context-parallel-size": Option(int, ARGUMENTS),
+    "--enable-eplb": Option(bool, ARGUMENTS),
+    "--eplb-config": Option(str, PARALLEL),
+    "--all2all-backend": Option(
+        str, PARALLEL, ("allgather_reducescatter", "deepep_high_throughput", "deepep_low_latency")
+    ),
 }
 TYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
 CACHES: Final = {"bf16": "auto", "fp16": "auto", "fp8": "fp8"}
@@ -102,9 +113,18 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
 
 
 def _served(made: Sheet, asked: ExportRequest) -> None:
-    service = asked.service
+    service, plan = asked.service, asked.plan
     if service is None:
         return
+    if plan.cp > 1:
+        made.put("--prefill-context-parallel-size", plan.cp, "cp", "cp_kind")
+    if plan.dcp > 1:
+        made.put("--decode-context-parallel-size", plan.dcp, "dcp")
+    if plan.redundant_experts is not None:
+        made.put("--enable-eplb", True, "redundant_experts")
+        made.put("--eplb-config", json.dumps({"num_redundant_experts": plan.redundant_experts}, separators=(",", ":")))
+    if joint(asked):
+        made.put("--all2all-backend", _exchange(plan.expert_exchange, service.role), "expert_exchange", "expert_tp")
     if not sixteen_bits(made, service, CACHES, "vLLM"):
         made.put("--kv-cache-dtype", CACHES[str(service.kv_precision)])
     made.put("--max-model-len", service.length)
@@ -113,3 +133,9 @@ def _served(made: Sheet, asked: ExportRequest) -> None:
     if service.role is not None:
         transfer = {"kv_connector": "NixlConnector", "kv_role": ROLES[service.role]}
         made.put("--kv-transfer-config", json.dumps(transfer, separators=(",", ":")))
+
+
+def _exchange(kind: str, role: str | None) -> str:
+    if kind == "gather":
+        return "allgather_reducescatter"
+    return "deepep_high_throughput" if role == "prefill" else "deepep_low_latency"

@@ -14,10 +14,10 @@ from ..formulas.kernels import matmul
 from ..formulas.kernels.moe import expected_experts
 from ..formulas.language.symbols import lora_adapters, lora_rank
 from ..models.own_sizes import of_kind
+from ..operations.schedule import Op
 from .adapter_slots import PACKED
 
 if TYPE_CHECKING:
-    from ..operations.schedule import Op
     from .layer import Layer
 
 
@@ -26,7 +26,7 @@ def with_adapters(layer: Layer, steps: list[Op | None]) -> list[Op | None]:
     found: list[Op | None] = []
     for op in steps:
         found.append(op)
-        if op is not None and (sizes := adapted_sizes(layer, op)) is not None:
+        if isinstance(op, Op) and (sizes := adapted_sizes(layer, op)) is not None:
             found += _products(layer, op, *sizes)
     return found
 
@@ -74,7 +74,7 @@ def layer_adapters(layer: Layer) -> Any:
     steps = [*layer.mixing(lambda _: []), *layer.feed_forward()]
     found: Any = 0
     for op in steps:
-        if op is not None and (sizes := adapted_sizes(layer, op)) is not None:
+        if isinstance(op, Op) and (sizes := adapted_sizes(layer, op)) is not None:
             _, inner, columns, packed = sizes
             found += form.adapter_memory(packed * inner, columns)
     return of_kind(found, layer.kind)

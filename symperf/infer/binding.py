@@ -13,6 +13,7 @@ from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from ..train.binding import DEFAULTS, LIMITS
 from .formats import KV_BYTES, SIXTEEN_BITS, format_of, kv_format, sixteen_bits
+from .memory_rule import MEMORY_LIMITS
 from .stack import LIMITS as STACK_LIMITS
 from .stored import StoredFormat
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from ..systems.system_symbols import Quantity
     from .stack import Stack
 
+CHUNK: Final = 2048
+"""Where a profile states no chunk: default of vLLM's `max_num_batched_tokens` with chunked prefill in 2024 (vLLM
+documentation, Optimization and Tuning)."""
 OWN_LIMIT: Final = "vLLM, custom_all_reduce.py: max_size is 8 MiB"
 CUBLAS: Final = "measured: PyTorch 2.11 with cuBLAS 13 on an H200, benchmarks/calibration/README.md"
 EXCHANGE_TOKENS: Final = (
@@ -63,6 +67,8 @@ OWN: Final[Mapping[str, tuple[float, str]]] = {
     "split_inner": (2048.0, CUBLAS),
     "exchange_tokens": (128.0, EXCHANGE_TOKENS),
     "own_limit_bytes": (8 * 2.0**20, OWN_LIMIT),
+    "chunk": (float(CHUNK), "default of vLLM's max_num_batched_tokens with chunked prefill"),
+    "step_tokens": (1.0, "no tokens are drafted"),
 }
 HOST: Final[Mapping[str, tuple[float, str]]] = {
     **{name: DEFAULTS[name] for name in ("offloaded_weights", "overlap_offload", "host_efficiency")},
@@ -98,6 +104,8 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "half_inner_latency": INNER_LATENCY,
     **STACK_LIMITS,
+    **MEMORY_LIMITS,
+    "chunk": Limits(COUNT, 1, 1e9),
 }
 """What values the symbols may take that neither model, system nor plan binds."""
 
@@ -167,6 +175,9 @@ def bind(
     bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
     bound.update({name: HOST[name] for name in HOST if plan.offload})
+    if (tokens := stack.chunk.on(system)) is not None:
+        bound["chunk"] = (float(tokens), stack.chunk.source)
+    bound.update({name: (each.value, each.source) for name, each in stack.memory.on(system, plan).items()})
     bound.update(_indexer(model, system, bound["attention_rate"]))
     for name, value in own.items():
         bound[name] = (value, "set by the user")

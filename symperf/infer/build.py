@@ -30,9 +30,10 @@ from ..operations.executed import executed_utilization
 from ..operations.groups import parts
 from ..operations.schedule import Op, count_operations, executions, terms, time_of
 from ..operations.schedule import sequence as in_sequence
-from .footprint import footprint, sequence_cache, whole_cache
+from .footprint import footprint, needed, sequence_cache, whole_cache
 from .host_memory import host_memory
 from .passes import decode, layers_of, micro_batches, prefill, worked
+from .prefix import new_tokens
 from .recurrent import Recurrent
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ def prefill_flops(structure: InferenceStructure) -> Any:
     """
     architecture = structure.architecture
     lengths = {sequence_length: prompt, encoder_sequence: prompt}
-    own = sympy.S.One if architecture.stacks == 2 else prompt
+    own = sympy.S.One if architecture.stacks == 2 else new_tokens(structure)
     forward = {
-        name: strip_units(form).xreplace(lengths) for name, form in counts.forward_flops(architecture, own, own).items()
+        name: strip_units(form).xreplace(lengths)
+        for name, form in counts.forward_flops(architecture, own, prompt if structure.prefixed else own).items()
     }
     if architecture.head == "vocabulary":
         forward["lm_head"] = forward["lm_head"] / own
@@ -96,7 +98,7 @@ def scan_flops(structure: InferenceStructure) -> Any:
     """
     layers = layers_of(structure, "prefill")
     scans = (
-        n * mixer.scan_flops(batch, prompt)
+        n * mixer.scan_flops(batch, new_tokens(structure))
         for layer, n in layers
         for mixer in layer.mixers
         if isinstance(mixer, Recurrent)
@@ -168,7 +170,7 @@ def build(structure: InferenceStructure) -> Compiled:
     outputs: dict[str, Any] = {"time": time, **times} | ({"time_per_token": step} if structure.generates else {})
     outputs |= {name: strip_units(form) for name, form in metrics(structure, times["prefill"], step, time).items()}
     memory = {f"memory/{name}": form for name, form in footprint(structure).items()}
-    outputs |= memory | {"memory": sympy.Add(*memory.values())}
+    outputs |= memory | {"memory": sympy.Add(*memory.values()), "needed": needed(structure)}
     outputs |= demands(named, executions(in_sequence(*each.values())))
     program = lower(definitions, outputs, share=True)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}

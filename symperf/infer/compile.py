@@ -27,14 +27,14 @@ def compile_inference(structure: InferenceStructure) -> Compiled:
 
 
 def inference_memory_program(structure: InferenceStructure) -> Program:
-    """A small program with the one output "memory", for questions that are about nothing else."""
+    """A small program of "memory" and "needed" bytes, for questions that are about nothing else."""
 
     def make() -> Program:
         import sympy
 
         from ..codegen.lower import lower
-        from .footprint import footprint
+        from .footprint import footprint, needed
 
-        return lower([], {"memory": sympy.Add(*footprint(structure).values())})
+        return lower([], {"memory": sympy.Add(*footprint(structure).values()), "needed": needed(structure)})
 
     return load_or_make_program("inference memory", structure.key(), make)

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ..common.symbolic import replace_symbols
 from ..formulas.kernels import elementwise as ew
 from ..formulas.kernels import grouped_experts as grouped
@@ -48,11 +50,12 @@ from ..models.layer_counts import router_rows
 from ..operations.expert_formats import ExpertFormats
 from ..operations.groups import Group
 from ..operations.kernels import expert_group, tensor_group
+from ..operations.schedule import Overlap, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from .hosted import hosted_experts
 
 if TYPE_CHECKING:
-    from ..operations.schedule import Op
+    from ..operations.schedule import Node, Op
     from .layer import Layer
 
 
@@ -92,18 +95,19 @@ class Experts:
         self.inner = expert_intermediate_size / expert_tp
         self.formats = ExpertFormats(self.kernels, layer.structure.sent, low=self.kernels.mixed_rates)
 
-    def operations(self) -> list[Op | None]:
-        """Router, dispatch, the products of the experts, combination; and the shared experts."""
-        return [
+    def operations(self) -> list[Node | None]:
+        """Router, dispatch, the products of the experts, combination; and the shared experts, after them or beside."""
+        routed: list[Node | None] = [
             *self.router(),
             self.projection("latent_in", sym.moe_latent_size, hidden_size),
             *self.in_their_width(hosted_experts(self, self.routed())),
             self.latent_norm(),
             self.projection("latent_out", hidden_size, sym.moe_latent_size),
-            *self.shared(),
-            self.add_shared(),
-            self.sum(),
         ]
+        shared: list[Node | None] = [*self.shared()]
+        if shared and self.layer.fusion.shared_beside:
+            routed, shared = [Overlap(sequence(*routed), sequence(*shared), sympy.S.One)], []
+        return [*routed, *shared, self.add_shared(), self.sum()]
 
     def in_their_width(self, steps: list[Op | None]) -> list[Op | None]:
         """What happens to rows of the width that experts read and give, which may not be that of the stream."""

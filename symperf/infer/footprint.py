@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from ..formulas.generation import decode as dec
 from ..formulas.kernels.disentangled_attention import disentangled_elements
-from ..formulas.language.atoms import Max, above_one, ceil_div
+from ..formulas.language.atoms import Max, above_one, ceil_div, less_one
 from ..formulas.language.symbols import (
     activation_bytes,
     batch,
+    chunk,
     collective_buffer_bytes,
     context_bytes,
     cp,
@@ -21,9 +24,11 @@ from ..formulas.language.symbols import (
     expert_intermediate_size,
     expert_tp,
     generate,
+    graph_bytes,
     hidden_size,
     intermediate_size,
     kv_block,
+    max_num_seqs,
     micro_batch,
     num_attention_heads,
     num_experts,
@@ -39,6 +44,7 @@ from ..formulas.language.symbols import (
     stage_number,
     state_bytes,
     statistic_bytes,
+    step_tokens,
     table_bytes,
     tp,
     vocab_size,
@@ -46,6 +52,7 @@ from ..formulas.language.symbols import (
     workspace_bytes,
 )
 from ..formulas.memory import model_state
+from ..formulas.memory import serving_memory as room
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
 from ..formulas.parallel.expert_copies import expert_slots
@@ -55,7 +62,7 @@ from ..models import counts, layer_counts, near_counts
 from ..models.architecture import RECURRENT
 from ..models.own_sizes import of_kind
 from ..operations.dealing import Dealing
-from ..operations.groups import parts
+from ..operations.groups import parts as context_parts
 from ..train.memory import device_counts as device
 from ..train.memory.footprint import of_largest
 from .adapters import layer_adapters
@@ -66,12 +73,14 @@ from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
 from .layer_bytes import layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
+from .prefix import new_tokens
 from .recurrent import Recurrent
 from .split_context import cache_parts, key_bytes
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture, LayerKind
     from ..operations.dealing import Dealing
+    from .memory_rule import Rule
     from .structure import InferenceStructure
 
 
@@ -144,7 +153,23 @@ def _of_fullest(structure: InferenceStructure, kept: list[tuple[Any, Any]]) -> A
 
 
 def activations(structure: InferenceStructure) -> Any:
-    """Bytes of the largest set of activations alive at once: the stream, one block's inner tensors, and outputs."""
+    """Bytes of activations: of a chunk and of sampling for software that reserves them, else of all prompts at once."""
+    if structure.step != "prompts":
+        tokens = room.reserved_tokens(chunk, prompt + generate) if structure.step == "contexts" else chunk
+        outputs = tokens * hidden_size * activation_bytes
+        sampling = room.sampling_memory(max_num_seqs) if structure.architecture.head == "vocabulary" else 0
+        return room.profiled_memory(_of_layers(structure, 1, tokens), outputs, sampling)
+    return _of_layers(structure, micro_batch, new_tokens(structure)) + _outputs(structure)
+
+
+def _of_layers(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
+    """Bytes of the largest set of activations alive at once in the layers: the stream, and one block's tensors.
+
+    Args:
+        structure: what gives them their form.
+        sequences: of a step.
+        length: new tokens of each.
+    """
     architecture = structure.architecture
     layers = [layer for layer, _ in layers_of(structure, "prefill")]
     blocks = [of_kind(_mixer_features(mixer), layer.kind) for layer in layers for mixer in layer.mixers]
@@ -162,21 +187,21 @@ def activations(structure: InferenceStructure) -> Any:
             experts = experts * REPLICAS / ep + 2 * REPLICAS * layer_counts.expert_hidden(architecture)
         routed = [kind for kind in architecture.kinds if kind.ffn in ("experts", "dense_experts")]
         blocks += dict.fromkeys(of_kind(experts, kind) for kind in routed)
-    tokens = micro_batch * prompt / parts(structure)
+    tokens = sequences * length / context_parts(structure)
     stored = not structure.fusion.fused_prefill and architecture.has("attention", "local_attention")
-    scores = micro_batch * num_attention_heads / tp * prompt**2 * activation_bytes if stored else 0
+    scores = tokens * num_attention_heads / tp * prompt * activation_bytes if stored else 0
     if architecture.positions == "disentangled":
-        scores = disentangled_elements(micro_batch, prompt, relative_rows, num_attention_heads / tp) * activation_bytes
-    # A residual stream, or several of which one is mixed at a time, and what a block reads.
-    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 1)
+        scores = disentangled_elements(sequences, length, relative_rows, num_attention_heads / tp) * activation_bytes
+    # A residual stream, or several of which one is mixed at a time, what a block reads, and what its last part gives.
+    width = hidden_size * ((num_streams if architecture.hyper_connections else 1) + 2)
     alive = tokens * activation_bytes * (width + Max(*blocks) + waiting)
     if structure.context != "none":
         # The keys of one layer of all parts, or of the one at hand and the one that comes.
         held = 1 if structure.context == "all-gather" else 2 / cp
         mixers = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, CachedAttention)]
-        keys = [key_bytes(mixer, micro_batch * prompt, activation_bytes) for mixer in mixers]
+        keys = [key_bytes(mixer, sequences * prompt, activation_bytes) for mixer in mixers]
         alive += held * Max(*keys)
-    return alive + scores + _chunk_states(structure) + _outputs(structure)
+    return alive + scores + _chunk_states(structure, sequences, length)
 
 
 def arrived_share(structure: InferenceStructure) -> Any:
@@ -192,7 +217,7 @@ def _mixer_features(mixer: Any) -> Any:
     return widths.core_width(mixer.layer.kind) * (2 * mixer.heads + 2 * ceil_div(num_key_value_heads, tp))
 
 
-def _chunk_states(structure: InferenceStructure) -> Any:
+def _chunk_states(structure: InferenceStructure, sequences: Any, length: Any) -> Any:
     """Bytes of the states of all chunks of a scan, which are alive between its kernels; Mamba-1 keeps none."""
     states = [
         of_kind(mixer.state, layer.kind)
@@ -202,7 +227,7 @@ def _chunk_states(structure: InferenceStructure) -> Any:
     ]
     if not states:
         return 0
-    chunks = micro_batch * ceil_div(prompt, ssm_chunk_size)
+    chunks = sequences * ceil_div(length, ssm_chunk_size)
     return chunks * state_bytes * Max(*states)
 
 
@@ -233,27 +258,29 @@ def _weights(structure: InferenceStructure) -> dict[str, Any]:
             "weights/ends": model_state.weights_memory(end_parameters(architecture), table_bytes),
         }
     head = weight_bytes_of(structure, "head") / table_bytes if structure.narrow_head else 1
+    table = weight_bytes_of(structure, "embedding") / table_bytes if structure.narrow_table else 1
     if dealing.differs:
-        ends = model_state.weights_memory(_stage_ends(architecture, head), table_bytes)
+        ends = model_state.weights_memory(_stage_ends(architecture, head, table), table_bytes)
         # Without the buffers of what the host keeps a stage between the ends may have nothing.
         fetched = {"workspace/offload": buffers(structure)} if structure.offload else {}
         return of_largest({"weights/layers": layers, "weights/ends": ends, **fetched}, dealing)
-    ends = model_state.weights_memory(counts.stage_end_parameters(architecture, head_weight=head), table_bytes)
+    parameters = counts.stage_end_parameters(architecture, head_weight=head, table_weight=table)
+    ends = model_state.weights_memory(parameters, table_bytes)
     return {"weights/layers": layers, "weights/ends": ends}
 
 
-def _stage_ends(architecture: Architecture, head_weight: Any) -> Any:
+def _stage_ends(architecture: Architecture, head_weight: Any, table_weight: Any) -> Any:
     """Parameters of the ends on stage i; a tied table is copied to the last stage of several."""
     last = counts.final_norm_parameters(architecture) + head_weight * counts.head_parameters(architecture, tp)
     if architecture.tied_embeddings:
-        last += above_one(pp) * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
-    tables = counts.embedding_parameters(architecture, tp)
+        last += above_one(pp) * table_weight * linear_parameters(hidden_size, ceil_div(vocab_size, tp))
+    tables = table_weight * counts.embedding_parameters(architecture, tp)
     return is_first_stage(stage_number) * tables + is_last_stage(stage_number, pp) * last
 
 
 def _apart(structure: InferenceStructure, dealing: Dealing, classes: tuple[str, ...]) -> Any:
     """Bytes by which weights of some classes on a stage, of one format, are larger than if they had that of most."""
-    own = tuple(name for name in classes if name != "head")
+    own = tuple(name for name in classes if name not in ("head", "embedding"))
     if not own:
         return 0
     kinds = structure.architecture.kinds
@@ -284,12 +311,20 @@ def footprint(structure: InferenceStructure) -> dict[str, Any]:
         **{name: batch / dp * form for name, form in kept.items()},
         "activations": alive,
         "workspace/fragmentation": fragmentation_memory(alive),
-        "workspace/driver": context_bytes,
-        "workspace/collectives": collective_buffer_bytes,
-        "workspace/framework": workspace_bytes,
-        **exchange_buffers(structure),
-        **({"workspace/offload": buffers(structure)} if structure.offload else {}),
+        **{f"workspace/{name}": form for name, form in runtime(structure).items()},
     }
+
+
+def runtime(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes that driver, libraries and framework hold, and buffers of exchanges and of the host, by name."""
+    held = {
+        "driver": context_bytes,
+        "collectives": collective_buffer_bytes,
+        "graphs": graph_bytes,
+        "framework": workspace_bytes,
+        **exchange_buffers(structure),
+    }
+    return held | ({"offload": buffers(structure)} if structure.offload else {})
 
 
 def exchange_buffers(structure: InferenceStructure) -> dict[str, Any]:
@@ -297,4 +332,42 @@ def exchange_buffers(structure: InferenceStructure) -> dict[str, Any]:
     if not structure.experts_dealt or "direct_exchanges" not in structure.families:
         return {}
     width, slots = layer_counts.expert_hidden(structure.architecture), num_experts * copied_share(structure)
-    return {"workspace/exchanges": direct_exchange_buffer_bytes(exchange_tokens, slots, width, activation_bytes)}
+    return {"exchanges": direct_exchange_buffer_bytes(exchange_tokens, slots, width, activation_bytes)}
+
+
+def parts(structure: InferenceStructure) -> dict[str, Any]:
+    """Bytes of what shares a device's memory: weights, what runs them, what a step reserves, and one sequence's own.
+
+    A recurrent layer keeps the state behind each token of a step, until the step is verified.
+    """
+    weights, alive, held = sum(_weights(structure).values()), activations(structure), sum(runtime(structure).values())
+    if structure.architecture.draft_head != "none":
+        # It runs between steps of the model, in the model's own buffers.
+        alive = held = sympy.S.Zero
+    alive += fragmentation_memory(alive)
+    each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
+    own = 0 if structure.step != "prompts" else alive.xreplace({micro_batch: sympy.S.One})
+    return {
+        "weights": weights,
+        "runtime": held,
+        "reserved": alive if structure.step != "prompts" else 0,
+        "prompt": own,
+        "sequence": each,
+    }
+
+
+def needed(structure: InferenceStructure) -> Any:
+    """Bytes that a device must have: those that are used, and those that the software leaves to nobody."""
+    named = footprint(structure)
+    rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
+    weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
+    budget = budget_of(structure.memory_rule, weights, sum(runtime(structure).values()), rest)
+    used = sympy.Add(*named.values())
+    return Max(used, used + room.unused_memory(rest, budget))
+
+
+def budget_of(rule: Rule, weights: Any, runtime: Any, rest: Any) -> Any:
+    """Bytes that software leaves for the cache by its rule."""
+    if rule == "static":
+        return room.budget_of_static(weights, runtime)
+    return room.budget_of_free(rest) if rule == "free" else room.budget_of_total(rest)

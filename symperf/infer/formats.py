@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
+from ..models.gguf import FILES, TYPES
 from ..systems.widening import product_format
 
 if TYPE_CHECKING:
@@ -57,33 +58,6 @@ class Format:
     like: str = ""
 
 
-GGUF: Final[Mapping[str, tuple[int, int]]] = {
-    "q4_0": (18, 32),
-    "q4_1": (20, 32),
-    "q5_0": (22, 32),
-    "q5_1": (24, 32),
-    "q8_0": (34, 32),
-    "q2_k": (84, 256),
-    "q3_k": (110, 256),
-    "q4_k": (144, 256),
-    "q5_k": (176, 256),
-    "q6_k": (210, 256),
-    "iq1_s": (50, 256),
-    "iq1_m": (56, 256),
-    "iq2_xxs": (66, 256),
-    "iq2_xs": (74, 256),
-    "iq2_s": (82, 256),
-    "iq3_xxs": (98, 256),
-    "iq3_s": (110, 256),
-    "iq4_nl": (18, 32),
-    "iq4_xs": (136, 256),
-    "tq1_0": (54, 256),
-    "tq2_0": (66, 256),
-}
-"""Types of GGUF files: bytes of a block and its weights (ggml-common.h: the size that each block is asserted to have).
-
-Files named after a mix, Q4_K_M for one, have several of these types.
-"""
 FORMATS: Final[Mapping[str, Format]] = {
     "bf16": Format(2, 2, "bf16", HALF),
     "fp16": Format(2, 2, "fp16", HALF),
@@ -99,10 +73,13 @@ FORMATS: Final[Mapping[str, Format]] = {
     "mxfp4-mxfp8": Format(0.53125, 1.03125, "fp8", f"{MXFP4}; activations in 8 bits with such a scale (MXFP8)"),
     **{
         name: Format(size / count, 2, None, f"{size} bytes for {count} weights, scales included (ggml-common.h)")
-        for name, (size, count) in GGUF.items()
+        for name, (size, count) in ((name, TYPES[FILES.get(name, name)]) for name in {**TYPES, **FILES})
     },
 }
-"""Formats by name; those that end in `-weight` shrink the weights only."""
+"""Formats by name; those that end in `-weight` shrink the weights only.
+
+Types of matrices in GGUF files, and files of several types, which have their default type here; see `stored`.
+"""
 WEIGHT_ONLY: Final[Mapping[str, str]] = {
     "fp4": "nvfp4-weight",
     "mxfp4-mxfp8": "mxfp4-weight",

@@ -31,6 +31,7 @@ from ..formulas.language.symbols import (
     half_efficiency,
     half_inner_latency,
     inner_latency,
+    launch_latency,
     matrix_efficiency,
     matrix_rate,
     operand_bytes,
@@ -109,6 +110,24 @@ def class_of(path: str) -> str:
     return folder if folder in ("mlp", "experts", "shared", "head") else "attention"
 
 
+WRITERS = {
+    **dict.fromkeys(("qkv", "query", "query_down", "query_up", "latent_down", "gate_in"), "norm"),
+    **dict.fromkeys(("gate_up", "gate", "up"), "norm"),
+    "down": "activation",
+    "output": "attention",
+}
+"""The kernel that makes the left factor of a product, by the last part of its path, one of `structure.CASTING`."""
+
+
+def written_by(path: str) -> str:
+    """The kernel that makes the left factor of the product of a path; "" where it is another.
+
+    >>> written_by("decode/layer/mlp/down"), written_by("decode/layer/experts/router")
+    ('activation', '')
+    """
+    return WRITERS.get(path.rpartition("/")[2], "")
+
+
 class InferenceKernels(Kernels):
     """Builds operations for one structure; every kernel starts after the software's gap."""
 
@@ -165,22 +184,27 @@ class InferenceKernels(Kernels):
             elif (others := self.of_class(class_of(path))) is not self:
                 return others.matmul(path, rows, columns, inner, groups, right, result, left)
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
-        time = self._product_time((rows, columns, inner, groups), left, right, traffic)
+        structure: InferenceStructure = self.structure  # type: ignore[assignment]
+        cast_before = written_by(path) in structure.fusion.casts
+        time = self._product_time((rows, columns, inner, groups), left, right, traffic, cast_before=cast_before)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
             time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)
         time = aligned_time(self.structure, time, (rows, columns, inner))
         if self.mixed_rates and left == activation_bytes:
             time = time.xreplace(IN_SIXTEEN_BITS)
-        if left != activation_bytes and self.casts and groups == 1:
+        if left != activation_bytes and self.casts and groups == 1 and not cast_before:
             traffic += cast_bytes(rows, inner, left)
         demand = Demand(matmul.matmul_flops(rows, columns, inner, groups), traffic)
         return self.in_format(Op(path, time, demand, (rows, columns, inner, groups)))
 
-    def _product_time(self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any) -> Any:
+    def _product_time(
+        self, shape: tuple[Any, Any, Any, Any], left: Any, right: Any, traffic: Any, *, cast_before: bool = False
+    ) -> Any:
         """Seconds of a product by what is known of its kernels: constants of its loops, or its tiles and the L2 cache.
 
-        A single product in a narrow format casts its left factor; grouped ones get theirs from an earlier kernel. Where
-        software states that a format starts later, nothing is cast.
+        A single product in a narrow format casts its left factor, unless the kernel before it has written it so;
+        grouped ones get theirs from an earlier kernel. Where software states that a format starts later, nothing is
+        cast.
         """
         structure, quantised = self.structure, left != activation_bytes
         rows, _, inner, groups = shape
@@ -196,7 +220,7 @@ class InferenceKernels(Kernels):
             time = thin.smooth_thin_matmul_time(*shape, traffic)
         if late:
             time += format_latency
-        elif casts and groups == 1:
+        elif casts and groups == 1 and not cast_before:
             time += looped.cast_time(rows, inner, left)
         return time
 
@@ -217,6 +241,11 @@ class InferenceKernels(Kernels):
         """An element-wise or reducing kernel."""
         work = ew.elementwise_flops(elements, flops_per_element)
         return Op(path, self.stream_time(traffic, work), Demand(work, traffic))
+
+    def continued(self, path: str, traffic: Any, work: Any) -> Op:
+        """An element-wise part of a kernel that runs anyway: without a start of its own."""
+        time = roofline.stream_time(traffic, work) - launch_latency
+        return Op(path, time, Demand(work, traffic))
 
     def stream_time(self, traffic: Any, work: Any) -> Any:
         """Seconds of an element-wise kernel."""

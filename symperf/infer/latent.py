@@ -68,9 +68,11 @@ class LatentAttention(CachedAttention):
     def projections(self) -> list[Op | None]:
         """Queries and latents with their norms, and rotary positions."""
         layer = self.layer
+        joined = layer.fusion.latent_down and layer.architecture.query_compression
+        latents = kv_lora_rank + qk_rope_head_dim
         if layer.architecture.query_compression:
             queries: list[Op | None] = [
-                layer.linear(self.name("query_down"), hidden_size, q_lora_rank),
+                layer.linear(self.name("query_down"), hidden_size, q_lora_rank + (latents if joined else 0)),
                 self.norm("query_norm", q_lora_rank),
                 layer.linear(self.name("query_up"), q_lora_rank, self.query_width),
             ]
@@ -80,7 +82,7 @@ class LatentAttention(CachedAttention):
         return [
             *queries,
             layer.linear(self.name("gate_in"), hidden_size, width) if gated else None,
-            layer.linear(self.name("latent_down"), hidden_size, kv_lora_rank + qk_rope_head_dim),
+            None if joined else layer.linear(self.name("latent_down"), hidden_size, latents),
             self.norm("latent_norm", kv_lora_rank),
             self.rotary(),
             self.append(),

@@ -30,7 +30,7 @@ from ..models.architecture import UNIFORM
 from ..models.own_sizes import of_kind
 from ..operations import side_blocks as side
 from ..operations.kernels import tensor_group
-from ..operations.schedule import Op, Sequence, sequence
+from ..operations.schedule import Node, Op, Sequence, sequence
 from ..operations.shapes import FLOPS_PER_ELEMENT
 from . import shared_block, streams
 from .adapters import with_adapters
@@ -93,6 +93,8 @@ class Block:
         if after_residual and self.fusion.residual_norm and not self.architecture.hyper_connections:
             traffic = ew.residual_norm_bytes(n, activation_bytes)
             work += FLOPS_PER_ELEMENT["residual"]
+            if self.fusion.reduce_norm and self.phase == "decode":
+                return self.kernels.continued(self.path(name), traffic, n * work)
         return self.kernels.stream(self.path(name), traffic, n, work)
 
     def residual(self, name: str) -> Op | None:
@@ -232,12 +234,12 @@ class Layer(Block):
 
     # --- the feed-forward block
 
-    def feed_forward(self) -> list[Op | None]:
+    def feed_forward(self) -> list[Node | None]:
         """MLP, experts, or both."""
         if self.kind.ffn == "none":
             return []
         if self.kind.shared:
-            return shared_block.feed_forward(self)
+            return [*shared_block.feed_forward(self)]
         block, alone = f"{self.root}/mlp", self.kind.mixer == "none"
         both = self.architecture.parallel_block and not alone
         return [

@@ -36,7 +36,9 @@ from ..operations.schedule import ZERO, Ends, Node, Repeat, Scheduled, Sequence,
 from ..operations.schedule import sequence as in_sequence
 from .embedding_and_head import ModelEnds
 from .hosted import Cached, beside_transfers
+from .launches import launched, recorded
 from .layer import Layer
+from .prefix import behind_prefix, new_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,13 +70,15 @@ def prefill(structure: InferenceStructure) -> Node:
     layers, the first micro-batch passes all of them, and the others come at the pace of the slowest, with its end.
     """
     two = structure.architecture.stacks == 2
-    last = ModelEnds(structure, "prefill", micro_batch if two else micro_batch * prompt / parts(structure))
+    last = ModelEnds(
+        structure, "prefill", micro_batch if two else micro_batch * new_tokens(structure) / parts(structure)
+    )
     # Both stacks look up tokens, but an encoder of sound makes its own of spectra.
     texts = two and not structure.architecture.spectra
     first = ModelEnds(structure, "prefill", micro_batch * (prompt + 1)) if texts else last
     layers = [(_prefill(layer), layer.kind) for layer, _ in layers_of(structure, "prefill")]
     ends = Ends(in_sequence(first.embedding(), *_encoder_ends(structure)), last.head(), micro_batches(), pp)
-    return passes_of_stages(
+    passes = passes_of_stages(
         structure,
         last,
         (layers, ends),
@@ -82,6 +86,7 @@ def prefill(structure: InferenceStructure) -> Node:
         lambda all_, most: all_ + most * less_one(micro_batches()),
         [(micro_batch, prompt)],
     )
+    return launched(structure, "prefill/launches", passes)
 
 
 def _encoder_ends(structure: InferenceStructure) -> list[Any]:
@@ -97,7 +102,7 @@ def _prefill(layer: Layer) -> Sequence:
     if layer.kind.cross:
         own = layer.mixer.over(1)  # type: ignore[union-attr]
         return layer.layer(lambda _: [own], cross=layer.cross.block(prompt, first=True))
-    return layer.layer(lambda mixer: mixer.prefill(prompt))
+    return layer.layer(behind_prefix if layer.structure.prefixed else lambda mixer: mixer.prefill(prompt))
 
 
 def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
@@ -125,7 +130,7 @@ def decode(structure: InferenceStructure, steps: Any = None) -> StepSeries:
         lambda all_, most: Max(all_, most * micro_batches()),
         [(micro_batch, prompt + generate / 2)],
     )
-    return StepSeries(step, count)
+    return StepSeries(recorded(structure, step), count)
 
 
 def passes_of_stages(
@@ -213,4 +218,4 @@ def root_of(kind: LayerKind, kinds: int) -> str:
 
 def _tokens(structure: InferenceStructure, kind: LayerKind, phase: str) -> Any:
     """New tokens of a pass on one device: of prompts its part, of a decode step all."""
-    return micro_batch if phase == "decode" or kind.cross else micro_batch * prompt / parts(structure)
+    return micro_batch if phase == "decode" or kind.cross else micro_batch * new_tokens(structure) / parts(structure)

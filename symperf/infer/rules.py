@@ -99,9 +99,9 @@ def _check_lengths(model: Model, work: Work) -> tuple[str, int]:
             f"generate: found {work.generate}, expected 1: {model.name} is an encoder, which has one pass and "
             "generates no tokens"
         )
-    if architecture.patches and work.prompt != sizes["position_rows"]:
+    if architecture.patches and work.prompt != model.image_positions:
         raise InputError(
-            f"prompt: found {work.prompt}, expected {sizes['position_rows']}: {model.name} reads "
+            f"prompt: found {work.prompt}, expected {model.image_positions}: {model.name} reads "
             f"{sizes['num_patches']} patches of an image" + (" and a token for its class" * architecture.class_token)
         )
     if architecture.spectra and work.prompt != sizes["encoder_position_rows"]:

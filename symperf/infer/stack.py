@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +14,16 @@ from ..systems.system_symbols import Limits, Quantity
 from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
 from .formats import FORMATS, WEIGHT_ONLY, format_of, rate_asked
+from .fusions import read_fusion
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
 from .latent_kernels import read as read_latent
+from .memory_rule import MemoryRule, read_memory
 from .profile_table import profile_table
 from .reached import Reached, reached_on
 from .reached import read as read_reached
-from .structure import Fusion
+from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange, read_pipeline
 
 if TYPE_CHECKING:
     import os
@@ -29,18 +31,29 @@ if TYPE_CHECKING:
 
     from ..plans.plan import Plan
     from ..systems.system import System
+    from .structure import Fusion
 
 CATALOGUE: Final = Path(__file__).parent.parent / "catalogue" / "stacks"
-DEFAULT: Final = "tensorrt-llm"
+DEFAULT: Final = "vllm-0.24"
 LIMITS: Final[Mapping[str, Limits]] = {
     "gap_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
     "graph_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
     "step_latency": Limits(TIME, 1e-10, 10.0, zero=True),
     "sampling_kernels": Limits(COUNT, 1, 1e3),
     "kv_block": Limits(COUNT, 1, 1e6),
+    "start_removal": Limits(FRACTION, 1e-4, 1.0, zero=True),
+    "host_latency": Limits(TIME, 1e-10, 1e-2, zero=True),
+    "request_latency": Limits(TIME, 1e-10, 1e2, zero=True),
+    "tokenizer_latency": Limits(TIME, 1e-12, 1.0, zero=True),
+    "crowd_latency": Limits(TIME, 1e-10, 1e2, zero=True),
 }
 """Symbols that a stack binds, and what values they may take."""
-KEYS: Final = ("name", "title", "source", "fusion", "group_reads", "latent", "collectives", "experts", "on", *LIMITS)
+LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_latency", "crowd_latency")
+"""Those that a profile may leave out, and which are then 0."""
+KEYS: Final = (
+    *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
+    *("chunk", "pipeline", "memory", "on", *LIMITS),
+)
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
 """What an element may take on its way to experts or back."""
@@ -53,27 +66,42 @@ class Stack:
     Attributes:
         name: of the profile.
         title: what it stands for.
+        date: year and month of the software, "" where the profile is of none.
         source: where its fusions are read.
         fusion: which kernels are joined.
+        cast_formats: precisions in which `fusion.casts` holds.
         quantities: value and source of each symbol of `LIMITS`.
         group_reads: how attention over a cache reads keys for the query heads of a group; all together unless it says.
         latent: what its kernels of latent attention do on which systems.
         called_collectives: small messages too are summed by calls of the vendor's library of collectives.
         own_all_reduce: it has a kernel of its own for all-reduces of small messages.
         experts: in which format tokens are sent to experts and come back, by precision; activations unless it says.
+        exchange: "ranks" where the ranks of a tensor-parallel group share out its tokens and send them to experts;
+            "replicas" where every rank of a group has all of its tokens, and only replicas send them to one another.
+        chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
+        apart: prompts are prefilled in iterations of their own, while no sequence decodes.
+        stage_tokens: tokens of a pipeline's micro-batch, at most, where it cuts batches for its stages; 0: it does not.
+        memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
     """
 
     name: str
     title: str
+    date: str
     source: str
     fusion: Fusion
+    cast_formats: tuple[str, ...]
     quantities: Mapping[str, Quantity]
     group_reads: GroupReads
     latent: LatentKernels
     called_collectives: bool
     own_all_reduce: bool
     experts: Mapping[str, Mapping[str, Quantity]]
+    exchange: str
+    chunk: ChunkSizes
+    apart: bool
+    stage_tokens: int
+    memory: MemoryRule
     reached: Mapping[str, Reached]
 
     def on(self, system: System, plan: Plan) -> System:
@@ -91,6 +119,15 @@ class Stack:
         found = usual.with_constants(reached.under(precision))
         kept, narrow = (each.quantities.get("inner_latency") for each in (usual, found))
         return found if kept is None or kept is narrow else found.with_constants({"half_inner_latency": kept})
+
+    @property
+    def told(self) -> str:
+        """What it stands for, and when that was."""
+        return f"{self.title} ({self.date})" if self.date else self.title
+
+    def states(self, name: str) -> bool:
+        """Whether it has a value above 0 for one of the symbols that a profile may leave out."""
+        return self.quantities[name].value > 0
 
     def sent_in(self, precision: str) -> Mapping[str, Quantity]:
         """The formats of transfers of experts under a precision of the products, some of `structure.SENT`."""
@@ -126,6 +163,7 @@ def _read(path: Path) -> Stack:
 
     label = path.name if path.parent == CATALOGUE else str(path)
     table = profile_table(path, CATALOGUE, KEYS)
+    table = {**{key: {"value": 0, "source": "none stated"} for key in LATER}, **table}
     missing = [key for key in ("name", "fusion", *LIMITS) if key not in table]
     if missing:
         raise InputError(f"{label}: missing {', '.join(missing)}")
@@ -135,11 +173,17 @@ def _read(path: Path) -> Stack:
     reads = read_groups(table.get("group_reads", {}), label)
     latent = read_latent(table.get("latent", {}), label)
     called, own = _collectives(table.get("collectives", {}), label)
-    fusion = _fusion(table["fusion"], label)
+    fusion, cast_formats = read_fusion(table["fusion"], label)
     experts = _experts(table.get("experts", {}), label)
+    exchange, chunk = read_exchange(table.get("exchange", {}), label), read_chunk(table.get("chunk", {}), label)
+    memory = read_memory(table.get("memory", {}), label)
     reached = read_reached(table.get("on", {}), label)
-    source = text_of(table, "source", label)
-    return Stack(name, title, source, fusion, quantities, reads, latent, called, own, experts, reached)
+    date, source = read_date(table, label), text_of(table, "source", label)
+    return Stack(
+        *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
+        *(exchange, chunk, read_apart(table.get("chunk", {}), label)),
+        *(read_pipeline(table.get("pipeline", {}), label), memory, reached),
+    )
 
 
 def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
@@ -179,18 +223,3 @@ def _collectives(table: object, label: str) -> tuple[bool, bool]:
             raise InputError(f"{label}: collectives.{key}: found {quote(value)}, expected true or false")
     text_of(table, "source", f"{label}: collectives")
     return table.get("called", False), table.get("own_all_reduce", False)
-
-
-def _fusion(table: object, label: str) -> Fusion:
-    known = [field.name for field in fields(Fusion)]
-    if not isinstance(table, dict):
-        raise InputError(f"{label}: fusion: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{label}: fusion: unknown key {quote(key)}{nearest(key, known)}")
-    values: dict[str, Any] = {}
-    for key in known:
-        if not isinstance(table.get(key), bool):
-            raise InputError(f"{label}: fusion.{key}: found {quote(table.get(key))}, expected true or false")
-        values[key] = table[key]
-    return Fusion(**values)

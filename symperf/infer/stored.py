@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..models.gguf import FILES, mean_bytes
 from ..systems.widening import widening
-from .formats import format_of, rate_asked
+from .formats import FORMATS, format_of, rate_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,6 +56,7 @@ class StoredFormat:
         note: what is said about it.
         narrow_head: the matrix of the head is stored below 16 bits.
         others: further formats below 16 bits.
+        narrow_table: the table of tokens is stored below 16 bits, as the class "embedding".
     """
 
     plan: Plan
@@ -64,6 +66,7 @@ class StoredFormat:
     note: tuple[str, ...] = ()
     narrow_head: bool = False
     others: tuple[OtherStored, ...] = ()
+    narrow_table: bool = False
 
     def with_figures(self, figures: Mapping[str, object]) -> StoredFormat:
         """The same on systems with the figures that a user set; `matrix_rate` is that of most weights."""
@@ -111,6 +114,8 @@ def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> 
     Raises:
         InputError: a format that neither the system nor a wider rate of it runs.
     """
+    if plan.precision is not None and plan.precision in FILES:
+        return _of_file(plan.precision, plan, model, equip)
     quantization = model.quantization
     if quantization is None:
         return StoredFormat(plan)
@@ -143,3 +148,29 @@ def stored_format(plan: Plan, model: Model, equip: Callable[[Plan], System]) -> 
 def _widened(others: list[OtherStored]) -> list[str]:
     """What is said of further formats that the device does not multiply."""
     return [text for other in others for text in widening(other.system, rate_asked(other.plan, other.system))]
+
+
+def _of_file(name: str, plan: Plan, model: Model, equip: Callable[[Plan], System]) -> StoredFormat:
+    """The formats of a file that llama-quantize writes: each class of modules has the mean bytes of its matrices.
+
+    Products run in 16 bits whatever the types are, so that their bytes alone matter, whose mean over layers is exact.
+    """
+    kind = FILES[name]
+    own = replace(plan, precision=kind)
+    means = mean_bytes(name, model)
+    plain = FORMATS[kind].weight, 0
+    found: dict[float, list[str]] = {}
+    for each in (*classes_of(model.architecture), "embedding"):
+        found.setdefault(means.get(each, plain)[0], []).append(each)
+    weights = {size: sum(means.get(each, plain)[1] for each in held) for size, held in found.items()}
+    main, *further = sorted(found, key=lambda size: -weights[size])
+    told = ", ".join(f"{' and '.join(found[size])} {8 * size:.4g}" for size in (main, *further))
+    note = f"weights as in a file of {name.upper()}, bits of each: {told}"
+    return StoredFormat(
+        own,
+        weight=main,
+        note=(note,),
+        narrow_head="head" in classes_of(model.architecture),
+        others=tuple(OtherStored(own, size, tuple(found[size]), equip(own)) for size in further),
+        narrow_table=True,
+    )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..plans.plan import Plan
     from ..plans.structure import Context, RankOrder
     from ..systems.system import Links, System
+    from .memory_rule import Rule, Step
     from .stack import Stack
 
 
@@ -33,6 +34,10 @@ class Fusion:
         gate_up: gate and up projection of a gated MLP are one product.
         split_context: attention over the cache is split over units, with a kernel that adds the parts.
         fused_prefill: prefill's attention is one kernel that stores no scores.
+        reduce_norm: in decoding, the sum over a group and the addition and norm after it are one kernel.
+        latent_down: the projections down to compressed queries and to latents are one product.
+        shared_beside: shared experts run on a stream of their own beside the routed ones.
+        casts: kernels that write what they make in the format of the product after them, some of `CASTING`.
     """
 
     residual_norm: bool
@@ -40,6 +45,14 @@ class Fusion:
     gate_up: bool
     split_context: bool
     fused_prefill: bool
+    reduce_norm: bool = False
+    latent_down: bool = False
+    shared_beside: bool = False
+    casts: tuple[str, ...] = ()
+
+
+CASTING = ("norm", "activation", "attention")
+"""Kernels that may write the left factor of a product in its format."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +104,19 @@ class InferenceStructure:
         others: formats of the checkpoint beside that of most of its weights.
         format: the place of the one that products are in: 1 is that of most weights, 2 the first of the others.
         narrow_head: the matrix of the head is stored below 16 bits.
+        narrow_table: the table of tokens is stored below 16 bits, as a class "embedding".
         node_limited: the plan limits the scale-up domains in which a token's experts lie.
+        dependent_starts: a recorded graph hides a part of the starts of a decode step's kernels.
+        launched_prefill: the host launches the kernels of a pass with prompts one by one.
         segments: of layers in order, each as the counts of its kinds, where there are several.
         stages: "even", or "late" where stages do not divide the layers.
         context: how attention of prompts runs over parts of a sequence; "none" where sequences are whole.
         contexts_split: devices have parts of the caches of sequences, to which they attend together.
         offload: what the host keeps, some of `HOSTED`.
+        prefixed: the first tokens of prompts are in the cache.
         adapted: linear layers that have adapters of requests, some of `adapter_slots.TARGETS`.
+        step: what memory is reserved for: chunks, contexts or all prompts of a batch.
+        memory_rule: what the part of a device's memory that software takes is a part of.
     """
 
     architecture: Architecture
@@ -125,14 +144,20 @@ class InferenceStructure:
     others: tuple[OtherFormat, ...] = ()
     format: int = 1
     narrow_head: bool = False
+    narrow_table: bool = False
     node_limited: bool = False
+    dependent_starts: bool = False
+    launched_prefill: bool = False
     segments: tuple[tuple[str, ...], ...] = ()
     stages: Literal["even", "late"] = "even"
     offload: tuple[str, ...] = ()
     adapted: tuple[str, ...] = ()
+    prefixed: bool = False
 
     context: Context = "none"
     contexts_split: bool = False
+    step: Step = "prompts"
+    memory_rule: Rule = "total"
 
     sequence_parallel = False
 
@@ -178,7 +203,8 @@ def structure_of(
     """
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
-    gathered = plan.expert_exchange == "gather" and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
+    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and plan.dp == 1)
+    gathered = gathers and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
     dealt = plan.ep > 1 and not gathered
     if plan.cp > 1 and not stack.fusion.fused_prefill:
         raise InputError(
@@ -191,7 +217,7 @@ def structure_of(
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return InferenceStructure(
         architecture=model.architecture,
-        fusion=stack.fusion,
+        fusion=fusion_of(stack, plan, stored.precision_of("mlp") or precision),
         quantised=system.quantised,
         l2=l2 and system.quantised,
         tiers=len(system.tiers),
@@ -218,13 +244,27 @@ def structure_of(
             OtherFormat(other.classes, other.rate not in SIXTEEN_BITS, other.system.families) for other in stored.others
         ),
         narrow_head=stored.narrow_head,
+        narrow_table=stored.narrow_table,
         node_limited=dealt and plan.node_limit is not None,
+        dependent_starts="start_removal" in stated or stack.states("start_removal"),
+        launched_prefill="host_latency" in stated or stack.states("host_latency"),
         segments=model.segments,
         stages="late" if model.sizes["num_layers"] % plan.pp else "even",
         context=plan.cp_kind if plan.cp > 1 else "none",  # type: ignore[arg-type]
         contexts_split=plan.cp * plan.dcp > 1,
         offload=plan.offloads,
+        # Encoders read their prompts whole.
+        step="prompts" if any(kind.encoder for kind in model.architecture.kinds) else stack.memory.step,
+        memory_rule=stack.memory.rule,
     )
+
+
+def fusion_of(stack: Stack, plan: Plan, precision: str) -> Fusion:
+    """The fusions of a software that hold under a plan, whose products are in a precision."""
+    found = stack.fusion
+    if found.reduce_norm and plan.tp not in OWN_RANKS:
+        found = replace(found, reduce_norm=False)
+    return found if precision in stack.cast_formats else replace(found, casts=())
 
 
 def _has_latents(model: Model) -> bool:

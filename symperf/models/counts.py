@@ -172,7 +172,9 @@ def multi_token_parameters(architecture: Architecture) -> Any:
     return sym.num_multi_token_layers * (layer + ends)
 
 
-def stage_end_parameters(architecture: Architecture, copied: Any = ZERO, head_weight: Any = 1) -> Any:
+def stage_end_parameters(
+    architecture: Architecture, copied: Any = ZERO, head_weight: Any = 1, table_weight: Any = 1
+) -> Any:
     """Parameters of the larger end on one device: the tables, or norm and head; both on a single stage.
 
     With a pipeline the last stage holds a copy of a tied table.
@@ -181,11 +183,12 @@ def stage_end_parameters(architecture: Architecture, copied: Any = ZERO, head_we
         architecture: of the model.
         copied: what else a last stage of several has copies of.
         head_weight: what a parameter of the head counts for, which may be stored in fewer bits.
+        table_weight: the same of a parameter of the tables.
     """
-    first = embedding_parameters(architecture, tp)
+    first = table_weight * embedding_parameters(architecture, tp)
     norm, head = final_norm_parameters(architecture), head_weight * head_parameters(architecture, tp)
     tied = architecture.tied_embeddings
-    copy = par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
+    copy = table_weight * par.linear_parameters(hidden_size, ceil_div(vocab_size, tp)) if tied else ZERO
     return Max(first + complement(above_one(pp)) * (norm + head), above_one(pp) * (norm + head + copy + copied))
 
 

@@ -69,6 +69,11 @@ class Model:
         return f"<Model {self.name} ({self.family}): {sizes}>"
 
     @property
+    def image_positions(self) -> int:
+        """Positions of an image in an encoder of images: its patches, and one for its class where there is one."""
+        return self.sizes["num_patches"] + self.architecture.class_token
+
+    @property
     def uniform_dense(self) -> bool:
         """Whether every layer is a decoder's attention and MLP of one size; windows do not matter here."""
         return self.architecture.uniform_dense

@@ -14,7 +14,7 @@ NOT_YET: dict[str, str] = {
         albert electra deberta umt5
     """,
     "a multimodal model of another kind": """
-        mllama pixtral
+        mllama
     """,
     "a decoder of another kind": """
         xlnet phi3small fuyu

@@ -16,6 +16,7 @@ PRECISIONS = (
     *("fp8-block", "int8", "int8-weight", "int4-weight", "mxfp4-weight", "int4-fp8", "mxfp4-mxfp8"),
     *("nvfp4-weight", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"),
     *("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0", "tq2_0"),
+    *("q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "iq2_m", "iq3_xs", "iq3_m"),
 )
 CONTEXT_KINDS = get_args(Context)[1:]
 EXPERT_EXCHANGES = ("all-to-all", "gather")
@@ -81,8 +82,8 @@ class PlanFields:
         "choice",
         "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
         "fp8-block (scales of blocks), int8, int4-fp8 or mxfp4-mxfp8 (weights in 4 bits, activations in 8), or of "
-        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a type of GGUF; by default what the "
-        "checkpoint has",
+        "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a file of GGUF (q4_k_m); by default "
+        "what the checkpoint has",
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",

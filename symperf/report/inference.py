@@ -6,10 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
-from . import adapters
+from ..runs.shortage import NAMES, shortage
+from . import adapters, room
 from .run_parts import (
     by_class,
-    does_not_fit,
     facts,
     memory_of,
     shares_of,
@@ -36,8 +36,8 @@ def memory_classes(run: InferenceRun) -> dict[str, float]:
     return by_class(run.memory_terms(), MEMORY_CLASSES, run.value("memory"))
 
 
-def as_json(run: InferenceRun) -> dict[str, Any]:
-    """The `infer` object of the public contract."""
+def as_json(run: InferenceRun, longest: int = 1) -> dict[str, Any]:
+    """The `infer` object of the public contract; the longest context is of so many sequences."""
     return {
         "model": run.model.name,
         "system": run.system.name,
@@ -57,6 +57,7 @@ def as_json(run: InferenceRun) -> dict[str, Any]:
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         "sequences_that_fit": run.fitting_sequences(),
+        **room.as_json(run.room(), run.longest_context(longest), run.model.context),
         "shares": run.shares(),
         "operations": [dataclasses.asdict(op) for op in run.operations()],
         **terms_json(run),
@@ -75,20 +76,21 @@ def all_warnings(run: InferenceRun) -> tuple[str, ...]:
 
 
 def _shortage(run: InferenceRun) -> str:
-    """How much is missing, and how many sequences would fit."""
-    text = does_not_fit(run.value("memory"), run.value("capacity_bytes"))
-    count = run.fitting_sequences()
-    if not run.generates:
-        found = (run.plan.micro_batch or 1) * run.plan.dp
-        return f"{text}; {count * run.plan.dp} sequences at once would fit, found {found}"
-    if count:
-        return f"{text}; the cache of {count * run.plan.dp} sequences would fit, found batch = {run.work.batch}"
-    return f"{text}; beside weights and activations no cache fits: raise tp or pp, or take smaller formats"
+    """How much is missing, what would make it fit, and how many sequences do."""
+    text = room.why_not(shortage(run, run.room(), -(-run.work.batch // run.plan.dp)), NAMES)
+    count = run.fitting_sequences() * run.plan.dp
+    return f"{text}; {count or 'not one'} of {run.work.batch} sequences fit{'s' * (count < 2)}"
 
 
-def show(run: InferenceRun, console: Console) -> None:
-    """Print the answers, the memory, the operations of each phase and the shares."""
-    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.title))
+def show(run: InferenceRun, console: Console, longest: int = 1) -> None:
+    """Print the answers, the memory, the operations of each phase and the shares.
+
+    Args:
+        run: what is told.
+        console: where it is printed.
+        longest: sequences of the longest context that is told.
+    """
+    console.print(title(run.model.name, run.plan.devices, run.system, run.stack.told))
     times = Table(("", "", ""), left=(0, 1, 2), wraps=(2,))
     times.add_row("prefill", seconds(run.value("prefill")), f"MFU {percent(run.value('prefill_mfu'))}", bold=True)
     other = executed(run, "prefill_mfu", "prefill_mfu_executed")
@@ -99,13 +101,16 @@ def show(run: InferenceRun, console: Console) -> None:
     times.add_row("total", seconds(run.value("time")), quantity(run.value("tokens_per_s"), "token/s"), bold=True)
     console.print(times)
     whole, parts = memory_of(run, memory_classes(run))
-    held = run.fitting_sequences() * run.plan.dp
+    place, held = run.room(), run.fitting_sequences() * run.plan.dp
     table = facts()
     if other:
         table.add_row("executed", other)
     if run.encoding:
         for row in image_rows(run.encoding):
             table.add_row(*row)
+    if run.prefix:
+        whole_s = seconds(run.bind(prefix=0).value("prefill"))
+        table.add_row("prefix", f"{run.prefix} tokens of each prompt are in the cache; {whole_s} to prefill all")
     for row in adapters.rows(run):
         table.add_row(*row)
     table.add_row("memory", f"{whole}; {held} sequences would fit")
@@ -113,6 +118,8 @@ def show(run: InferenceRun, console: Console) -> None:
     if run.structure.offload:
         host = ", ".join(f"{name} {quantity(size, 'B')}" for name, size in run.host_memory().items())
         table.add_row("host memory", host)
+    for row in room.rows(place, run.longest_context(longest), longest, run.model.context):
+        table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     console.print(table)
     phases = ("encoder", "prefill", "decode")[0 if run.encoding else 1 : 3 if run.generates else 2]

@@ -67,7 +67,8 @@ def memory_of(run: BaseRun, memory: Mapping[str, float]) -> tuple[str, str]:
     """The memory beside the capacity, and its classes, of what `by_class` gives."""
     have = run.value("capacity_bytes")
     fit = "fits" if run.fits else "does not fit"
-    whole = f"{gibibytes(memory['total'])} of {gibibytes(have)}: {fit}, margin {percent(1 - memory['total'] / have)}"
+    margin = percent(1 - run.needed_bytes / have)
+    whole = f"{gibibytes(memory['total'])} of {gibibytes(have)}: {fit}, margin {margin}"
     return whole, ", ".join(f"{name} {gibibytes(size)}" for name, size in memory.items() if size and name != "total")
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..common.table import Table, show_lines
 from ..plan_search.inference.reasons import reasons
 from ..plan_search.inference.search import sort_counts
+from ..plan_search.inference.space import OPENED
+from ..plans.plan import FIELDS
 from .scaled import gibibytes, percent, seconds
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ def plans(answer: InferenceAnswer, records: list[PlanRecord]) -> Table:
     """One row a plan; where there are pools, each has a line of its own, and the plan is in words."""
     question, front = answer.questions[0], answer.front
     pools = any(record.pools for record in records)
-    words = ("tp", "pp", "dp", "ep", "chunk") if pools else () if _deals(records) else ("ep",)
+    words = ("tp", "pp", "dp", "ep", "chunk", *OPENED) if pools else () if _deals(records) else ("ep",)
     names = [name for name in question.candidates if name not in words]
     names = [name for name in names if name != "batch" or len(question.batch) > 1]
     columns: dict[str, Callable[[PlanRecord], str]] = {
@@ -192,7 +194,7 @@ def _cost(tokens: str) -> Callable[[PlanRecord], str]:
 
 def _field(name: str, record: PlanRecord) -> str:
     value = record.fields[name]
-    return "stored" if value is None and name == "precision" else str(value)
+    return str(value) if value is not None else "stored" if name == "precision" else "none"
 
 
 def _deals(records: list[PlanRecord]) -> bool:
@@ -209,6 +211,7 @@ def _plan(record: PlanRecord) -> str:
     for name, fields in (record.pools or {"": record.fields}).items():
         degrees = [f"{key}={fields[key]}" for key in ("tp", "pp", "dp", "ep") if fields[key] > 1]
         degrees += [f"chunk={fields['chunk']}"] if fields["chunk"] else []
+        degrees += [f"{key}={fields[key]}" for key in OPENED if key in fields and fields[key] != FIELDS[key].default]
         found.append(" ".join([f"{fields['devices']} {name}:", *degrees] if name else degrees))
     return "\n".join(found)
 

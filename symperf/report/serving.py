@@ -6,10 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
+from ..runs.shortage import NAMES, shortage
 from ..serve.definitions import as_text
 from ..serve.point import LoadPoint
-from . import adapters, pools, serving_trace
-from .run_parts import does_not_fit, facts, show_warnings, title
+from . import adapters, pools, room, serving_trace
+from .run_parts import facts, show_warnings, title
 from .scaled import percent, quantity, seconds
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ def can(serving: Serving) -> bool:
     return answer is not None and answer.meets(asked.ttft, asked.tpot)
 
 
-def as_json(serving: Serving) -> dict[str, Any]:
-    """The `serve` object; its keys are listed in `docs/serving.md`."""
+def as_json(serving: Serving, longest: int = 1) -> dict[str, Any]:
+    """The `serve` object; its keys are listed in `docs/serving.md`. The longest context is of so many sequences."""
     asked, run, plan, steady = serving.asked, serving.run, serving.plan, serving.steady
     largest, answer = serving.largest, serving.answer
-    memory = serving.memory(serving.draft_length)
+    memory, place = serving.memory(serving.draft_length), serving.room(serving.draft_length)
     alone = serving.point(0.0) if steady else None
     return {
         "model": run.model.name,
@@ -50,6 +51,7 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "replicas": plan.dp,
         "prompt": asked.prompt,
         "generate": asked.generate,
+        "lockstep_replicas": serving.lockstep_ranks,
         "chunk": asked.chunk,
         "chunks_per_prompt": steady.engine.chunks if steady else serving.chunks,
         "workload": dataclasses.asdict(asked.workload) | {"hit_rate": _hit_rate(asked.workload)},
@@ -67,6 +69,8 @@ def as_json(serving: Serving) -> dict[str, Any]:
         "alone": _point(alone),
         **_point(answer, empty=True),
         "loop": dataclasses.asdict(serving.loop[1]) if serving.loop else None,
+        "mean_concurrency": None if answer is None else answer.concurrency,
+        **room.as_json(place, serving.longest_context(longest), run.model.context),
         "shares": serving.shares(answer) if answer else None,
         "curve": [_point(each) for each in serving.curve],
         "disaggregation": dataclasses.asdict(serving.pools) if serving.pools else None,
@@ -108,11 +112,7 @@ def warnings(serving: Serving) -> tuple[str, ...]:
         return (*pools.reasons(serving.apart), *serving.apart.warnings, *run.model.warnings)
     found: list[str] = []
     if steady is None:
-        memory = serving.memory(serving.draft_length)
-        need = memory["fixed"] + memory["sequence"]
-        found.append(
-            f"{does_not_fit(need, serving.capacity_bytes)} with one sequence: raise tp or pp, or take smaller formats"
-        )
+        found.append(f"{room.why_not(shortage(run, serving.room(serving.draft_length), 1), NAMES)}, one sequence")
     elif serving.replayed is not None:
         found += serving_trace.warnings(serving.replayed, serving.answer, serving.targets)
     elif asked.load is not None and serving.answer is not None:
@@ -158,7 +158,7 @@ def differences(serving: Serving) -> str:
     if load.turns > 1:
         parts.append(f"{load.turns} turns")
     if load.prefix:
-        parts.append(f"a prefix of {load.prefix} tokens, {quantity(serving.shared_bytes, 'B')}")
+        parts.append(f"a prefix of {load.prefix} tokens, {quantity(serving.room(serving.draft_length).shared, 'B')}")
     if mix is not None:
         parts.append(f"of {serving.requests.sent:.5g} prompt tokens {mix.tokens:.5g} are prefilled")
     if (found := _hit_rate(load)) is not None:
@@ -184,13 +184,19 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else seconds(value if value > TINY else 0.0)
 
 
-def show(serving: Serving, console: Console) -> None:
-    """Print the answer, the curve, the pools and the meaning of each metric."""
+def show(serving: Serving, console: Console, longest: int = 1) -> None:
+    """Print the answer, the curve, the pools and the meaning of each metric.
+
+    Args:
+        serving: what is told.
+        console: where it is printed.
+        longest: sequences of the longest context that is told.
+    """
     run, asked, steady = serving.run, serving.asked, serving.steady
     if serving.apart is not None:
         pools.show(serving.apart, console)
         return
-    console.print(title(run.model.name, serving.plan.devices, run.system, run.stack.title))
+    console.print(title(run.model.name, serving.plan.devices, run.system, f"{run.stack.told}, continuous batching"))
     if steady is not None:
         engine = steady.engine
         cut = f"{engine.chunks:.4g} chunks a prompt" if engine.chunks > 1 else f"{engine.chunk_prompts:.4g} prompts"
@@ -208,8 +214,13 @@ def show(serving: Serving, console: Console) -> None:
                 f"{one.tokens} tokens of each prompt are of images or sound, encoded in {seconds(one.time_s)}, "
                 f"{quantity(one.weight_bytes, 'B')} of weights",
             )
+        if serving.lockstep_ranks > 1:
+            table.add_row("lock step", f"{serving.lockstep_ranks} replicas pass the same experts, each step together")
         capped = f", {asked.workload.max_num_seqs} a replica run at once" if asked.workload.max_num_seqs else ""
         table.add_row("memory", f"{held} sequences fit{capped}")
+        place = serving.room(serving.draft_length)
+        for row in room.rows(place, serving.longest_context(longest), longest, run.model.context):
+            table.add_row(*row)
         most = steady.capacity.load * serving.plan.dp
         table.add_row("capacity", f"{most:.5g} requests/s, limited by {LIMITS[steady.capacity.limit]}")
         table.add_row("alone", _times(serving.point(0.0)))

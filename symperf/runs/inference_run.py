@@ -7,12 +7,17 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.interpret import floats
+from ..codegen.interpret import run as evaluate
 from ..evaluation.base_run import ALIASES
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.compile import compile_inference, inference_memory_program
 from ..infer.formats import format_of
+from ..infer.prefix_rules import checked_prefix, prefix_bound
 from ..infer.reached import strange
+from ..infer.room import Room, longest_context
 from ..infer.rules import check
+from ..infer.scheduling import local_batch
 from ..infer.stack import DEFAULT, Stack
 from ..infer.stored import stored_format
 from ..infer.structure import structure_of
@@ -61,6 +66,7 @@ class InferenceRun(FullRun):
         generate: tokens generated for each; prefill yields the first.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
+        prefix: first tokens of each prompt that are in the cache, which are attended to and not prefilled again.
         adapters: of requests, which linear layers have beside them (`infer.adapter_slots.adapters_of`).
         images: of each sequence, and recordings, whose tokens join those of the prompt; see `encoding`.
         values: values of other symbols, by name.
@@ -85,6 +91,7 @@ class InferenceRun(FullRun):
         kv_precision: str | None = None,
         images: tuple[Image | Sound, ...] = (),
         adapters: Adapters | None = None,
+        prefix: int = 0,
         values: dict[str, Any] | None = None,
         free: frozenset[str] = frozenset(),
     ) -> None:
@@ -97,23 +104,27 @@ class InferenceRun(FullRun):
         asked = dataclasses.asdict(self.work) | {"prompt": text, "stack": stack, "kv_precision": kv_precision}
         asked |= {"images": images} if images else {}
         asked |= {"adapters": adapters} if adapters else {}
-        self.adapters = adapters
+        self.adapters, self.prefix = adapters, checked_prefix(prefix, self.work.prompt, model, plan)
+        asked |= {"prefix": self.prefix} if self.prefix else {}
         stored = stored_format(plan, model, lambda other: self.stack.on(system, other))
         super().__init__(model, system, stored.plan, values=values, free=free, **asked)
         self.stored = stored = stored.with_figures(self.figures)
         # What the plan leaves open stays open for the next question.
         self.base_plan, cache = plan, stored.cache if kv_precision is None else kv_precision
-        self.plan = stored.plan.with_micro_batch(max(self.work.batch // plan.dp, 1))
+        each = max(self.work.batch // plan.dp, 1)
+        self.plan = stored.plan.with_micro_batch(local_batch(each, self.work.prompt, plan.pp, self.stack.stage_tokens))
         self.warnings = check(self.plan, self.model, self.system, self.work) + stored.note
         self.warnings += strange(self.system, self.stack.reached)
         self.structure = structure_of(self.model, self.system, self.plan, self.stack, self.own, stored)
+        if self.prefix:
+            self.structure = dataclasses.replace(self.structure, prefixed=True)
         if adapters is not None:
             self.structure = dataclasses.replace(self.structure, adapted=adapters.targets)
             if self.model.architecture.routed:
                 self.warnings += ("adapters: routed experts have none here",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
-        self.bound |= {} if adapters is None else adapters.bound()
+        self.bound |= prefix_bound(self.prefix, self.work.prompt) | ({} if adapters is None else adapters.bound())
 
     def _equip(self, system: System, plan: Plan) -> System:
         return self.stack.on(system, plan)
@@ -215,16 +226,33 @@ class InferenceRun(FullRun):
         }
         return Operation(phase, name, **shape, count=row.count, time_s=row.time_s, bound=row.bound)
 
-    def fitting_sequences(self) -> int:
-        """Sequences of this prompt and generation that the memory of one replica holds, weights and activations apart.
+    @property
+    def needed_bytes(self) -> float:
+        """Bytes that a device must have: those that are used, and those that the software leaves free."""
+        return self.value("needed")
 
-        0 where the weights alone do not fit. An encoder alone keeps no cache, but activations of each sequence.
-        """
-        kept = ("kv_cache",) if self.generates else ("activations", "workspace/fragmentation")
-        bytes_kept = sum(value for name, value in self.memory_terms().items() if name.startswith(kept))
-        held = self.work.batch / self.plan.dp if self.generates else self.plan.micro_batch or 1
-        left = self.value("capacity_bytes") - self.value("memory") + bytes_kept
-        return max(0, math.floor(left / (bytes_kept / held)))
+    def needed_alone(self) -> float:
+        """Bytes that a device must have, without compiling the rest of the inference."""
+        program = self._memory_program()
+        inputs = {name: value for name, (value, _) in self.bound.items()}
+        return float(evaluate(program, inputs, floats())[program.outputs["needed"]])
+
+    def room(self, **values: float) -> Room:
+        """What fits on the devices of a replica, at other values of some symbols where they are given."""
+        found = Room.of(self.structure, {name: value for name, (value, _) in self.bound.items()} | values)
+        if self.base_plan.micro_batch is None:
+            return found
+        # Prompts are prefilled some at a time, where the plan says how many.
+        some = found.prompt * self.base_plan.micro_batch
+        return dataclasses.replace(found, prompt=0.0, reserved=found.reserved + some)
+
+    def fitting_sequences(self) -> int:
+        """Sequences of this prompt and generation that the memory of one replica holds; 0 where not one fits."""
+        return self.room().sequences
+
+    def longest_context(self, sequences: int = 1) -> int | None:
+        """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
+        return longest_context(lambda prompt: self.room(prompt=float(prompt)), sequences, self.work.generate)
 
     def host_memory(self) -> dict[str, float]:
         """Bytes that the host keeps for one device, by what is offloaded, and their `total`."""

@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from ..codegen.lower import lower
-from ..formulas.generation import closed_loops, disaggregation, lockstep, serving, speculative
+from ..formulas.generation import closed_loops, disaggregation, lockstep, request_way, serving, speculative
 from ..formulas.generation import queueing as waits
-from ..formulas.language.atoms import less_one
 from ..formulas.language.formula import REGISTRY
 from ..formulas.language.symbols import (
     SYMBOLS,
-    chunk,
-    collective_buffer_bytes,
-    context_bytes,
-    fragmentation,
     generate,
-    pp,
     prompt,
-    statistic_bytes,
-    step_tokens,
     strip_units,
-    vocab_size,
-    workspace_bytes,
 )
-from ..infer.footprint import exchange_buffers, footprint, sequence_cache, sequence_terms
+from ..infer.footprint import parts, sequence_cache
 from ..operations.schedule import Op, terms, time_of
 from .iteration import KINDS, trees
 from .program import Iterations
@@ -35,7 +25,7 @@ if TYPE_CHECKING:
     from ..codegen.program import Program
     from ..infer.structure import InferenceStructure
 
-PAGES = (serving, waits, closed_loops, disaggregation, lockstep, speculative)
+PAGES = (serving, request_way, waits, closed_loops, disaggregation, lockstep, speculative)
 
 
 def build(structure: InferenceStructure, *, differing: bool = False) -> Iterations:
@@ -54,39 +44,16 @@ def build(structure: InferenceStructure, *, differing: bool = False) -> Iteratio
 
 
 def memory(structure: InferenceStructure) -> dict[str, Any]:
-    """Bytes on the fullest device: always there, for each sequence, and of the cache of a prompt and of the mean.
-
-    The activations of new tokens are those of `footprint`, for a token: a residual stream and one block's tensors. A
-    recurrent layer keeps the state behind each token of a step, until the step is verified.
-    """
-    named = footprint(structure)
-    weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
-    lost = 1 + fragmentation
-    token, logits = lost * _activations_of_a_token(structure), lost * vocab_size * statistic_bytes
-    kept = sequence_terms(structure).get("state", 0)
-    workspace = workspace_bytes + context_bytes + collective_buffer_bytes + named.get("workspace/offload", 0)
-    workspace += sum(exchange_buffers(structure).values())
-    if structure.architecture.draft_head != "none":
-        # It runs between steps of the model, in the model's own buffers.
-        workspace = token = logits = sympy.S.Zero
+    """Bytes on the fullest device: always there, for each sequence, and of the cache of a prompt and of the mean."""
+    found = parts(structure)
     return {
-        "memory/weights": weights,
-        "memory/fixed": weights + workspace + chunk * token + logits,
-        "memory/sequence": sequence_cache(structure)
-        + less_one(step_tokens) * kept
-        + step_tokens * (token + logits) / pp,
+        "memory/weights": found["weights"],
+        "memory/fixed": found["weights"] + found["runtime"] + found["reserved"],
+        "memory/sequence": found["sequence"] + found["prompt"],
         "cache/sequence": sequence_cache(structure),
         "cache/prompt": sequence_cache(structure, prompt),
         "cache/mean": sequence_cache(structure, prompt + generate / 2),
     }
-
-
-def _activations_of_a_token(structure: InferenceStructure) -> Any:
-    from ..formulas.language.symbols import micro_batch
-    from ..infer.footprint import activations
-
-    one = activations(structure).xreplace({micro_batch: sympy.S.One})
-    return (one - vocab_size * statistic_bytes) / prompt
 
 
 def forms() -> dict[str, Program]:

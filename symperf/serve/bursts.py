@@ -123,7 +123,8 @@ class Burst:
 
     def _beside(self, seen: float, tokens: float) -> float:
         """An iteration with prompt tokens beside a mean number of sequences, which may be below one."""
-        part = min(1.0, seen) if self.steady.engine.steps else 0.0
+        engine = self.steady.engine
+        part = min(1.0, seen) if engine.steps and not engine.apart else 0.0
         alone = self.steady.with_tokens(0.0, tokens) if part < 1 else 0.0
         return (1 - part) * alone + (part * self.steady.with_tokens(max(seen, 1.0), tokens) if part else 0.0)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import lockstep
+from .prefill_first import waves
 from .program import form
 from .steady import NO_SPARE, State
 
@@ -103,7 +104,7 @@ class ClosedLoop:
             min(begun, steady.full), 1 + seen, math.sqrt(max(seen * (1 - chance), 0.0))
         )
         rate = arrivals * engine.groups / mean
-        alone = (1 - chance) ** (present - 1)
+        alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
         cut, beside = engine.chunk_prompts == 1, lockstep.prefilling_beside(engine, min(begun, steady.full))
         with_it = tokens if cut else min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
         prefill = engine.chunks * steady.chunk_time(seen, alone, with_it, beside)
@@ -112,7 +113,7 @@ class ClosedLoop:
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
-            boundary, queue, 0.0, prefill, service, math.inf,
+            boundary, queue, 0.0, prefill, service, math.inf, engine.way_time(present),
         )  # fmt: skip
 
     def _queue(self, service: float, busy: float) -> float:
@@ -184,6 +185,8 @@ class ClosedLoop:
 
     def _in_step(self) -> State:
         steady, engine, present = self.steady, self.steady.engine, self.running
+        if engine.apart:
+            return waves(steady, present)
         packs = math.ceil(present / (self.places) - CLOSE)
         missed = 1 if packs > 1 and self._misses else 0
         arrivals = form(
@@ -210,6 +213,7 @@ class ClosedLoop:
         return State(
             rate, min(steady.decoding(arrivals), present), rate * engine.chunks * own, share, tokens * mean_prompts,
             decode, mixed, mean, boundary, 0.0, 0.0, engine.chunks * own, engine.chunks * own, math.inf,
+            engine.way_time(present),
         )  # fmt: skip
 
     def _shared(self, packs: int) -> float:

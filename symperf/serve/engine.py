@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from .lengths import Lengths
+from .program import form
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .mix import Mix
     from .program import Evaluator
+
+
+WAY = ("request_latency", "tokenizer_latency", "crowd_latency")
+"""Symbols of a request's way outside the engine."""
 
 
 class Times(Protocol):
@@ -56,6 +63,7 @@ class Engine:
         limited_by: what sets N: "kv_cache" or "max_num_seqs".
         chunk: prompt tokens that an iteration may process; by default a full chunk of mean prompts.
         ranks: replicas in lock step, which pass the same experts.
+        way: what a request takes outside the iterations, by the names of `WAY`.
     """
 
     times: Times
@@ -71,6 +79,18 @@ class Engine:
     limited_by: str = "kv_cache"
     ranks: int = 1
     mix: Mix | None = None
+    way: Mapping[str, float] = field(default_factory=dict)
+
+    def way_time(self, present: float) -> float:
+        """Seconds of a request outside the iterations, before its first token, with so many in flight."""
+        if not any(self.way.values()):
+            return 0.0
+        return form("request_way_time", prompt=self.prompt, concurrency=present, **self.way)
+
+    @property
+    def apart(self) -> bool:
+        """Whether prompts are prefilled in iterations of their own, while no sequence decodes."""
+        return getattr(self.times, "apart", False)
 
     @property
     def generates(self) -> Lengths:
@@ -103,6 +123,7 @@ class ModelTimes:
         draft: those of the draft model.
         draft_length: k, tokens drafted for each step.
         draft_reads: tokens of a sequence that the first draft of a step processes; a head has those of the step.
+        apart: prompts are prefilled in iterations of their own: one that also decodes is one of each kind.
     """
 
     target: Evaluator
@@ -110,6 +131,7 @@ class ModelTimes:
     draft: Evaluator | None = None
     draft_length: int = 0
     draft_reads: float = 1.0
+    apart: bool = False
     known: dict[tuple[float, float, float], float] = field(default_factory=dict)
 
     def decode(self, sequences: float) -> float:
@@ -118,6 +140,8 @@ class ModelTimes:
 
     def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
         """One that prefills too; the draft model processes the chunk in its first step."""
+        if self.apart:
+            return self.decode(sequences) + self.prefill(tokens, ranks)
         return self._between("mixed", sequences, tokens, ranks)
 
     def prefill(self, tokens: float, ranks: float = 1.0) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulas.language.atoms import Max
 from ..formulas.language.symbols import chunk_tokens, decoding, generate, groups_in_flight, pp, prompt, step_tokens
 from ..infer.embedding_and_head import ModelEnds
+from ..infer.launches import launched, recorded
 from ..infer.passes import number_of, passes_of_stages, root_of
 from ..operations.schedule import Ends, Node
 from .attention import CONTEXT, COUNT, IterationLayer, new_tokens
@@ -39,9 +40,10 @@ def tree(structure: InferenceStructure, kind: str, *, differing: bool = False) -
     both = Ends(ends.embedding(), ends.head(rows), groups_in_flight, pp)
     cached = [(decoding, prompt + generate / 2)] if kind != "prefill" else []
     cached += [(COUNT, CONTEXT)] if kind != "decode" else []
-    return passes_of_stages(
+    passes = passes_of_stages(
         structure, ends, (passed, both), pp, lambda all_, most: Max(all_, most * groups_in_flight), cached
     )
+    return recorded(structure, passes) if kind == "decode" else launched(structure, f"{kind}/launches", passes)
 
 
 def layers(structure: InferenceStructure, kind: str, *, differing: bool = False) -> list[tuple[IterationLayer, Any]]:

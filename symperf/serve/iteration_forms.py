@@ -23,6 +23,7 @@ from ..formulas.language.symbols import (
     strip_units,
 )
 from ..infer.build import demands, devices_of
+from ..infer.footprint import parts
 from ..models import counts
 from ..operations.compiled import Compiled, Term
 from ..operations.schedule import Op, executions, substitute, terms, time_of
@@ -49,13 +50,12 @@ def iteration(structure: InferenceStructure) -> Node:
 
 def memory_terms(structure: InferenceStructure) -> dict[str, Any]:
     """Named terms of the bytes on the fullest device."""
-    found = memory(structure)
-    sequences = decoding * groups_in_flight
+    found, sequences = parts(structure), decoding * groups_in_flight
     return {
-        "weights": found["memory/weights"],
-        "workspace": found["memory/fixed"] - found["memory/weights"],
-        "kv_cache": sequences * found["cache/sequence"],
-        "activations": sequences * (found["memory/sequence"] - found["cache/sequence"]),
+        "weights": found["weights"],
+        "workspace": found["runtime"],
+        "kv_cache": sequences * found["sequence"],
+        "activations": found["reserved"] + sequences * found["prompt"],
     }
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.interpret import floats
-from ..codegen.interpret import run as evaluate
 from ..common.artefacts import load_or_make_program
 from ..common.errors import InputError
 from ..infer.binding import INFERENCE_LIMITS, Work, bind, bound_from
 from ..infer.formats import format_of
+from ..infer.room import Room
 from ..infer.rules import check, require_decoder
 from ..infer.stack import DEFAULT, Stack
 from ..infer.stored import stored_format
@@ -23,7 +21,6 @@ from ..runs.full_run import FullRun
 from ..systems.system_symbols import Limits
 from ..systems.units import UnitKind
 from ..train.inputs import MODEL_SIZES, Settable
-from .request import CHUNK
 
 if TYPE_CHECKING:
     import os
@@ -79,7 +76,7 @@ class IterationRun(FullRun):
         generate: tokens generated for each; at least 2.
         concurrency: sequences that a replica decodes at once; by default as many as its memory
             holds, and as prefill can keep decoding.
-        chunk: prompt tokens that an iteration may process.
+        chunk: prompt tokens that an iteration may process; by default those of the software.
         stack: name of a serving software's profile, or the path of one.
         kv_precision: format of the cache; by default 16 bits.
         values: values of other symbols, by name.
@@ -100,7 +97,7 @@ class IterationRun(FullRun):
         prompt: int,
         generate: int,
         concurrency: int | None = None,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         stack: str | os.PathLike[str] = DEFAULT,
         kv_precision: str | None = None,
         values: dict[str, Any] | None = None,
@@ -108,7 +105,8 @@ class IterationRun(FullRun):
     ) -> None:
         require_decoder(model)
         self.work = Work(plan.dp, positive_integer("prompt", prompt), positive_integer("generate", generate, lowest=2))
-        chunk = positive_integer("chunk", chunk)
+        if chunk is not None:
+            chunk = positive_integer("chunk", chunk)
         if concurrency is not None:
             positive_integer("concurrency", concurrency)
         self.stack, self.kv_precision = Stack.load(stack), kv_precision
@@ -126,7 +124,7 @@ class IterationRun(FullRun):
         self.structure = IterationStructure(inference)
         self.bound = bind(self.model, self.system, self.plan, self.work, self.stack, cache, self.own, stored)
         self.bound |= {
-            "chunk": (float(chunk), "asked for"),
+            **({} if chunk is None else {"chunk": (float(chunk), "asked for")}),
             "step_tokens": (1.0, "no tokens are drafted"),
             "prefilling_ranks": (1.0, "every replica prefills"),
             "groups_in_flight": (float(plan.pp), "one group of sequences for each stage"),
@@ -201,18 +199,23 @@ class IterationRun(FullRun):
         Raises:
             InputError: not one.
         """
-        program = self._memory_program()
-        inputs = {name: value for name, (value, _) in self.bound.items()} | {"groups_in_flight": 1.0}
-        one, two = (
-            float(evaluate(program, inputs | {"decoding": n}, floats())[program.outputs["memory"]]) for n in (1.0, 2.0)
-        )
-        found = math.floor((inputs["memory_capacity"] - one) / (two - one)) + 1
-        if found < 1:
+        room = self.room()
+        if not room.sequences:
             raise InputError(
-                f"serve: {self.model.name} with one sequence takes {one / 1e9:.4g} GB of a device, "
-                f"{self.system.name} has {inputs['memory_capacity'] / 1e9:.4g} GB; expected a larger tp or pp"
+                f"serve: {self.model.name} with one sequence takes {(room.fixed + room.each) / 1e9:.4g} GB a device, "
+                f"{self.system.name} has {room.capacity / 1e9:.4g} GB, of which {self.stack.name} takes a part of "
+                f"{room.utilization:g}; expected a larger tp or pp"
             )
-        return found
+        return room.sequences
+
+    def room(self) -> Room:
+        """What fits on the devices of a replica."""
+        return Room.of(self.structure.inference, {name: value for name, (value, _) in self.bound.items()})
+
+    @property
+    def fits(self) -> bool:
+        """Whether a device holds the sequences that are decoded, with what the software leaves free."""
+        return self.room().fits(self.bound["decoding"][0] * self.bound["groups_in_flight"][0])
 
     def kept_sequences(self) -> int:
         """Sequences of a replica that full chunks of prompts keep decoding: (s_g - 1) J / K of each group, at least 1.

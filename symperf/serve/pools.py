@@ -12,6 +12,7 @@ from .program import form
 from .steady import Steady
 
 if TYPE_CHECKING:
+    from ..runs.inference_run import InferenceRun
     from .engine import Engine
 
 
@@ -84,6 +85,19 @@ def pools(engine: Engine, targets: Targets, transfer: float, instances: int) -> 
     )
 
 
+def transfer_time(run: InferenceRun, cache_bytes: float) -> float | None:
+    """Seconds to send a cache to other devices, over the widest network; None without one."""
+    if not run.system.tiers:
+        return None
+    given, tier = run.bound, run.system.tiers[-1]
+    return form(
+        "cache_transfer_time",
+        cache_bytes=cache_bytes,
+        link_bandwidth=given[f"{tier}_bandwidth"][0] * given[f"{tier}_efficiency"][0],
+        link_latency=given[f"{tier}_latency"][0],
+    )
+
+
 def _split_instances(instances: int, share: float, prefill: float, decode: float) -> int:
     """The whole number of instances that decode next to the best share which serves more."""
     near = math.floor(share * instances)
@@ -93,12 +107,19 @@ def _split_instances(instances: int, share: float, prefill: float, decode: float
 
 def _token_time(engine: Engine, others: float) -> float:
     """Mean time of a token where a sequence decodes beside others; full memory holds no more."""
-    step = engine.times.decode(min(1 + others, max(1.0, engine.limit)))
-    return step * engine.steps / (engine.generate - 1)
+    return _step_time(engine, others) * engine.steps / (engine.generate - 1)
+
+
+def _step_time(engine: Engine, others: float) -> float:
+    """A step of a sequence that decodes beside others; of ranks in lock step that of the fullest."""
+    present = 1 + others
+    if engine.ranks > 1:
+        present = form("fullest_rank_sequences", decoding=present, ranks=engine.ranks)
+    return engine.times.decode(min(present, max(1.0, engine.limit)))
 
 
 def _decode_load(engine: Engine, others: float) -> float:
-    step = engine.times.decode(min(1 + others, max(1.0, engine.limit)))
+    step = _step_time(engine, others)
     return form("decode_pool_load", decoding=others, decode_steps=engine.steps, decode_time=step)
 
 

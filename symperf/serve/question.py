@@ -18,7 +18,10 @@ OF_A_TRACE = ("max_num_seqs",)
 
 
 def build_request(
-    work: Mapping[str, Any], load: Mapping[str, Any], trace: str | os.PathLike[str] | None, images: tuple[Any, ...] = ()
+    work: Mapping[str, Any],
+    load: Mapping[str, Any],
+    trace: str | os.PathLike[str] | None,
+    images: tuple[Any, ...] = (),
 ) -> tuple[ServingRequest, Trace | None]:
     """The question, and the means of the trace where there is one.
 
@@ -44,9 +47,8 @@ def build_request(
     if said or images:
         name = said[0] if said else "images"
         raise InputError(f"{name}: found together with a trace, which has lengths and arrivals of its own")
-    # The question is checked before the trace is read, of which the chunk has to be known.
-    checked = ServingRequest(1, 1, **given, workload=Workload(**loads))
-    read = Trace.load(trace, checked.chunk)
+    ServingRequest(1, 1, **given, workload=Workload(**loads))  # checks what is asked before the trace is read
+    read = Trace.load(trace)
     loads["generate_spread"] = read.spread
     if read.rate is None:
         loads["burst"] = read.count

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
+from ..infer.binding import CHUNK as CHUNK
 from ..plans.plan import positive_integer
 from .speculation import checked_acceptance
 from .workload import Workload
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ..models.sounds import Sound
     from ..models.towers import Image
 
-CHUNK = 2048
-"""Default of vLLM's `max_num_batched_tokens` with chunked prefill (vLLM documentation, Optimization and Tuning)."""
 LONGEST_DRAFT = 64
 
 
@@ -30,7 +29,7 @@ class ServingRequest:
         ttft: longest mean time to the first token, in seconds; None: any.
         tpot: longest mean time of each later token, in seconds; None: any.
         load: requests that arrive in a second, at all replicas; None: the largest is sought.
-        chunk: prompt tokens that an iteration may process.
+        chunk: prompt tokens that an iteration may process; None: the default of the serving software.
         acceptance: probability that a drafted token is accepted once those before it are; or one for each position,
             of which the last holds from there on.
         draft_length: tokens drafted for each step.
@@ -43,14 +42,14 @@ class ServingRequest:
     ttft: float | None = None
     tpot: float | None = None
     load: float | None = None
-    chunk: int = CHUNK
+    chunk: int | None = None
     acceptance: float | tuple[float, ...] | None = None
     draft_length: int | None = None
     images: tuple[Image | Sound, ...] = ()
     workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
-        for name in ("prompt", "generate", "chunk"):
+        for name in ("prompt", "generate", *(() if self.chunk is None else ("chunk",))):
             object.__setattr__(self, name, positive_integer(name, getattr(self, name)))
         for name in ("ttft", "tpot"):
             if (value := getattr(self, name)) is not None and not (is_finite(value) and value > 0):

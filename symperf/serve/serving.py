@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
 from ..infer.parallel_rules import replicas_of_experts
+from ..infer.room import longest_context
 from ..infer.rules import require_decoder, require_one_stage
 from ..infer.stack import DEFAULT
-from ..models.draft_heads import head_modules
 from ..runs.inference_run import InferenceRun
 from .apart import beside
 from .differing import Differing, check_images
-from .engine import Engine, ModelTimes
+from .engine import WAY, Engine, ModelTimes
 from .images import PromptImages, TimesWithImages
 from .limits import Largest, Targets, largest_load
+from .memory import room_of
 from .point import LoadPoint, point
-from .pools import Pools, pools
+from .pools import Pools, pools, transfer_time
 from .program import VARIABLES, Evaluator, compile_iterations, form
+from .request import CHUNK
 from .speculation import best_length, expected_tokens
 from .steady import Steady
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..infer.adapter_slots import Adapters
+    from ..infer.room import Room
     from ..models.model import Model
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -95,8 +98,9 @@ class Serving:
         work: dict[str, Any] = {"batch": plan.dp, "prompt": asked.prompt + more, "generate": generate}
         options: dict[str, Any] = {"stack": stack, "kv_precision": kv_precision, "values": values}
         self.run = InferenceRun(model, system, plan, **work, **options, images=asked.images, adapters=adapters)
+        usual = self.run.stack.chunk.on(self.run.system) or CHUNK
         work["prompt"] = self.run.work.prompt
-        self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more)
+        self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more, chunk=asked.chunk or usual)
         self.requests = Differing(asked, trace)
         self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
@@ -107,8 +111,9 @@ class Serving:
         ):
             self.warnings += ("the draft model has another vocabulary: its tokens are not the model's",)
         self.targets = Targets(asked.ttft, asked.tpot)
-        self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=asked.chunk))
-        self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=asked.chunk))
+        self.chunk = float(asked.chunk or usual)
+        self.chunks = math.ceil(form("prompt_chunks", prompt=asked.prompt, chunk=self.chunk))
+        self.chunk_prompts = int(form("prompts_of_a_chunk", prompt=asked.prompt, chunk=self.chunk))
         self.apart = None if prefill is None else beside(self, prefill)
 
     # --- the engine
@@ -157,26 +162,16 @@ class Serving:
         held = self.requests.memory_inputs()
         return [Evaluator(each.program, each.inputs | held) for each in self.evaluators]
 
-    @cached_property
-    def shared_bytes(self) -> float:
-        """Bytes of the cache of a prefix that all requests share."""
-        prefix = self.asked.workload.prefix
-        if not prefix or not self.asked.workload.hits:
-            return 0.0
-        return sum(
-            Evaluator(each.program, each.inputs | {"prompt": prefix})("cache/prompt") for each in self.evaluators
-        )
-
     def _inputs(self, run: InferenceRun) -> dict[str, float]:
         """The value of every input of an iteration; those that differ from one to another are replaced."""
-        own = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.asked.chunk}
+        own: dict[str, float] = dict.fromkeys(VARIABLES, 1.0) | {"chunks": self.chunks, "chunk": self.chunk}
         return {name: value for name, (value, _) in run.bound.items()} | own
 
     def times(self, length: int) -> Times:
         """The iterations with a draft length; 0: without a draft model."""
         target, draft = self.evaluators[0], self.evaluators[1] if length else None
         reads = 1.0 if self.drafts_apart else length + 1.0
-        times = ModelTimes(target, self.plan.pp, draft, length, reads)
+        times = ModelTimes(target, self.plan.pp, draft, length, reads, self.run.stack.apart)
         if self.images is None:
             return times
         return TimesWithImages(times, self.images, self.prefilled, self.plan.pp)
@@ -190,33 +185,21 @@ class Serving:
     @cached_property
     def images(self) -> PromptImages | None:
         """The encoder's passes over the images of prompts, where there are any."""
-        return PromptImages(self.run, self.asked.chunk) if self.run.images else None
+        return PromptImages(self.run, int(self.chunk)) if self.run.images else None
+
+    def room(self, length: int, **values: float) -> Room:
+        """What fits on the devices of a replica, at other values of some symbols where they are given."""
+        return room_of(self, length, values)
 
     def memory(self, length: int) -> dict[str, float]:
         """Bytes on the fullest device: weights, all that is always there, and what each sequence takes."""
-        steps = [length + 1.0, 1.0][: 2 if length else 1]
-        names = ("weights", "fixed", "sequence")
-        copies = 1 if self.draft is None else head_modules(self.draft.model)
-        found = {
-            name: sum(
-                count * each(f"memory/{name}", step_tokens=step)
-                for each, step, count in zip(self.holders, steps, (1, copies), strict=False)
-            )
-            for name in names
-        }
-        found["fixed"] += self.shared_bytes
-        if self.images is not None:
-            weights = self.images.weight_bytes
-            found["weights"] += weights
-            found["fixed"] += weights + max(0.0, self.images.activation_bytes - self._chunk_bytes)
-        return found
+        found = self.room(length)
+        return {"weights": found.weights, "fixed": found.fixed, "sequence": found.each}
 
-    @cached_property
-    def _chunk_bytes(self) -> float:
-        """Bytes of the activations of the language model's prompt tokens in an iteration, which grow with the chunk."""
-        each = self.evaluators[0]
-        twice = Evaluator(each.program, each.inputs | {"chunk": 2.0 * self.asked.chunk})
-        return twice("memory/fixed", step_tokens=1.0) - each("memory/fixed", step_tokens=1.0)
+    def longest_context(self, sequences: int = 1) -> int | None:
+        """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
+        length = self.draft_length
+        return longest_context(lambda prompt: self.room(length, prompt=float(prompt)), sequences, self.asked.generate)
 
     def cache_bytes(self, what: str) -> float:
         """Bytes of the cache on one device: "sequence" (of its whole length), "prompt" or "mean"."""
@@ -229,8 +212,7 @@ class Serving:
 
     def held(self, length: int) -> int:
         """Sequences that the memory of a replica holds; 0 where the model does not fit."""
-        found = self.memory(length)
-        return max(0, math.floor((self.capacity_bytes - found["fixed"]) / found["sequence"]))
+        return self.room(length).sequences
 
     @property
     def capacity_bytes(self) -> float:
@@ -251,10 +233,11 @@ class Serving:
             self.plan.pp,
             limit,
             generate_ratio=self.asked.workload.generate_spread,
-            chunk=None if mix is None else float(self.asked.chunk),
+            chunk=self.chunk,
             limited_by="kv_cache" if limit == self.held(length) else "max_num_seqs",
             ranks=self.lockstep_ranks,
             mix=mix,
+            way={name: self.run.bound[name][0] for name in WAY},
         )
 
     @property
@@ -329,16 +312,7 @@ class Serving:
     @property
     def transfer_s(self) -> float | None:
         """Seconds to send a prompt's cache to other devices, over the widest network; None without one."""
-        tiers = self.run.system.tiers
-        if not tiers:
-            return None
-        given, tier = self.run.bound, tiers[-1]
-        return form(
-            "cache_transfer_time",
-            cache_bytes=self.cache_bytes("prompt"),
-            link_bandwidth=given[f"{tier}_bandwidth"][0] * given[f"{tier}_efficiency"][0],
-            link_latency=given[f"{tier}_latency"][0],
-        )
+        return transfer_time(self.run, self.cache_bytes("prompt"))
 
     def speculation(self) -> dict[str, float] | None:
         """What drafting brings to a request alone; None without a draft model or later tokens."""

@@ -52,6 +52,7 @@ class State:
         prefill: all iterations of a prompt.
         service: the same with full chunks.
         spare: load that prefill could serve besides.
+        request: of a request outside the iterations.
     """
 
     load: float
@@ -68,6 +69,7 @@ class State:
     prefill: float
     service: float
     spare: float
+    request: float = 0.0
 
     def population(self, steps: float) -> float:
         """Requests in flight, of so many decode steps each, by Little's law."""
@@ -78,7 +80,7 @@ class State:
         """Time to the first token (TTFT)."""
         return form(
             "mean_first_token_time",
-            boundary_time=self.boundary,
+            boundary_time=self.boundary + self.request,
             queue_time=self.queue,
             cache_time=self.cache,
             prefill_time=self.prefill,
@@ -271,6 +273,7 @@ class Steady:
             prefill,
             service,
             spare,
+            engine.way_time(others + rate * prefill),
         )
 
     def _boundary(self, rate: float, alone: float, decode: float, mixed: float, tokens: float) -> float:

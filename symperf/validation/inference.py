@@ -212,7 +212,7 @@ def _serve(
         return made[-1].run
 
     def read(_: BaseRun) -> float:
-        found = closed_loop(made[-1], work.requests, software.room)
+        found = closed_loop(made[-1], work.requests)
         if quantity == "tokens_per_s_per_device":
             return found.tokens_per_s / made[-1].plan.devices
         return float(getattr(found, quantity))
@@ -226,7 +226,7 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
     Raises:
         InputError: the row cannot be expressed.
     """
-    from ..serve.request import CHUNK, ServingRequest
+    from ..serve.request import ServingRequest
     from ..serve.serving import Serving
 
     family = family_of(row.family)
@@ -236,7 +236,7 @@ def serving_of(row: TableRow, software: ServingFramework, work: RowWork) -> Serv
         model_of(row),
         system,
         plan_of(row, formats.precision),
-        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or CHUNK),
+        ServingRequest(work.prompt, max(work.generate, 1), chunk=software.chunk or None),
         stack=software.stack,
         kv_precision=formats.kv_precision,
         values=dict(formats.values),

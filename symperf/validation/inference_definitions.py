@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError, quote
+from ..infer.scheduling import local_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,6 @@ class ServingFramework:
             another through the stages; 0: whole prompts.
         in_turns: sequences that do not fit together are served one after another, so that such a row is of no batch.
         chunk: prompt tokens that an iteration of continuous batching may hold; 0: the default.
-        room: part of the memory that weights and activations leave which its cache takes.
         two_tables: the head's weights are a copy of their own where a model ties them to the embedding.
         stage_tokens: tokens, padding included, that a pipeline's micro-batch has at most; 0: micro-batches of the whole
             batch.
@@ -44,7 +44,6 @@ class ServingFramework:
     prompt_batch: int = 0
     in_turns: bool = False
     chunk: int = 0
-    room: float = 1.0
     two_tables: bool = False
     stage_tokens: int = 0
     tokens: Mapping[tuple[int, int], int] = field(default_factory=lambda: NO_TOKENS)
@@ -95,14 +94,13 @@ SOFTWARE: Mapping[str, ServingFramework] = {
         two_tables=True,
         stage_tokens=1024,
     ),
-    "vLLM": ServingFramework("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True, room=0.9),
+    "vLLM": ServingFramework("vLLM benchmarks/benchmark_latency.py: one static batch", "vllm", in_turns=True),
     "LMDeploy": ServingFramework(
         "lmdeploy benchmark/profile_generation.py: as many threads as the batch, each with one request at a time; "
         "max_prefill_token_num 8192, cache_max_entry_count 0.8 of the free memory (TurbomindEngineConfig)",
         "lmdeploy",
         in_turns=True,
         chunk=8192,
-        room=0.8,
     ),
     "llama.cpp": ServingFramework(
         "llama.cpp llama-bench: micro-batches of 512 tokens (n_ubatch), which follow one another through the devices "
@@ -116,7 +114,6 @@ SOFTWARE: Mapping[str, ServingFramework] = {
         "tensorrt-llm-0.13",
         in_turns=True,
         chunk=8192,
-        room=0.9,
     ),
     "Megatron": ServingFramework("Megatron-LM's own generation launches PyTorch's operators one by one", ""),
     "DeepSeek in-house": ServingFramework("DeepSeek's own serving system", ""),
@@ -215,7 +212,4 @@ def micro_batch_of(software: ServingFramework, batch: int, length: int, stages: 
     """
     if stages == 1 or not software.stage_tokens:
         return None
-    found = batch if batch % stages else batch // stages
-    while found * length > software.stage_tokens and found % 2 == 0:
-        found //= 2
-    return found
+    return local_batch(batch, length, stages, software.stage_tokens)

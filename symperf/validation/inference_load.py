@@ -39,13 +39,12 @@ class Loop:
     time_s: float
 
 
-def closed_loop(serving: Serving, requests: int, room: float = 1.0) -> Loop:
+def closed_loop(serving: Serving, requests: int) -> Loop:
     """The steady state of `requests` in flight.
 
     Args:
         serving: the system and the lengths of the requests.
         requests: N.
-        room: part of the memory that is left beside the weights which the cache takes.
 
     Raises:
         InputError: not one request fits.
@@ -53,11 +52,7 @@ def closed_loop(serving: Serving, requests: int, room: float = 1.0) -> Loop:
     if serving.steady is None:
         raise InputError("the model does not fit the memory of its devices")
     engine = serving.steady.engine
-    held = serving.memory(0)
-    limit = int(room * (serving.capacity_bytes - held["fixed"]) / held["sequence"])
-    if limit < 1:
-        raise InputError("not one request fits the memory of the devices")
-    inside = min(requests, limit)
+    inside = min(requests, engine.limit)
     most = engine.chunk_prompts / engine.chunks
     low, high = 0.0, most
     if _state(engine, most, inside)[0] > inside:

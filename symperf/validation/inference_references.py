@@ -22,9 +22,12 @@ COLUMNS = Columns(
     optional=("use", "precision", "source"),
 )
 
+STACK = "tensorrt-llm"
+"""The page was of NVIDIA's NeMo, whose engines of early 2024 were TensorRT-LLM's."""
+
 
 def express(row: TableRow) -> list[Expressed]:
-    """The case of a row; which software was measured is not published, so the default profile stands for it.
+    """The case of a row; which software was measured is not published, so that `STACK` stands for it.
 
     Raises:
         InputError: the row cannot be expressed.
@@ -36,7 +39,9 @@ def express(row: TableRow) -> list[Expressed]:
     def run() -> InferenceRun:
         plan = Plan(tp=row.whole("tp") or 1, precision=row.text("precision") or None)
         batch, prompt, generate = (row.whole(name) or 1 for name in ("batch", "prompt", "generate"))
-        return InferenceRun(model_of(row), system_of(row), plan, batch=batch, prompt=prompt, generate=generate)
+        return InferenceRun(
+            model_of(row), system_of(row), plan, batch=batch, prompt=prompt, generate=generate, stack=STACK
+        )
 
     name = f"{row.text('model')}, {row.text('system')}, tp {row.text('tp')}"
     labels = {name: row.text(name) for name in ("model", "system", "tp")}

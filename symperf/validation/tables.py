@@ -15,12 +15,13 @@ TABLES = {
     "training.csv": "training",
     "memory.csv": "memory",
     "inference.csv": "inference",
+    "serving.csv": "serving",
     "reference_training.csv": "references",
     "reference_inference.csv": "inference_references",
 }
 """Name of a file -> the module of this package for its rows."""
 
-OWN = ("training.csv", "inference.csv", "memory.csv")
+OWN = ("training.csv", "inference.csv", "memory.csv", "serving.csv")
 """Those that a user's folder may hold."""
 
 
@@ -40,6 +41,8 @@ def source_of(row: TableRow) -> str:
     """What the errors of a row are grouped by: its family; memory apart from times, and references by their table."""
     if row.table.startswith("reference_"):
         return row.table.removesuffix(".csv")
+    if row.table == "serving.csv":
+        return "serving"
     return f"{row.family} memory" if row.table == "memory.csv" else row.family
 
 

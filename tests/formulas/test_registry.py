@@ -31,7 +31,11 @@ WAVES = "waves of whole tiles: more units make fewer waves, each unit slower at 
 TILES = "larger tiles are fewer, re-read less, and pad more"
 MORE_STAGES = "more stages take longer to fill and have more micro-batches in flight to fill them with"
 ONE_RANK = "one rank alone moves nothing, and of two or more each has fewer sums to send the more there are"
+NOTHING_LEFT = "a larger part of less than nothing, where what is no cache exceeds the memory"
 UNDECIDED: dict[tuple[str, str], str] = {
+    ("budget_of_free", "memory_utilization"): NOTHING_LEFT,
+    ("budget_of_static", "memory_utilization"): NOTHING_LEFT,
+    ("reserved_tokens", "context_tokens"): "a context that is too long to be prefilled whole is cut into chunks",
     ("hierarchical_all_gather_time", "inner_ranks"): MORE_ADAPTERS,
     ("hierarchical_reduce_scatter_time", "inner_ranks"): MORE_ADAPTERS,
     ("hierarchical_all_reduce_time", "inner_ranks"): MORE_ADAPTERS,

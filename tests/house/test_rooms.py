@@ -45,7 +45,7 @@ ALLOWED = {
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
-    "report": "common evaluation plan_search plan_search.inference plans runs serve spending systems",
+    "report": "common evaluation infer plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
         "models plan_search plan_search.inference plans report runs serve sweep systems technology "

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.effort import some
 
 import symperf as sf
 from symperf.cli import main
@@ -27,7 +28,7 @@ def run(model: str, system: str, offload: str | None, plan: dict[str, Any], **va
     return sf.inference(model, system, sf.Plan(offload=offload, **plan), **WORK, **values)
 
 
-@pytest.mark.parametrize(("model", "system", "what", "plan"), CASES)
+@pytest.mark.parametrize(("model", "system", "what", "plan"), some(CASES, 0.6))
 def test_bytes_are_conserved(model: str, system: str, what: str, plan: dict[str, Any]) -> None:
     plain, hosted = run(model, system, None, plan), run(model, system, what, plan)
     host, before, after = hosted.host_memory(), plain.memory_terms(), hosted.memory_terms()
@@ -43,7 +44,7 @@ def test_bytes_are_conserved(model: str, system: str, what: str, plan: dict[str,
     assert hosted.value("memory") < plain.value("memory")
 
 
-@pytest.mark.parametrize(("model", "system", "what", "plan"), CASES)
+@pytest.mark.parametrize(("model", "system", "what", "plan"), some(CASES, 0.6))
 def test_a_host_never_makes_a_pass_faster(model: str, system: str, what: str, plan: dict[str, Any]) -> None:
     plain = run(model, system, None, plan)
     last = {phase: plain.value(phase) for phase in ("prefill", "decode")}

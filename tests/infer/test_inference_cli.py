@@ -84,18 +84,16 @@ def test_the_cache_that_does_not_fit_says_how_many_sequences_would(call: Any) ->
     assert data["fits"] is False
     (text,) = (text for text in data["warnings"] if "does not fit" in text)
     fit = data["sequences_that_fit"]
-    assert f"the cache of {fit} sequences would fit" in text
-    assert answer(call, *INFER, "--batch", str(fit))["memory_bytes"]["kv_cache"] <= 79.18 * 2**30
-    run = sf.inference(sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm"), batch=4000, prompt=100, generate=20)
-    left = run.value("capacity_bytes") - run.value("memory") + run.value("memory/kv_cache")
-    assert fit * run.value("sequence_cache") <= left < (fit + 1) * run.value("sequence_cache")
+    assert f"{fit} of 4000 sequences fit" in text
+    assert answer(call, *INFER, "--batch", str(fit))["fits"]
+    assert not answer(call, *INFER, "--batch", str(fit + 1))["fits"]
 
 
 def test_weights_that_do_not_fit_say_so(call: Any) -> None:
     data = answer(call, "infer", "llama-2-70b", *INFER[2:])
     assert data["fits"] is False
     assert data["sequences_that_fit"] == 0
-    assert any("no cache fits" in text for text in data["warnings"])
+    assert any("not one of" in text for text in data["warnings"])
 
 
 @pytest.mark.parametrize(

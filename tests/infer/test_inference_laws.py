@@ -275,7 +275,7 @@ def test_shared_experts_are_summed_with_the_routed_ones() -> None:
 def test_stored_scores_take_memory_and_a_fused_residual_takes_time() -> None:
     stored = make("gpt, scores stored", prompt=1000, generate=10)
     scores = stored.plan.micro_batch * 96 * 1000**2 * 2
-    assert stored.value("memory/activations") - stored.bind(stack="vllm").value("memory/activations") == scores
+    assert stored.value("memory/activations") - stored.bind(stack="tensorrt-llm").value("memory/activations") == scores
     fused, apart = (make(batch=64, prompt=4000, stack=name) for name in ("vllm", "tensorrt-llm"))
     bytes_of = [{row.name: row.bytes / row.count for row in run.table()} for run in (fused, apart)]
     norm = "prefill/layer/mlp/norm"

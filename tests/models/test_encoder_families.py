@@ -173,6 +173,14 @@ def test_positions_of_disentangled_attention_are_projected_once_and_scored_by_ev
 
 
 SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+TINY = {
+    "hidden_size": 64,
+    "intermediate_size": 160,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 64,
+    "patch_size": 16,
+}
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 
 
@@ -183,12 +191,16 @@ BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, 
         ("siglip_vision_model", BASE, 196, 92_884_224, 35_416_584_192),
         ("clip_vision_model", SMALL, 50, 665_216, 67_309_568),
         ("clip_vision_model", BASE, 50, 87_456_000, 8_816_836_608),
+        ("pixtral", TINY, 16, 143_680, 4_718_592),
     ],
 )
 def test_encoders_of_images_alone_are_those_that_torch_counts(
     kind: str, sizes: dict[str, int], positions: int, parameters: int, flops: int
 ) -> None:
-    """SigLIP's has no token of the class, and a head of one query; transformers 5.24 and `FlopCounterMode`."""
+    """SigLIP's has no token of the class, and a head of one query; transformers 5.24 and `FlopCounterMode`.
+
+    Pixtral's has no token either, rotary positions, and a norm before its layers and none behind them.
+    """
     model = make_model(kind, "test", {"model_type": kind, **sizes}, "config.json")
     found = sf.inspect(model, sequence=positions)
     assert (found["parameters"]["total"], found["flops_forward"]["total"]) == (parameters, flops)
@@ -202,3 +214,10 @@ def test_encoders_of_images_alone_are_those_that_torch_counts(
     if kind == "siglip_vision_model":
         with pytest.raises(sf.InputError, match="a head that pools patches by attention"):
             sf.training(model, "h100-sxm", sf.Plan(), batch=2, sequence=positions)
+
+
+def test_pixtral_s_class_defaults() -> None:
+    """`PixtralVisionConfig()` of transformers 5.24: 4096 patches of an image of 1024 x 1024 pixels."""
+    model = make_model("pixtral", "test", {"model_type": "pixtral"}, "config.json")
+    assert sf.inspect(model)["parameters"]["total"] == 403_489_792
+    assert model.sizes["num_patches"] == 4096

@@ -71,6 +71,7 @@ def test_one_server_of_each() -> None:
         "pipeline_parallel_size": 1,
         "data_parallel_size": 8,
         "enable_expert_parallel": True,
+        "all2all_backend": "deepep_low_latency",
         "quantization": "fp8",
         "kv_cache_dtype": "fp8",
         "max_model_len": 1200,
@@ -82,6 +83,7 @@ def test_one_server_of_each() -> None:
         "pp_size": 1,
         "dp_size": 8,
         "ep_size": 8,
+        "moe_a2a_backend": "deepep",
         "enable_dp_attention": True,
         "enable_dp_lm_head": True,
         "moe_dense_tp_size": 1,
@@ -118,6 +120,30 @@ def test_replicas_with_experts_of_their_own_are_servers_of_their_own() -> None:
     within = emit_service("vllm", "vllm", [asked(Plan(tp=2, dp=4, ep=2))])
     assert within.settings["--enable-expert-parallel"]
     assert "ep" not in dict(within.notes)
+
+
+def test_layouts_of_caches_and_experts_have_options() -> None:
+    """Parts of a prompt, devices that share a cache, copies of experts, tokens that are gathered for all of them."""
+    plan = Plan(tp=4, cp=2, dp=2, ep=8, dcp=4, redundant_experts=8, expert_exchange="gather", precision="bf16")
+    for backend in BACKENDS:
+        found = emit_service(backend, backend, [asked(plan)])
+        notes = dict(found.notes)
+        told = options(commands(found.text)[0], backend)
+        if backend == "vllm":
+            assert (told["prefill_context_parallel_size"], told["decode_context_parallel_size"]) == (2, 4)
+            assert (told["enable_eplb"], told["eplb_config"]) == (True, {"num_redundant_experts": 8})
+            assert told["all2all_backend"] == "allgather_reducescatter"
+            assert not notes
+        elif backend == "sglang":
+            assert (told["dcp_size"], told["ep_num_redundant_experts"], told["moe_a2a_backend"]) == (4, 8, "none")
+            assert notes.keys() == {"cp", "tp"}
+        else:
+            assert {"cp", "dcp", "redundant_experts", "expert_exchange"} <= notes.keys()
+    whole = Plan(tp=2, dp=4, expert_tp=8, expert_exchange="gather", precision="bf16")
+    found = emit_service("vllm", "vllm", [asked(whole)])
+    assert found.settings["--data-parallel-size"] == 4
+    assert "--enable-expert-parallel" not in found.settings
+    assert not found.notes
 
 
 @pytest.mark.parametrize("framework", BACKENDS)

@@ -195,3 +195,28 @@ def test_the_command_of_a_plan_gives_its_numbers(call: Callable[[Any], Any], see
             if each["ttft_s"] is not None:
                 pairs += [(alone["ttft_s"], each["ttft_s"]), (alone["tpot_s"], each["tpot_s"])]
         assert all(math.isclose(a, b, rel_tol=CLOSE) for a, b in pairs)
+
+
+def test_fields_that_are_not_tried_can_be_opened() -> None:
+    """Parts of a prompt count as devices; what is not asked for keeps its default."""
+    model, system = known()
+    require = {**FEW, "cp": [1, 2], "tp": [1, 2], "pp": 1}
+    found = answer_search(model, system, **ASKED, tpot=0.05, require=require, top=50)
+    layouts = {(each.fields["tp"], each.fields["cp"], each.fields["dp"]) for each in found.records}
+    assert layouts == {(2, 1, 1), (1, 2, 1), (1, 1, 2)}
+    split = next(each for each in found.records if each.fields["cp"] == 2)
+    alone = sf.serving(
+        model,
+        system,
+        sf.Plan(cp=2, precision="fp8"),
+        kv_precision="bf16",
+        chunk=512,
+        prompt=512,
+        generate=64,
+        tpot=0.05,
+    )
+    assert alone.largest is not None
+    assert alone.largest.load is not None
+    assert math.isclose(split.measures["requests_per_s"], alone.largest.load, rel_tol=CLOSE)
+    with pytest.raises(InputError, match="no choice 'zero'"):
+        answer_search(model, system, **ASKED, tpot=0.05, require={"zero": 1})

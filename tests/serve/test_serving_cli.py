@@ -17,10 +17,12 @@ from symperf.serve.definitions import DEFINITIONS
 
 BASE = ["serve", "llama-2-7b", "-s", "a100-80gb-sxm", "--prompt", "512", "--generate", "64"]
 KEYS = {
+    "lockstep_replicas",
     "model", "system", "stack", "devices", "replicas", "prompt", "generate", "chunk", "chunks_per_prompt",
     "prompts_per_chunk", "targets", "served", "fits", "memory_bytes", "capacity_bytes", "concurrency_limit", "capacity",
     "capacity_limit", "largest_load", "largest_load_limit", "alone", "shares", "curve", "disaggregation", "pools",
-    "speculative", "adapters", "loop", "workload", "trace", "warnings", *POINT_KEYS,
+    "speculative", "adapters", "loop", "workload", "trace", "warnings", "kv_tokens", "kv_blocks", "longest_context",
+    "model_context", "memory_utilization", "memory_parts", "mean_concurrency", *POINT_KEYS,
 }  # fmt: skip
 
 
@@ -92,7 +94,7 @@ def test_a_load_above_the_capacity_is_saturated(capsys: pytest.CaptureFixture[st
     assert found["saturated"]
     assert not found["served"]
     assert found["utilisation"] >= 1
-    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated"}
+    rest = set(POINT_KEYS) - {"load", "load_per_replica", "utilisation", "saturated", "concurrency"}
     assert all(found[key] is None for key in rest)
     assert "saturated" in found["warnings"][0]
 

@@ -21,6 +21,8 @@ from symperf.formulas.registry import load
 from symperf.infer import build as inference
 from symperf.infer.adapter_slots import adapters_of
 from symperf.infer.footprint import footprint as inference_footprint
+from symperf.infer.footprint import needed
+from symperf.infer.memory_rule import RULES
 from symperf.models import counts
 from symperf.operations.schedule import time_of
 from symperf.serve.build import memory as serving_memory
@@ -220,6 +222,8 @@ def _inferred(structure: InferenceStructure) -> None:
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
     inference.metrics(structure, *sympy.symbols("prefill step time", positive=True))
     inference_footprint(structure)
+    for rule in RULES:
+        needed(dataclasses.replace(structure, memory_rule=rule))
     serving_trees(structure)
     serving_memory(structure)
     iteration_metrics(structure, sympy.Symbol("time", positive=True))

@@ -34,6 +34,7 @@ from .inference import *  # noqa: F403
 from .model import *  # noqa: F403
 from .plan import *  # noqa: F403
 from .products import *  # noqa: F403
+from .room import *  # noqa: F403
 from .scans import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .serving import *  # noqa: F403

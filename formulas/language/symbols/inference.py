@@ -71,6 +71,40 @@ step_latency = add(
     ZERO_UP,
     "launch",
 )
+start_removal = add(
+    "efficiency",
+    "start_removal",
+    r"\rho_s",
+    "Part of a kernel's start that the end of the one before it hides in a recorded graph.",
+    domain=FRACTION,
+)
+request_latency = add(
+    "efficiency",
+    "request_latency",
+    r"\lambda_r",
+    "Time of a request outside the engine: HTTP, queues between processes, and the way of its first token.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+tokenizer_latency = add(
+    "efficiency",
+    "tokenizer_latency",
+    r"\lambda_t",
+    "Time that a token of a prompt adds to the way of its request to the engine: text, tokenizer, transport.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
+crowd_latency = add(
+    "efficiency",
+    "crowd_latency",
+    r"\lambda_c",
+    "Time that each request in flight adds to the way of another one, beside which its tokens are sent.",
+    SECOND,
+    ZERO_UP,
+    "launch",
+)
 sampling_kernels = add(
     "efficiency", "sampling_kernels", "n_{smp}", "Kernels that choose a token from the logits, one after the other."
 )

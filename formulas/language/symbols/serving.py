@@ -40,6 +40,8 @@ chunk_context = add(
 acceptance = add("work", "acceptance", r"\alpha_d", "Probability that a drafted token is accepted.", domain=FRACTION)
 draft_length = add("work", "draft_length", "k_d", "Tokens that are drafted for a step.")
 
+cached_tokens = add("work", "cached_tokens", "s_{pre}", "First tokens of a prompt that are in the cache.")
+fresh_tokens = add("work", "fresh_tokens", "s_{new}", "Tokens of a prompt behind those in the cache.")
 lora_rank = add("work", "lora_rank", "r_{lo}", "Rank of the slots of adapters of linear layers.")
 lora_adapters = add("work", "lora_adapters", "N_{lo}", "Slots of adapters that a device holds.")
 

@@ -64,7 +64,7 @@ offloaded_cache = add(
     "plan", "offloaded_cache", r"\phi_{kv}", "Part of the tokens' keys and values kept by the host.", domain=FRACTION
 )
 offloaded_experts = add(
-    "plan", "offloaded_experts", r"\phi_{e}", "Part of the routed experts kept by the host.", domain=FRACTION
+    "plan", "offloaded_experts", r"\phi_{ex}", "Part of the routed experts kept by the host.", domain=FRACTION
 )
 overlap_offload = add(
     "plan",

@@ -64,9 +64,11 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--batch", type=whole, required=True, help="sequences, over all replicas")
     infer.add_argument("--prompt", type=whole, required=True, help="tokens of each prompt")
     infer.add_argument("--generate", type=whole, required=True, help="tokens generated for each")
+    infer.add_argument("--prefix", type=whole, default=0, metavar="TOKENS", help="of each prompt that are in the cache")
     flags.images(infer)
     _interval(infer)
     flags.software(infer)
+    flags.longest(infer)
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
@@ -92,7 +94,12 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     serve.add_argument("--load", type=number, metavar="R", help="requests a second at all replicas (default: largest)")
-    serve.add_argument("--chunk", type=whole, metavar="TOKENS", help="prompt tokens of an iteration (default 2048)")
+    serve.add_argument(
+        "--chunk",
+        type=whole,
+        metavar="TOKENS",
+        help="prompt tokens of an iteration (default: that of the serving software)",
+    )
     serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
     flags.workload(serve)
     serve.add_argument(
@@ -104,6 +111,7 @@ def _serve(verb: Verb) -> None:
     flags.speculation(serve)
     flags.adapters(serve)
     flags.software(serve)
+    flags.longest(serve)
     flags.plan(serve)
 
 

@@ -94,19 +94,20 @@ def t5_activation(config: Config) -> str:
     return ACTIVATIONS[word]
 
 
-def patch_sizes(side: int, *, class_token: bool = True) -> dict[str, Rule | int]:
+def patch_sizes(side: int, *, class_token: bool = True, image: int = 224) -> dict[str, Rule | int]:
     """Patches of an image, values of a patch, and a row of positions for each and for the class.
 
     Args:
         side: pixels of a patch's side where the file does not say.
         class_token: a token of the class joins the patches.
+        image: pixels of an image's side where the file does not say.
     """
 
     def patches(config: Config, _: Sizes) -> int:
-        image, patch = optional("image_size", absent=224)(config, {}), optional("patch_size", absent=side)(config, {})
-        if image < patch:
-            raise InputError(f"{config.where}: image_size is {image}, expected at least the patch_size {patch}")
-        return (image // patch) ** 2
+        whole, patch = optional("image_size", absent=image)(config, {}), optional("patch_size", absent=side)(config, {})
+        if whole < patch:
+            raise InputError(f"{config.where}: image_size is {whole}, expected at least the patch_size {patch}")
+        return (whole // patch) ** 2
 
     def features(config: Config, _: Sizes) -> int:
         patch, channels = optional("patch_size", absent=side), optional("num_channels", absent=3)

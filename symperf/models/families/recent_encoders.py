@@ -11,6 +11,7 @@ from ..configs import Config, Family, Sizes, activating, dropping, flag, heads, 
 from ..layouts import in_runs
 from .bases import GPT2_LAYERS, LLAMA_LAYERS, LLAMA_SIZES
 from .encoders import BERT_LAYERS, BERT_SIZES, ENCODERS, bert_head, only_encoder, patch_sizes
+from .tower_parts import BARE, RMS_LAYERS, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,6 +209,23 @@ RECENT_ENCODERS: dict[str, Family] = {
         VISION_LAYERS | {"patch_bias": False, "embedding_norm": True, "head": "none"},
         kinds=only_encoder,
         harmless=("projection_dim",),
+    ),
+    "pixtral": Family(
+        {**with_defaults(1024, 4096, 24, 16), **patch_sizes(16, class_token=False, image=1024)}
+        | {"vocab_size": 0, "position_rows": 0, "num_labels": 0},
+        RMS_LAYERS
+        | BARE
+        | {
+            "tied_embeddings": False,
+            "patches": True,
+            "class_token": False,
+            "patch_bias": False,
+            "head": "none",
+            "embedding_norm": True,
+            "final_norm": False,
+            "dropout": dropping("attention_dropout"),
+        },
+        kinds=only_encoder,
     ),
     "mbart": between({"final_norm": True}, sizes=sinusoidal()),
     "pegasus": between({"final_norm": True, "embedding_norm": False}, sizes=sinusoidal(position_rows=POSITIONS)),

@@ -62,9 +62,9 @@ def try_plan(survey: Survey, question: InferenceQuestion, fields: dict[str, Any]
     run = survey.built(question, fields, question.inference)
     if run is None:
         return None
-    memory, capacity = run.memory_alone(), run.value("capacity_bytes")
-    if memory > capacity:
-        survey.see_memory(memory, capacity)
+    memory, needed, capacity = run.memory_alone(), run.needed_alone(), run.value("capacity_bytes")
+    if needed > capacity:
+        survey.see_memory(needed, capacity)
         survey.reject(MEMORY)
         return None
     first = run.value("prefill")

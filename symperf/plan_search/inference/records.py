@@ -9,7 +9,7 @@ from ...serve.point import describe
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
-from .space import FIELDS
+from .space import TRIED
 
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
@@ -47,6 +47,8 @@ SCORES = {
 """What plans are ranked by, and its sign where more is better, by order; by throughput for each device otherwise."""
 JOULES = ("joules", "tokens_per_joule")
 """Orders for which joules are counted."""
+FORMATS = ("precision", "kv_precision")
+"""Fields that both pools have alike."""
 POOL_FIELDS = ("tp", "pp", "dp", "ep", "chunk", "devices", "load")
 
 
@@ -59,7 +61,7 @@ class PlanRecord:
         score: higher is better.
         fields: of the plan; of pools the formats only.
         measures: by name, all of `MEASURES`.
-        pools: of each pool, its `POOL_FIELDS`; empty where there is one.
+        pools: of each pool, its `POOL_FIELDS` and what was opened; empty where there is one.
     """
 
     plan: LoadPlan | BatchPlan | Pair
@@ -70,7 +72,7 @@ class PlanRecord:
 
     def nested(self) -> dict[str, Any]:
         """All of it; pools as objects, null where there are none."""
-        fields = {name: self.fields.get(name) for name in FIELDS}
+        fields = dict.fromkeys(TRIED) | self.fields
         return {**fields, **self.measures, "pools": self.pools or None}
 
     def flat(self) -> dict[str, Any]:
@@ -196,13 +198,13 @@ def _of_pair(pair: Pair) -> Parts:
         "memory_bytes": max(_bytes_held(decode.serving, pair.decoding()), _bytes_held(prefill.serving, 1.0)),
     }
     pools = {
-        name: {**{key: fields[key] for key in ("tp", "pp", "dp", "ep", "chunk")}, "devices": n, "load": loads[name]}
+        name: {**{key: value for key, value in fields.items() if key not in FORMATS}, "devices": n, "load": loads[name]}
         for name, fields, n in (
             ("prefill", prefill.fields, prefill.question.devices),
             ("decode", decode.fields, decode.question.devices),
         )
     }
-    formats = {name: prefill.fields[name] for name in ("precision", "kv_precision")}
+    formats = {name: prefill.fields[name] for name in FORMATS}
     return formats, measures, pools
 
 

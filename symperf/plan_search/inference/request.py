@@ -12,7 +12,7 @@ from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
 from ..request import check_mapping
 from .records import JOULES
-from .space import FIELDS, LAYOUT, LIMITED, PLAN_FIELDS
+from .space import FIELDS, LAYOUT, LIMITED
 from .spent import check_priced, energy_basis
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def _check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in KV_BYTES:
             raise InputError(f"kv_precision: found {quote(value)}, expected {' or '.join(KV_BYTES)}")
         return value
-    assert name in PLAN_FIELDS
     return PLAN[name].check(value)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...codegen.program import Program
+    from ...infer.room import Room
     from ...serve.engine import ModelTimes
     from ...serve.limits import Largest
     from ...serve.steady import State
@@ -123,14 +124,14 @@ class Shared:
         layouts: of programs.
         starts: values of programs, by program and inputs without the number of replicas.
         times: of iterations, by evaluator.
-        memories: bytes, by evaluator.
+        rooms: what fits, by evaluator.
         states: by evaluator and what else decides them.
     """
 
     layouts: dict[int, ReplicaDependence] = field(default_factory=dict)
     starts: dict[tuple[Any, ...], tuple[list[Any], int]] = field(default_factory=dict)
     times: dict[tuple[Any, ...], ModelTimes] = field(default_factory=dict)
-    memories: dict[tuple[Any, ...], dict[str, float]] = field(default_factory=dict)
+    rooms: dict[tuple[Any, ...], Room] = field(default_factory=dict)
     states: dict[tuple[Any, ...], SharedSteady] = field(default_factory=dict)
 
     def evaluator(self, program: Program, inputs: Mapping[str, float]) -> SharedEvaluator:

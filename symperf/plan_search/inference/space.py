@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
 _SEARCHED = [field for field in PLAN.values() if field.inference == "searched"]
 PLAN_FIELDS = tuple(field.name for field in sorted(_SEARCHED, key=lambda field: KINDS.index(field.kind)))
 LAYOUT = tuple(name for name in PLAN_FIELDS if PLAN[name].layout)
-FIELDS = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
+OPENED = tuple(name for name, field in PLAN.items() if field.inference == "read")
+"""Fields of a plan that have their default, unless `require` gives them values."""
+TRIED = (*PLAN_FIELDS, "kv_precision", "chunk", "batch")
+"""Fields of which a search tries values."""
+FIELDS = (*TRIED, *OPENED)
 """What may be asked for by `require`."""
 LIMITED = (*(name for name in PLAN_FIELDS if PLAN[name].whole), "chunk", "batch")
 """What may have a largest value."""
@@ -141,15 +146,16 @@ class InferenceQuestion:
     def choices(self) -> Iterator[dict[str, Any]]:
         """The fields of every plan of the space, whether it can run or not."""
         values = self.candidates
-        names = [name for name in values if name not in LAYOUT]
-        for layout in product(*(values[name] for name in LAYOUT)):
-            if layout[0] * layout[1] * layout[2] == self.devices:
+        degrees = [name for name in values if name in PLAN and PLAN[name].layout]
+        names = [name for name in values if name not in degrees]
+        for layout in product(*(values[name] for name in degrees)):
+            if math.prod(layout) == self.devices:
                 for rest in product(*(values[name] for name in names)):
-                    yield {**dict(zip(LAYOUT, layout, strict=True)), **dict(zip(names, rest, strict=True))}
+                    yield {**dict(zip(degrees, layout, strict=True)), **dict(zip(names, rest, strict=True))}
 
     def plan(self, fields: Mapping[str, Any]) -> Plan:
         """The plan of some fields."""
-        return Plan(**{**self.software.fixed, **{name: fields[name] for name in PLAN_FIELDS if name in fields}})
+        return Plan(**{**self.software.fixed, **{name: fields[name] for name in fields if name in PLAN}})
 
     def refusal(self, fields: Mapping[str, Any]) -> Rule | None:
         """The first rule that a plan breaks; the rules are those of a single inference, and of the software."""

@@ -20,6 +20,7 @@ from .shared import SharedSteady
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...infer.room import Room
     from ...runs.inference_run import InferenceRun
     from ...serve.program import Evaluator
     from .shared import Shared, SharedEvaluator
@@ -75,9 +76,10 @@ class SearchedServing(Serving):
             self.shared.times, (*self._key, self.plan.pp), lambda: BlockTimes(self.evaluators[0], self.plan.pp)
         )
 
-    def memory(self, length: int) -> dict[str, float]:
-        """Bytes on the fullest device, as `Serving` tells them."""
-        return get_or_make(self.shared.memories, self._key, lambda: super(SearchedServing, self).memory(length))
+    def room(self, length: int, **values: float) -> Room:
+        """What fits on the devices of a replica, as `Serving` tells it."""
+        key = (*self._key, *values.items())
+        return get_or_make(self.shared.rooms, key, lambda: super(SearchedServing, self).room(length, **values))
 
     @cached_property
     def steady(self) -> SharedSteady | None:

@@ -31,6 +31,7 @@ from ...infer.experts import Experts
 from ...infer.layer import Layer
 from ...operations.expert_formats import CONVERSION_FLOPS
 from ...operations.groups import Group
+from ...operations.schedule import Op
 from . import compressed
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from ...codegen.program import Program
     from ...infer.structure import InferenceStructure
-    from ...operations.schedule import Op
     from .forms import Form
 
 _m, _n, _k, _context, _passes, _ranks, _elements, _width = (
@@ -141,7 +141,7 @@ def _even_experts(layer: Layer) -> list[Op | None]:
 def _routed(layer: Layer, experts: Experts, groups: Any) -> list[Op | None]:
     """Kernels that are given the tokens of all devices, and compute at least one row."""
     if "experts" not in layer.structure.families:
-        return experts.operations()
+        return [op for op in experts.operations() if op is None or isinstance(op, Op)]
     choices = experts.tokens * ep * num_experts_per_token
     return [experts.fused(Max(1, experts.arriving), Max(1, groups), choices)]
 
