@@ -86,6 +86,8 @@ class ClosedLoop:
             return self._mixed_up(arrivals).population(steady.engine.steps) - present
 
         full = steady.full
+        if steady.engine.apart and steady.engine.steps:
+            full = max(full, 2 * present / steady.engine.steps / steady.engine.groups)
         if surplus(full) <= 0:
             return self._saturated(self._mixed_up(full))
         return self._mixed_up(_root(surplus, full))
@@ -109,7 +111,14 @@ class ClosedLoop:
         with_it = tokens if cut else min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
         prefill = engine.chunks * steady.chunk_time(seen, alone, with_it, beside)
         service = engine.chunks * steady.chunk_time(seen, alone, tokens, beside)
-        boundary = mean if self._misses else 0.0
+        boundary = mean
+        if engine.apart:
+            # A decode step is followed by as many iterations of prompts as those that ended in it need.
+            share, chunk = max(1 - math.exp(-begun), begun / steady.full), mixed - decode
+            mean = form("mean_iteration_time", decode_time=decode, chunk_extra_time=chunk, chunk_share=share)
+            rate = arrivals * engine.groups / mean
+            boundary = math.exp(-begun) * decode + share * chunk
+        boundary = boundary if self._misses else 0.0
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
@@ -120,6 +129,9 @@ class ClosedLoop:
         """The mean wait behind other prompts; requests end, and so begin, in iterations, however long these are."""
         if not busy or not self._deviation:
             return 0.0
+        if self.steady.engine.apart:
+            # All that ended in a decode step is prefilled before the next one: only those of one step wait for another.
+            return service * busy / (2 * self.steady.engine.chunks)
         idle = max(1 - busy, NO_SPARE)
         wait = form(
             "queue_wait",
