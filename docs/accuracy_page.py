@@ -12,6 +12,7 @@ from pathlib import Path
 
 import accuracy_blocks
 import accuracy_evidence
+import accuracy_serving
 
 from symperf.validation import report as tables
 from symperf.validation.case import Case, LeftOut, Scored
@@ -139,7 +140,18 @@ def page(found: Report) -> str:
     lines += ["", "![measured against predicted, by family](accuracy/scatter.png)", ""]
     lines += ["Every row: [rows.csv](accuracy/rows.csv).", "", *beside_other_tools(found), "", *reference_rows(found)]
     lines += ["", *accuracy_evidence.section(found, scored)]
-    lines += ["", *accuracy_blocks.section(), "", *layers(found), "", "## Worst rows", "", *worst_rows(found)]
+    lines += [
+        "",
+        *accuracy_blocks.section(),
+        "",
+        *layers(found),
+        "",
+        *accuracy_serving.section(found),
+        "",
+        "## Worst rows",
+        "",
+        *worst_rows(found),
+    ]
     lines += ["", "## Left out", "", "Every row: [left_out.csv](accuracy/left_out.csv).", ""]
     return "\n".join([*lines, *tables.left_out_table(found)]) + "\n"
 
@@ -186,7 +198,7 @@ def reference_rows(found: Report) -> list[str]:
         error = "" if paper is None else f"{paper / row.measured - 1:+.1%}"
         lines.append(f"| {row.case} | {row.measured:.2f} | {row.predicted:.2f} | {row.error:+.1%} | {error} |")
     lines += ["", "Llama 2, batch 1, 200 tokens in and 200 out, FP16: NVIDIA's NeMo page, as in Kundu et al. 2024; the"]
-    lines += ["serving software is the default profile, as which one was measured is not published.", ""]
+    lines += ["serving software is `tensorrt-llm`, of that time, as which one was measured is not published.", ""]
     return [*lines, *row_table(of(found, "reference_inference"))]
 
 

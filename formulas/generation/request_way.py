@@ -15,9 +15,10 @@ from ..sources import LITTLE
     dimension=SECOND,
     source=LITTLE,
     increasing="concurrency crowd_latency prompt request_latency tokenizer_latency",
+    curvature="convex",
 )
 def request_way_time(prompt: Any, concurrency: Any) -> Any:
-    """Time of a request outside the engine, until its first token is there: lambda_r + lambda_t s_p + lambda_c N.
+    """Time of a request outside the engine, until its first token is there: lambda_r + lambda_t s_p + lambda_if N.
 
     One thread each of the client, the server and the engine reads requests, turns texts into tokens and sends tokens
     of all requests in flight; a new request waits its turn behind those.

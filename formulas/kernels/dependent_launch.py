@@ -12,7 +12,7 @@ from ..sources import DEPENDENT_LAUNCH
 
 
 @formula(
-    glyph=r"\tau_s^\prime",
+    glyph="T_{dep}",
     dimension=SECOND,
     source=DEPENDENT_LAUNCH,
     increasing="start_time",
@@ -20,7 +20,7 @@ from ..sources import DEPENDENT_LAUNCH
     curvature="concave",
 )
 def dependent_start_time(start_time: Any) -> Any:
-    """Start of a kernel that the one before it hides in part: (1 - rho_s) tau_s.
+    """Start of a kernel that the one before it hides in part: (1 - gamma_s) T_0.
 
     A kernel that is measured alone begins on an idle device. In a recorded graph its blocks may be there, and what does
     not depend on the kernel before it be done, when that one ends.

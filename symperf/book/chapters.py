@@ -36,6 +36,7 @@ CHAPTERS = (
             "tiles": "Tiles of matrix products",
             "thin_matmul": "Thin matrix products",
             "looped_matmul": "Products of measured devices",
+            "dependent_launch": "Starts hidden in recorded graphs",
             "low_precision": "Low precision",
             "adapters": "Adapters of requests",
         },
@@ -160,6 +161,7 @@ CHAPTERS = (
         {
             "serving": "Continuous batching",
             "queueing": "Queueing",
+            "request_way": "The way of a request",
             "closed_loops": "Closed loops and bursts",
             "disaggregation": "Prefill and decode apart",
             "lockstep": "Replicas in lock step",

@@ -26,10 +26,12 @@ WORK = {
 """What each kind of run needs to be asked."""
 OPTIONS = {
     "train": ("stack",),
-    "infer": ("stack", "kv_precision"),
-    "serve": ("stack", "kv_precision", "concurrency", "chunk"),
+    "infer": ("stack", "kv_precision", "memory_utilization"),
+    "serve": ("stack", "kv_precision", "memory_utilization", "concurrency", "chunk"),
 }
 """What else it may be asked."""
+SYMBOLS = ("memory_utilization",)
+"""Of these, the values of symbols."""
 
 
 def build_run(options: argparse.Namespace) -> BaseRun:
@@ -56,7 +58,8 @@ def build_run(options: argparse.Namespace) -> BaseRun:
     for name in sorted({name for names in (*WORK.values(), *OPTIONS.values()) for name in names} - allowed):
         if getattr(options, name, None) is not None:
             raise InputError(f"{verb} {kind}: --{name.replace('_', '-')} is of another kind of run")
-    more = {name: value for name in OPTIONS[kind] if (value := getattr(options, name, None)) is not None}
+    own = [name for name in OPTIONS[kind] if name not in SYMBOLS]
+    more = {name: value for name in own if (value := getattr(options, name, None)) is not None}
     made: BaseRun = MAKERS[kind](options, Plan(**fields), work, more, values)
     return made
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import argparse
 
     from ..export.emit import Emission
+    from ..plan_search.inference.load import LoadPlan
+    from ..plan_search.inference.pools import DecodePlan
     from ..plan_search.inference.records import PlanRecord
     from ..plan_search.inference.space import InferenceQuestion
 
@@ -45,30 +47,41 @@ def emitted(found: PlanRecord, options: argparse.Namespace) -> Emission:
     question = plan.question
     if isinstance(plan, Pair):
         held = {"prefill": 1.0, "decode": plan.decoding()}
-        limits = {"prefill": plan.prefill.serving.limit(0), "decode": plan.decode.serving.limit(0)}
-        fields = {"prefill": plan.prefill.fields, "decode": plan.decode.fields}
-        parts = [_part(question, fields[role], options, limits[role], held[role], role) for role in fields]
+        pools: dict[str, LoadPlan | DecodePlan] = {"prefill": plan.prefill, "decode": plan.decode}
+        parts = [_served(question, pool, options, held[role], role) for role, pool in pools.items()]
     elif isinstance(plan, BatchPlan):
         size = plan.fields["batch"] // plan.fields["dp"]
         chunk = plan.fields["micro_batch"] * question.prompt
-        parts = [_part(question, {**plan.fields, "chunk": chunk}, options, size, 0.0, None)]
+        takes = plan.run.room().utilization
+        parts = [_part(question, {**plan.fields, "chunk": chunk}, options, (size, 0.0, takes), None)]
     else:
-        decoding = found.measures["concurrency"] / plan.replicas
-        parts = [_part(question, plan.fields, options, plan.serving.limit(0), decoding, None)]
+        parts = [_served(question, plan, options, found.measures["concurrency"] / plan.replicas, None)]
     system = question.base.system
     node = int(system.value("scale_up_size")) if system.tiers else 1
     backend = question.software.name
     return emit_service(options.emit, backend, parts, node)
 
 
+def _served(
+    question: InferenceQuestion,
+    plan: LoadPlan | DecodePlan,
+    options: argparse.Namespace,
+    decoding: float,
+    role: str | None,
+) -> ExportRequest:
+    serving = plan.serving
+    return _part(question, plan.fields, options, (serving.limit(0), decoding, serving.room(0).utilization), role)
+
+
 def _part(
     question: InferenceQuestion,
     fields: dict[str, Any],
     options: argparse.Namespace,
-    limit: int,
-    decoding: float,
+    held: tuple[int, float, float],
     role: str | None,
 ) -> ExportRequest:
+    """What a server runs; held are the sequences that a replica may hold and decodes, and its part of the memory."""
+    limit, decoding, utilization = held
     plan = Plan(**{**question.software.fixed, **{name: fields[name] for name in Plan.names() if name in fields}})
     plan = plan if plan.micro_batch is None or plan.pp > 1 else Plan(**{**_fields(plan), "micro_batch": None})
     service = Service(
@@ -81,6 +94,7 @@ def _part(
         fields["kv_precision"],
         role,
         "num_experts" in question.model.sizes,
+        round(utilization, 6),
     )
     return ExportRequest(plan, question.model, question.system, service=service)
 

@@ -36,6 +36,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "trtllm --pipeline-parallel-size": Option(int, TRTLLM),
     "trtllm --expert-parallel-size": Option(int, TRTLLM),
     "trtllm --enable-attention-dp": Option(bool, TRTLLM),
+    "trtllm --free-gpu-memory-fraction": Option(float, TRTLLM),
     "trtllm --max-batch-size": Option(int, TRTLLM),
     "trtllm --max-num-tokens": Option(int, TRTLLM),
     "trtllm --max-seq-len": Option(int, TRTLLM),
@@ -56,6 +57,7 @@ RENAMED: Final = {
     "--ep_size": "--expert-parallel-size",
     "enable_attention_dp": "--enable-attention-dp",
     "--max_batch_size": "--max-batch-size",
+    "--free_gpu_memory_fraction": "--free-gpu-memory-fraction",
     "--max_num_tokens": "--max-num-tokens",
     "--max_seq_len": "--max-seq-len",
 }

@@ -25,6 +25,7 @@ class Service:
         kv_precision: format of the cache; None: the server's choice.
         role: "prefill" or "decode" of a server that does this alone.
         routed: whether the model has experts.
+        utilization: part of the memory that the server takes, as it counts it; None: its default.
     """
 
     model: str
@@ -36,6 +37,7 @@ class Service:
     kv_precision: str | None = None
     role: str | None = None
     routed: bool = False
+    utilization: float | None = None
 
     @property
     def length(self) -> int:

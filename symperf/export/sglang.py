@@ -34,6 +34,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--quantization": Option(str, MODEL, ("fp8",)),
     "--kv-cache-dtype": Option(str, MODEL, ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16")),
     "--context-length": Option(int, MODEL),
+    "--mem-fraction-static": Option(float, SCHEDULE),
     "--max-running-requests": Option(int, SCHEDULE),
     "--chunked-prefill-size": Option(int, SCHEDULE),
     "--enable-mixed-chunk": Option(bool, SCHEDULE),
@@ -131,6 +132,8 @@ def _served(made: Sheet, asked: ExportRequest, over: int) -> None:
     if not sixteen_bits(made, service, CACHES, "SGLang"):
         made.put("--kv-cache-dtype", CACHES[str(service.kv_precision)])
     made.put("--context-length", service.length)
+    if service.utilization is not None:
+        made.put("--mem-fraction-static", service.utilization)
     made.put("--max-running-requests", service.sequences * over)
     if service.role != "decode":
         made.put("--chunked-prefill-size", service.chunk * over)

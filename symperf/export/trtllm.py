@@ -23,6 +23,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--tp_size": Option(int, SERVE),
     "--pp_size": Option(int, SERVE),
     "--ep_size": Option(int, SERVE),
+    "--free_gpu_memory_fraction": Option(float, SERVE),
     "--max_batch_size": Option(int, SERVE),
     "--max_num_tokens": Option(int, SERVE),
     "--max_seq_len": Option(int, SERVE),
@@ -106,6 +107,8 @@ def _served(made: Sheet, asked: ExportRequest) -> None:
     made.put("--max_batch_size", service.running)
     made.put("--max_num_tokens", service.budget)
     made.put("--max_seq_len", service.length)
+    if service.utilization is not None:
+        made.put("--free_gpu_memory_fraction", service.utilization)
     if service.role != "decode":
         made.put("--enable_chunked_prefill", True)
     if not sixteen_bits(made, service, CACHES, "TensorRT-LLM"):

@@ -29,6 +29,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--dtype": Option(str, ARGUMENTS, ("auto", "half", "float16", "bfloat16", "float", "float32")),
     "--quantization": Option(str, ARGUMENTS, ("fp8",)),
     "--kv-cache-dtype": Option(str, ARGUMENTS, ("auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2")),
+    "--gpu-memory-utilization": Option(float, ARGUMENTS),
     "--max-num-seqs": Option(int, ARGUMENTS),
     "--max-num-batched-tokens": Option(int, ARGUMENTS),
     "--max-model-len": Option(int, ARGUMENTS),
@@ -128,6 +129,8 @@ def _served(made: Sheet, asked: ExportRequest) -> None:
     if not sixteen_bits(made, service, CACHES, "vLLM"):
         made.put("--kv-cache-dtype", CACHES[str(service.kv_precision)])
     made.put("--max-model-len", service.length)
+    if service.utilization is not None:
+        made.put("--gpu-memory-utilization", service.utilization)
     made.put("--max-num-seqs", service.running)
     made.put("--max-num-batched-tokens", service.budget)
     if service.role is not None:

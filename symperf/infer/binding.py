@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..common.errors import InputError
 from ..plans.plan import NUMBERS
 from ..plans.structure import SENT
 from ..systems.kernel_constants import BY_FORMAT, INNER_LATENCY
@@ -174,7 +175,11 @@ def bind(
     scored = stored.rate_of("attention", rate) == cache == "fp8"
     bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
-    bound.update({name: HOST[name] for name in HOST if plan.offload})
+    if plan.offload:
+        bound.update(HOST)
+    for name in HOST if not plan.offload else ():
+        if name in own:
+            raise InputError(f"{name}: means something for what the host keeps only, found none of it (offload)")
     if (tokens := stack.chunk.on(system)) is not None:
         bound["chunk"] = (float(tokens), stack.chunk.source)
     bound.update({name: (each.value, each.source) for name, each in stack.memory.on(system, plan).items()})

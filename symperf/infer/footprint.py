@@ -55,7 +55,6 @@ from ..formulas.memory import model_state
 from ..formulas.memory import serving_memory as room
 from ..formulas.memory.parameters import linear_parameters
 from ..formulas.memory.stage_memory import fragmentation_memory, is_first_stage, is_last_stage
-from ..formulas.parallel.expert_copies import expert_slots
 from ..formulas.parallel.expert_exchange import direct_exchange_buffer_bytes
 from ..models import attention_widths as widths
 from ..models import counts, layer_counts, near_counts
@@ -71,7 +70,7 @@ from .compressed import CompressedAttention
 from .draft_head import end_parameters
 from .experts import REPLICAS
 from .host_memory import buffers, cache_on_device, host_weights
-from .layer_bytes import layer_cache, weight_bytes_of
+from .layer_bytes import copied_share, layer_cache, weight_bytes_of
 from .passes import dealing_of, layers_of, number_of
 from .prefix import new_tokens
 from .recurrent import Recurrent
@@ -297,11 +296,6 @@ def _held(structure: InferenceStructure, kind: LayerKind, classes: tuple[str, ..
     return held
 
 
-def copied_share(structure: InferenceStructure) -> Any:
-    """Weights of routed experts over those of each once."""
-    return expert_slots(num_experts, redundant_experts) / num_experts if structure.copied else 1
-
-
 def footprint(structure: InferenceStructure) -> dict[str, Any]:
     """Named terms of the memory; a total is their sum."""
     kept = {f"kv_cache/{name}" if name else "kv_cache": form for name, form in sequence_terms(structure).items()}
@@ -347,13 +341,19 @@ def parts(structure: InferenceStructure) -> dict[str, Any]:
     alive += fragmentation_memory(alive)
     each = sequence_cache(structure) + less_one(step_tokens) * sequence_terms(structure).get("state", 0)
     own = 0 if structure.step != "prompts" else alive.xreplace({micro_batch: sympy.S.One})
+    later = _recorded_later(structure) if held != 0 else 0
     return {
         "weights": weights,
-        "runtime": held,
-        "reserved": alive if structure.step != "prompts" else 0,
+        "runtime": held - later,
+        "reserved": later + (alive if structure.step != "prompts" else 0),
         "prompt": own,
         "sequence": each,
     }
+
+
+def _recorded_later(structure: InferenceStructure) -> Any:
+    """Bytes of graphs that are recorded in what a part for weights and cache leaves."""
+    return graph_bytes if structure.memory_rule == "static" else 0
 
 
 def needed(structure: InferenceStructure) -> Any:
@@ -361,7 +361,8 @@ def needed(structure: InferenceStructure) -> Any:
     named = footprint(structure)
     rest = sympy.Add(*(form for name, form in named.items() if not name.startswith("kv_cache")))
     weights = sympy.Add(*(form for name, form in named.items() if name.startswith("weights/")))
-    budget = budget_of(structure.memory_rule, weights, sum(runtime(structure).values()), rest)
+    held = sum(runtime(structure).values()) - _recorded_later(structure)
+    budget = budget_of(structure.memory_rule, weights, held, rest)
     used = sympy.Add(*named.values())
     return Max(used, used + room.unused_memory(rest, budget))
 

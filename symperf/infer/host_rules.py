@@ -30,8 +30,9 @@ def check_offload(plan: Plan, model: Model, system: System) -> None:
         raise InputError(f"offload: found {','.join(kept)}, expected none: not modelled for {model.name}")
     if "cache" in kept and not architecture.has("attention", "local_attention", "latent_attention"):
         raise InputError(f"offload: found cache, but {model.name} keeps no keys and values that grow")
-    if "cache" in kept and plan.cp > 1:
-        raise InputError(f"offload: cache does not go with cp = {plan.cp}, expected 1")
+    for name in ("cp", "dcp"):
+        if "cache" in kept and getattr(plan, name) > 1:
+            raise InputError(f"offload: cache does not go with {name} = {getattr(plan, name)}, expected 1")
     if "experts" in kept and not architecture.routed:
         raise InputError(f"offload: found experts, but {model.name} has none")
     if "experts" in kept and plan.ep > 1:

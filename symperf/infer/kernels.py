@@ -184,8 +184,8 @@ class InferenceKernels(Kernels):
             elif (others := self.of_class(class_of(path))) is not self:
                 return others.matmul(path, rows, columns, inner, groups, right, result, left)
         traffic = matmul.matmul_bytes(rows, columns, inner, groups, left, right, result)
-        structure: InferenceStructure = self.structure  # type: ignore[assignment]
-        cast_before = written_by(path) in structure.fusion.casts
+        # The forms of calibration have a structure of training, where no software joins kernels.
+        cast_before = written_by(path) in getattr(getattr(self.structure, "fusion", None), "casts", ())
         time = self._product_time((rows, columns, inner, groups), left, right, traffic, cast_before=cast_before)
         if self.structure.power_limited and (left == activation_bytes or not self.mixed_rates):
             time = matmul.power_limited_time(time, thin.kernel_start_time(), rows, columns, inner, groups)

@@ -10,14 +10,17 @@ from ..formulas.language.symbols import (
     index_key_bytes,
     kv_bytes,
     kv_lora_rank,
+    num_experts,
     num_key_value_heads,
     qk_rope_head_dim,
+    redundant_experts,
     sliding_window,
     table_bytes,
     tp,
     weight_bytes,
 )
 from ..formulas.memory import model_state
+from ..formulas.parallel.expert_copies import expert_slots
 from ..models import attention_widths as widths
 from ..models import sparse_counts as sparse
 from ..models.architecture import RECURRENT
@@ -60,6 +63,12 @@ def weight_bytes_of(structure: InferenceStructure, name: str) -> Any:
 def class_bytes(structure: InferenceStructure, kind: LayerKind, name: str) -> Any:
     """Bytes of the weights of a layer on one device in a class of modules, or in none of them ("rest")."""
     held = sum(device.class_parameters(structure.architecture, kind, (name,)))
+    held *= copied_share(structure) if name == "experts" else 1
     if name == "rest":
         return held * (table_bytes if structure.kept or structure.others else weight_bytes)
     return held * weight_bytes_of(structure, name)
+
+
+def copied_share(structure: InferenceStructure) -> Any:
+    """Weights of routed experts over those of each once."""
+    return expert_slots(num_experts, redundant_experts) / num_experts if structure.copied else 1

@@ -29,6 +29,7 @@ from ..formulas.language.symbols import (
     v_head_dim,
 )
 from ..operations.shapes import FLOPS_PER_ELEMENT
+from . import split_context
 from .compressed import CompressedAttention
 from .latent import LatentAttention
 from .recurrent import Recurrent
@@ -65,7 +66,7 @@ def behind_prefix(of: Mixer) -> list[Op | None]:
         case LatentAttention() as mixer:
             return _latents(mixer)
         case mixer if mixer.layer.fusion.fused_prefill:
-            return [_keys(mixer)]
+            return [split_context.gathered_cache(mixer, micro_batch, cached_tokens), _keys(mixer)]
         case mixer:
             return list(_stored(mixer))
 
@@ -104,6 +105,7 @@ def _latents(latent: LatentAttention) -> list[Op | None]:
     traffic = mla.expanded_attention_bytes(*shape, *widths, activation_bytes)
     expanded = latent.heads * (qk_nope_head_dim + v_head_dim)
     return [
+        split_context.gathered_cache(latent, micro_batch, cached_tokens),
         kernels.matmul(latent.path("latent_up"), micro_batch * prompt, expanded, kv_lora_rank),
         kernels.flash(latent.path("flash"), work, traffic, latent.new_blocks(micro_batch, fresh_tokens, MEAN, prompt)),
     ]

@@ -31,7 +31,7 @@ def rows(room: Room, longest: int | None, sequences: int, context: int | None) -
     """Rows of a table of facts."""
     parts = room.parts()
     taken = ", ".join(f"{name} {gibibytes(size)}" for name, size in parts.items() if size and name != "cache")
-    found = [("a device", f"{taken}; takes {room.utilization:g} {WORDS[room.rule]}")]
+    found = [("when full", f"{taken}; takes {room.utilization:g} {WORDS[room.rule]}")]
     if room.kv_tokens is not None and room.concurrency is not None:
         text = f"{gibibytes(parts['cache'])}: {room.kv_tokens:,} tokens"
         blocks = f" in {room.kv_blocks:,} blocks of {room.block:g}" if room.block > 1 else ""

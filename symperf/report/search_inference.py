@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HEADS = {"precision": "weights", "kv_precision": "cache", "micro_batch": "mb"}
 BEHIND = {"latency": "slower", "cost": "costs more", "joules": "more J", "tokens_per_joule": "more J"}
-LIMITS = {"ttft": "TTFT", "tpot": "TPOT", "chunk": "prefill", "kv_cache": "cache"}
+LIMITS = {"ttft": "TTFT", "tpot": "TPOT", "chunk": "prefill", "kv_cache": "cache", "max_num_seqs": "sequences"}
 
 
 def as_json(answer: InferenceAnswer) -> dict[str, Any]:

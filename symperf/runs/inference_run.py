@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 WORK = ("batch", "prompt", "generate")
 OPTIONS = ("stack", "kv_precision")
-WITH_ENCODER = ("time", "memory", "tokens_per_s", "tokens_per_s_per_device")
+WITH_ENCODER = ("time", "memory", "needed", "tokens_per_s", "tokens_per_s_per_device")
 """Answers that the encoder of images changes."""
 
 
@@ -170,25 +170,32 @@ class InferenceRun(FullRun):
         found, key = super().value(name), ALIASES.get(name, name)
         if self.encoding is None or key not in WITH_ENCODER:
             return found
-        if key == "memory":
-            return sum(self.memory_terms().values())
+        if key in ("memory", "needed"):
+            return found + sum(self._encoder_bytes)
         alone = super().value("time")
         return alone + self.encoding.time_s if key == "time" else found * alone / (alone + self.encoding.time_s)
 
     def value_at(self, name: str, changed: Mapping[str, float]) -> float:
         """An answer where symbols have other values."""
         found = super().value_at(name, changed)
-        if self.encoding is None or name not in WITH_ENCODER or name == "memory":
+        if self.encoding is None or name not in WITH_ENCODER or name in ("memory", "needed"):
             return found
         alone, encoder = super().value_at("time", changed), self.encoding.time_at(changed)
         return alone + encoder if name == "time" else found * alone / (alone + encoder)
+
+    @property
+    def _encoder_bytes(self) -> tuple[float, float]:
+        """Bytes of the encoder's weights, and of its activations beyond those of the language model."""
+        assert self.encoding is not None
+        own = super().memory_terms()["activations"]
+        return self.encoding.weight_bytes, max(0.0, self.encoding.activation_bytes - own)
 
     def memory_terms(self) -> dict[str, float]:
         """Bytes on the fullest device by named term; activations are those of the encoder or of the language model."""
         found = super().memory_terms()
         if self.encoding is not None:
-            found["activations"] = max(found["activations"], self.encoding.activation_bytes)
-            found["weights/encoder"] = self.encoding.weight_bytes
+            found["weights/encoder"], more = self._encoder_bytes
+            found["activations"] += more
         return found
 
     def table(self) -> list[Row]:
@@ -238,7 +245,7 @@ class InferenceRun(FullRun):
         return float(evaluate(program, inputs, floats())[program.outputs["needed"]])
 
     def room(self, **values: float) -> Room:
-        """What fits on the devices of a replica, at other values of some symbols where they are given."""
+        """What fits beside the language model on a replica, at other values of some symbols where they are given."""
         found = Room.of(self.structure, {name: value for name, (value, _) in self.bound.items()} | values)
         if self.base_plan.micro_batch is None:
             return found
@@ -248,11 +255,19 @@ class InferenceRun(FullRun):
 
     def fitting_sequences(self) -> int:
         """Sequences of this prompt and generation that the memory of one replica holds; 0 where not one fits."""
-        return self.room().sequences
+        return self._whole_room().sequences
+
+    def _whole_room(self, **values: float) -> Room:
+        """The room beside the encoder of images too."""
+        found = self.room(**values)
+        if self.encoding is None:
+            return found
+        weights, more = self._encoder_bytes
+        return dataclasses.replace(found, weights=found.weights + weights, reserved=found.reserved + more)
 
     def longest_context(self, sequences: int = 1) -> int | None:
         """The most tokens of a context of which so many sequences fit; 0 where none do, None where all do."""
-        return longest_context(lambda prompt: self.room(prompt=float(prompt)), sequences, self.work.generate)
+        return longest_context(lambda prompt: self._whole_room(prompt=float(prompt)), sequences, self.work.generate)
 
     def host_memory(self) -> dict[str, float]:
         """Bytes that the host keeps for one device, by what is offloaded, and their `total`."""

@@ -20,7 +20,9 @@ def room_of(serving: Serving, length: int, values: dict[str, float]) -> Room:
     reserves the larger of both.
     """
     held = {} if serving.requests.alike else serving.requests.memory_inputs()
-    given = {"chunk": serving.chunk, **held, **values}
+    most = serving.asked.workload.max_num_seqs
+    capped = {} if most is None else {"max_num_seqs": float(most)}
+    given = {"chunk": serving.chunk, **capped, **held, **values}
     found = serving.run.room(**given, step_tokens=length + 1.0)
     if length and serving.draft is not None:
         found = found.beside(serving.draft.room(**given), head_modules(serving.draft.model))

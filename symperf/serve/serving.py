@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
+from ..infer.binding import HOST
 from ..infer.parallel_rules import replicas_of_experts
 from ..infer.room import longest_context
 from ..infer.rules import require_decoder, require_one_stage
@@ -23,7 +24,7 @@ from .point import LoadPoint, point
 from .pools import Pools, pools, transfer_time
 from .program import VARIABLES, Evaluator, compile_iterations, form
 from .request import CHUNK
-from .speculation import best_length, expected_tokens
+from .speculation import best_length, draft_plan, expected_tokens
 from .steady import Steady
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Serving:
         work["prompt"] = self.run.work.prompt
         self.asked = asked = dataclasses.replace(asked, prompt=work["prompt"] - more, chunk=asked.chunk or usual)
         self.requests = Differing(asked, trace)
-        self.draft = None if draft is None else InferenceRun(draft, system, plan, **work, **options)
+        # Nothing of what drafts is on the host.
+        options["values"] = {name: value for name, value in (values or {}).items() if name not in HOST}
+        self.draft = None if draft is None else InferenceRun(draft, system, draft_plan(plan, draft), **work, **options)
         self.warnings = (*self.run.warnings, *(self.draft.warnings if self.draft else ()), *ignored)
         if (
             self.drafts_apart

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, quote
 from ..common.numbers import is_finite
+from ..plans.plan_fields import FIELDS
 from .program import form
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..models.model import Model
+    from ..plans.plan import Plan
+
+EXPERT_FIELDS: Final = ("ep", "expert_tp", "node_limit", "expert_exchange", "redundant_experts")
+"""Fields of a plan that only experts have."""
 Acceptance = float | tuple[float, ...]
 """A probability for every drafted position, or one for each; the last holds for all later ones."""
 
@@ -32,6 +39,14 @@ def checked_acceptance(value: Any) -> Acceptance:
             where = f"acceptance of position {place}" if len(several) > 1 else "acceptance"
             raise InputError(f"{where}: found {quote(each)}, expected a probability between 0 and 1")
     return several if len(several) > 1 else float(several[0])
+
+
+def draft_plan(plan: Plan, draft: Model) -> Plan:
+    """The plan that what drafts runs under: on the device whole, and without what only experts have if it has none."""
+    left: dict[str, Any] = {"offload": None}
+    if not draft.architecture.routed:
+        left |= {name: FIELDS[name].default for name in EXPERT_FIELDS}
+    return replace(plan, **left)
 
 
 def expected_tokens(acceptance: Acceptance, length: int) -> float:

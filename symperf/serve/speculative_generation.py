@@ -40,7 +40,7 @@ class SpeculativeGeneration:
         asked = ServingRequest(
             work.prompt, work.generate, chunk=work.prompt, acceptance=acceptance, draft_length=draft_length
         )
-        options = {name: question[name] for name in ("stack", "kv_precision")}
+        options = {name: question[name] for name in ("stack", "kv_precision")} | {"adapters": run.adapters}
         self.run, self.sequences = run, run.work.batch / run.plan.dp
         self.serving = Serving(
             run.base_model, run.bare_system, run.base_plan, asked, draft=draft, values=run.given, **options
@@ -64,9 +64,10 @@ class SpeculativeGeneration:
 
     @property
     def draft_prefill_s(self) -> float:
-        """Seconds in which what drafts reads the prompts, after the model."""
+        """Seconds in which what drafts reads the prompts, after the model; a prefix is in its cache as well."""
         groups = min(float(self.run.plan.pp), max(1.0, self.sequences))
-        values = {"chunk_tokens": self.sequences * self.run.work.prompt / groups, "groups_in_flight": groups}
+        read = self.run.work.prompt - self.run.prefix
+        values = {"chunk_tokens": self.sequences * read / groups, "groups_in_flight": groups}
         return self.serving.evaluators[1]("prefill", decoding=0.0, step_tokens=1.0, **values)
 
     @property

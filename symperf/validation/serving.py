@@ -36,6 +36,7 @@ SOURCES = {"prefill_s": "serving ttft", "time_per_token_s": "serving tpot"}
 """What is compared -> the family that its errors are told in."""
 CLASSES = ((0, "1 to 8"), (9, "9 to 32"), (33, "33 to 128"), (129, "above 128"))
 """Least concurrency of a class, and its name."""
+CALIBRATION = "a row of use = calibration, by which constants of profiles were set"
 ENGINE_TOKENS = re.compile(r"_tp(\d+)_(?:\d+_)?ep(\d+)_")
 """Degrees in an id as the server was given them."""
 
@@ -83,6 +84,8 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: a cell names something unknown.
     """
+    if row.text("use") == "calibration":
+        return [LeftOut(source, row.id, CALIBRATION) for source in SOURCES.values()]
     try:
         asked = asked_of(row)
     except InputError as error:
@@ -92,7 +95,8 @@ def express(row: TableRow) -> list[Expressed]:
     labels = {name: row.text(name) for name in ("model_path", "system", "backend", "precision")}
     labels |= {"model": asked.model, "software": asked.stack, "concurrency": class_of(asked.concurrency)}
     labels |= {"use": row.text("use")}
-    told = f"{row.id}: {asked.model}, {asked.system}, tp{asked.tp} ep{asked.ep}, {asked.concurrency} in flight"
+    told = f"{row.id}: {asked.stack}, {asked.model}, {asked.system}, tp{asked.tp} ep{asked.ep}, "
+    told += f"{asked.concurrency} in flight"
     found: list[Expressed] = []
     for quantity, column in (("prefill_s", "silicon_ttft_ms"), ("time_per_token_s", "silicon_tpot_ms")):
         measured = row.number(column)
@@ -249,9 +253,8 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     from ..serve.steady import Steady
 
     serving = serving_of(asked)
-    held = serving.memory(0)
-    room = asked.utilization * serving.capacity_bytes - held["fixed"]
-    limit = int(room / (held["sequence"] - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
+    room = serving.room(0, memory_utilization=asked.utilization)
+    limit = int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
     if limit < 1:
         raise InputError("not one request fits the memory of the devices")
     engine = serving.engine(0)

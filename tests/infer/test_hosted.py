@@ -125,6 +125,7 @@ def test_runs_that_leave_nothing_to_a_host_have_no_terms_of_it() -> None:
     ("words", "told"),
     [
         ("llama-3.1-8b -s h100-sxm --offload optimizer", "expected weights or cache or experts in inference"),
+        ("llama-3.1-8b -s h100-sxm --set offloaded_cache=0.5", "offloaded_cache: means something for what the host"),
         ("llama-3.1-8b -s h100-sxm --offload weight", "did you mean weights?"),
         ("llama-3.1-8b -s h100-sxm --offload weights=1.5", "--offload weights: found '1.5', expected a fraction"),
         ("llama-3.1-8b -s h100-sxm --offload weights=half", "--offload weights: found 'half', expected a fraction"),

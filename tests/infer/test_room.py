@@ -202,6 +202,8 @@ def test_the_command_line_says_what_vllm_prints(capsys: pytest.CaptureFixture[st
     more = _answer(capsys, "serve", *ASKED, "--chunk", "20000", "--memory-utilization", "0.95", "--longest", "2")
     assert more["kv_tokens"] - served["kv_tokens"] == pytest.approx(0.05 * 23.6 * GIB / 131072, rel=0.01)
     assert more["longest_context"] == more["kv_tokens"] // 32 * 16
+    few = _answer(capsys, "serve", *ASKED, "--chunk", "20000", "--max-num-seqs", "8")
+    assert few["kv_tokens"] >= served["kv_tokens"], "logits of fewer sequences"
     over = _answer(capsys, "serve", *ASKED, "--memory-utilization", "0.5", "--set", "memory_utilization=0.9")
     assert over["memory_utilization"] == 0.9
 
@@ -239,6 +241,12 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], verb: str, arguments: tup
     assert status == 2
     assert text in captured.err
     assert "Traceback" not in captured.err
+
+
+def test_training_takes_no_part_of_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["regimes", "train", "gpt-1.3b", "-s", "h100-sxm", "--batch", "8", "--sequence", "64", "--over", "batch"]
+    assert main([*asked, "--from", "1", "--to", "2", "--memory-utilization", "0.9"]) == 2
+    assert "--memory-utilization is of another kind of run" in capsys.readouterr().err
 
 
 def test_every_rule_is_of_a_profile() -> None:

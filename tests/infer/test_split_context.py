@@ -9,6 +9,7 @@ from support.effort import some
 
 import symperf as sf
 from symperf.common.errors import InputError
+from symperf.runs.inference_run import InferenceRun
 
 DENSE, LATENT = ("qwen3-32b", "h100-sxm"), ("deepseek-v2-lite", "h200-sxm")
 WORK: dict[str, Any] = {"batch": 4, "prompt": 4096, "generate": 33, "stack": "vllm-0.24"}
@@ -124,6 +125,14 @@ def test_experts_see_each_token_once_whatever_the_parts() -> None:
     assert rows[0] == pytest.approx(rows[1])
 
 
+def test_a_prefix_in_a_shared_cache_is_gathered() -> None:
+    """Latents of 4 prompts' first 2048 tokens, from the devices that have a quarter of them each."""
+    model, system = sf.Model.load(LATENT[0]), sf.System.load(LATENT[1])
+    one, four = (InferenceRun(model, system, sf.Plan(tp=8, dcp=dcp), prefix=2048, **WORK) for dcp in (1, 4))
+    assert term(four, "prefill", "gather_cache", "message") == 4 * 2048 * (512 + 64) * 2
+    assert "gather_cache" not in names(one)
+
+
 @pytest.mark.parametrize(
     ("model", "how", "message"),
     [
@@ -136,6 +145,7 @@ def test_experts_see_each_token_once_whatever_the_parts() -> None:
         ("bart-large", {"cp": 2, "generate": 2}, "cp: found 2, expected 1"),
         ("llama-3.1-70b", {"tp": 8, "cp": 3}, "cp: found 3, expected a divisor of the prompt of 4096 tokens"),
         ("llama-3.1-70b", {"cp": 2, "cp_kind": "all-to-all"}, "cp_kind: all-to-all is modelled in training only"),
+        ("deepseek-v2-lite", {"tp": 8, "dcp": 2, "offload": "cache"}, "offload: cache does not go with dcp = 2"),
         ("llama-2-7b", {"cp": 2, "stack": "fastertransformer"}, "cp: found 2, expected 1 under fastertransformer"),
     ],
 )

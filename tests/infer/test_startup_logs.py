@@ -1,4 +1,4 @@
-"""Start-up lines of vLLM in public issues: tokens of the cache, weights and the peak of a step, by the options stated.
+"""Start-up lines of vLLM and SGLang in public issues: tokens of the cache, weights and peaks, by their options.
 
 Constants of memory come from other logs than those of use=test; each row names its issue.
 """
@@ -14,7 +14,7 @@ from support.paths import GOLDEN
 import symperf as sf
 
 GIB = 2.0**30
-with (GOLDEN / "vllm_logs.csv").open(encoding="utf-8", newline="") as _file:
+with (GOLDEN / "startup_logs.csv").open(encoding="utf-8", newline="") as _file:
     LOGS = {row["name"]: row for row in csv.DictReader(_file)}
 TESTED = [name for name, row in LOGS.items() if row["use"] == "test"]
 
@@ -29,17 +29,17 @@ def _room(row: dict[str, str]) -> Any:
         prompt=int(row["length"]) - 1,
         generate=1,
         stack=row["stack"],
-        **{name: int(row[name]) for name in ("chunk", "max_num_seqs") if row[name]},
+        **{name: float(row[name]) for name in ("chunk", "max_num_seqs", "memory_utilization") if row[name]},
     )
     return run.room()
 
 
 @pytest.mark.parametrize("name", TESTED)
-def test_tokens_of_the_cache_are_those_that_vllm_prints(name: str) -> None:
+def test_tokens_of_the_cache_are_those_that_software_prints(name: str) -> None:
     row = LOGS[name]
     room = _room(row)
     assert room.kv_tokens == pytest.approx(int(row["tokens"]), rel=0.03)
-    assert room.kv_tokens == room.kv_blocks * 16
+    assert room.kv_tokens == room.kv_blocks * room.block
     assert room.concurrency == pytest.approx(int(row["tokens"]) / int(row["length"]), rel=0.03)
 
 

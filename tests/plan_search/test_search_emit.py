@@ -31,7 +31,7 @@ BACKENDS = ("vllm", "sglang", "trtllm")
 
 
 def asked(plan: Plan, role: str | None = None, **how: Any) -> ExportRequest:
-    given: dict[str, Any] = {"kv_precision": "fp8", "role": role, "routed": True, **how}
+    given: dict[str, Any] = {"kv_precision": "fp8", "role": role, "routed": True, "utilization": 0.9, **how}
     service = Service(MODEL, 1000, 200, 300, 40, 512, **given)
     return ExportRequest(plan, service=service)
 
@@ -75,6 +75,7 @@ def test_one_server_of_each() -> None:
         "quantization": "fp8",
         "kv_cache_dtype": "fp8",
         "max_model_len": 1200,
+        "gpu_memory_utilization": 0.9,
         "max_num_seqs": 300,
         "max_num_batched_tokens": 552,
     }
@@ -90,6 +91,7 @@ def test_one_server_of_each() -> None:
         "quantization": "fp8",
         "kv_cache_dtype": "fp8_e4m3",
         "context_length": 1200,
+        "mem_fraction_static": 0.9,
         "max_running_requests": 2400,
         "chunked_prefill_size": 4096,
         "enable_mixed_chunk": True,
@@ -101,6 +103,7 @@ def test_one_server_of_each() -> None:
         "max_batch_size": 300,
         "max_num_tokens": 552,
         "max_seq_len": 1200,
+        "free_gpu_memory_fraction": 0.9,
         "enable_chunked_prefill": True,
         "config": "server.yaml",
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
@@ -21,6 +20,7 @@ from symperf.plan_search.inference.front import AXES, Point, not_dominated
 from symperf.plan_search.inference.load import LoadPlan
 from symperf.plan_search.inference.pools import Pair
 from symperf.plan_search.inference.search import answer_search
+from symperf.plan_search.inference.space import InferenceQuestion
 from symperf.serve.closed import ClosedLoop
 
 if TYPE_CHECKING:
@@ -83,14 +83,9 @@ def test_a_front_of_loads_has_the_numbers_of_serve() -> None:
         assert each.measures["ttft_s"] <= 0.05 * (1 + CLOSE)
         if not isinstance(each.plan, LoadPlan):
             continue
-        asked = dataclasses.replace(each.plan.serving.asked, concurrency=round(each.measures["concurrency"]), tpot=None)
-        alone = sf.serving(
-            model,
-            system,
-            each.plan.serving.plan,
-            kv_precision="bf16",
-            **{name: getattr(asked, name) for name in ("prompt", "generate", "chunk", "concurrency")},
-        )
+        flying = round(each.measures["concurrency"])
+        how = {"prompt": 512, "generate": 64, "chunk": 512, "concurrency": flying}
+        alone = sf.serving(model, system, each.plan.serving.plan, kv_precision="bf16", **how)
         assert alone.answer is not None
         assert alone.answer.tpot_s is not None
         assert math.isclose(1 / alone.answer.tpot_s, each.measures["interactivity"], rel_tol=CLOSE)
@@ -198,25 +193,13 @@ def test_the_command_of_a_plan_gives_its_numbers(call: Callable[[Any], Any], see
 
 
 def test_fields_that_are_not_tried_can_be_opened() -> None:
-    """Parts of a prompt count as devices; what is not asked for keeps its default."""
+    """Parts of a prompt count as devices; what is not asked for keeps its default, and training has its own fields."""
     model, system = known()
-    require = {**FEW, "cp": [1, 2], "tp": [1, 2], "pp": 1}
-    found = answer_search(model, system, **ASKED, tpot=0.05, require=require, top=50)
-    layouts = {(each.fields["tp"], each.fields["cp"], each.fields["dp"]) for each in found.records}
-    assert layouts == {(2, 1, 1), (1, 2, 1), (1, 1, 2)}
-    split = next(each for each in found.records if each.fields["cp"] == 2)
-    alone = sf.serving(
-        model,
-        system,
-        sf.Plan(cp=2, precision="fp8"),
-        kv_precision="bf16",
-        chunk=512,
-        prompt=512,
-        generate=64,
-        tpot=0.05,
-    )
-    assert alone.largest is not None
-    assert alone.largest.load is not None
-    assert math.isclose(split.measures["requests_per_s"], alone.largest.load, rel_tol=CLOSE)
+    question = InferenceQuestion(model, system, 4, 512, 64, required={"cp": (1, 2), "attention": ("flash",)})
+    plans = [(fields, question.plan(fields)) for fields in question.choices()]
+    assert {plan.devices for _, plan in plans} == {4}
+    assert {plan.cp for _, plan in plans} == {1, 2}
+    assert all(fields["attention"] == plan.attention == "flash" for fields, plan in plans)
+    assert len({tuple(fields.items()) for fields, _ in plans}) == len(plans)
     with pytest.raises(InputError, match="no choice 'zero'"):
         answer_search(model, system, **ASKED, tpot=0.05, require={"zero": 1})

@@ -14,9 +14,12 @@ from support.serving_cases import make
 import symperf as sf
 from symperf.cli import main
 from symperf.common.errors import InputError
+from symperf.infer.adapter_slots import adapters_of
 from symperf.models.draft_heads import draft_of, own_head
+from symperf.runs.inference_run import InferenceRun
 from symperf.serve.program import form
 from symperf.serve.speculation import checked_acceptance, expected_tokens, speedup
+from symperf.serve.speculative_generation import SpeculativeGeneration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,6 +191,19 @@ def test_an_inference_tells_what_a_head_brings(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["speculative"] is None
 
 
+def test_a_generation_drafts_with_what_the_inference_has() -> None:
+    model, system = sf.Model.load("llama-3.1-8b"), sf.System.load("h100-sxm")
+    draft, work = sf.Model.load("llama-3.2-1b"), {"batch": 4, "prompt": 512, "generate": 64}
+    runs = [
+        InferenceRun(model, system, sf.Plan(), **work, **more)
+        for more in ({}, {"adapters": adapters_of(model, 64, 8)}, {"prefix": 448})
+    ]
+    plain, adapted, behind = (SpeculativeGeneration(each, draft, 0.7, 3) for each in runs)
+    assert adapted.step_s > plain.step_s
+    assert behind.draft_prefill_s < plain.draft_prefill_s
+    assert behind.step_s == plain.step_s
+
+
 @pytest.mark.parametrize("verb", ["infer", "serve"])
 @pytest.mark.parametrize(
     ("words", "told"),
@@ -226,6 +242,16 @@ def test_what_cannot_draft_is_refused(capsys: pytest.CaptureFixture[str], verb: 
 def test_a_head_of_another_model_is_refused(tmp_path: Path, changes: dict[str, object], told: str) -> None:
     with pytest.raises(InputError, match=told):
         draft_of(sf.Model.load("llama-3.1-8b"), str(written(tmp_path, **changes)))
+
+
+def test_a_head_without_experts_drafts_for_a_model_with_some(tmp_path: Path) -> None:
+    """Its plan has neither the experts nor what the host keeps of the model."""
+    path = written(tmp_path, vocab_size=151936, hidden_size=2048)
+    plan = sf.Plan(dp=4, ep=4, offload="weights")
+    found = sf.serving("qwen3-30b-a3b", "h100-sxm", plan, prompt=64, generate=8, draft=str(path), acceptance=0.5)
+    assert found.draft.plan.ep == 1
+    assert found.draft.plan.offload is None
+    assert found.run.plan.ep == 4
 
 
 def test_a_head_in_a_pipeline_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_prompts_take_the_places_of_requests_that_end() -> None:
     run = _run("dense", concurrency=64)
     assert run.value("tokens_per_s") / run.value("requests_per_s") == pytest.approx(256)
     assert run.value("tokens_per_s") == pytest.approx(64 / run.value("time") * 256 / 255)
-    full = _run("dense", concurrency=1024)
+    full = _run("dense", concurrency=1024, chunk=2048)
     assert full.value("tokens_per_s") < 1024 / full.value("time") * 256 / 255
 
 

@@ -112,6 +112,7 @@ INFERENCES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "a100-80gb-sxm", "vllm", {"tp": 2}),
     ("llama-2-7b", "b200-sxm", "vllm-0.24", {"precision": "fp8"}),
     ("llama-2-7b", "a40", "vllm", {}),
+    ("deepseek-v2-lite", "h100-sxm", "vllm-0.24", {"tp": 2, "ep": 2, "start_removal": 0.1, "host_latency": 5e-6}),
     ("llama-2-70b", "a100-80gb-sxm", "fastertransformer", {"tp": 8, "pp": 2}),
 )
 """Inference and serving: model, system, serving software, and what the plan and the run state."""

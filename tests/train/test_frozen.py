@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,13 @@ from support.effort import part, some
 import symperf as sf
 from symperf.common.errors import InputError
 from symperf.formulas.language.symbols import SYMBOLS
+from symperf.models.model import catalogue_names
 from symperf.operations.schedule import Op, count_operations
-from symperf.plans.freezing import PARTS
+from symperf.plans.freezing import CLASSES, PARTS
 from symperf.plans.gradients import Gradients
 from symperf.train.inputs import structure_of
+from symperf.train.memory.device_share import fullest_share
+from symperf.train.memory.matrices import held_matrices
 from symperf.train.step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -251,6 +255,19 @@ def test_the_state_of_a_trained_part_is_what_freezing_it_saves(optimizer: str) -
         return sum(size for name, size in terms.items() if name.startswith(("optimizer/", "gradients/")))
 
     assert state("mlp") + state("embedding,attention,norms,head") == pytest.approx(state(None), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", some(catalogue_names(), 0.05))
+def test_every_parameter_belongs_to_a_class(name: str) -> None:
+    """With all classes frozen no device has a trained one left, whatever the model's layers are."""
+    model = sf.Model.load(name)
+    try:
+        form = structure_of(model, H100, sf.Plan())
+    except InputError:
+        pytest.skip("a model that is not trained")
+    frozen = dataclasses.replace(form, frozen=CLASSES)
+    assert [sympy.expand(each) for each in fullest_share(frozen).trained] == [0, 0]
+    assert not held_matrices(frozen, lambda count: count, CLASSES).matrices
 
 
 # --- laws

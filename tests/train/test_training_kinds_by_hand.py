@@ -243,7 +243,7 @@ def test_a_layer_of_a_matrix_memory() -> None:
     again = padded * 4 * (2 * 8 * 16 + 2 * 64 * (2 * 8 + 16))
     assert demand(run, f"{path}/scan/backward") == (2 * work + again, pytest.approx(backward))
     assert not [row.name for row in run.table() if "convolution" in row.name]
-    mixer = tokens * 2 * (2 * 32 + 4 * 64 + 6 * 4)
+    mixer = tokens * 2 * (2 * 32 + 5 * 64 + 6 * 4) + tokens * 4 * 2 * 4
     assert kept(run) == tokens * 2 * 4 * 64 + mixer + tokens * 2 * 4 * 192
 
 
@@ -292,8 +292,9 @@ def test_layers_of_a_time_mixing() -> None:
     assert demand(run, "layer/wkv_dense_2/mlp/shift/forward")[1] == 5 * 20 * 64 * 2
     # ReLU squared: what it reads, and its square.
     ends = 4 * 64 + 2 * 256
-    assert kept(run, 0) == 20 * 2 * (ends + 7 * 64 + 8 * 64 + 6 * 64 + 3 + 5 + 7)
-    assert kept(run, 1) == 20 * 2 * (ends + 7 * 64 + 8 * 64 + 7 * 64 + 3 + 5 + 6 + 7)
+    statistics = 20 * 4 * 3 * 4
+    assert kept(run, 0) == 20 * 2 * (ends + 8 * 64 + 9 * 64 + 5 * 64 + 3 + 5 + 7) + statistics
+    assert kept(run, 1) == 20 * 2 * (ends + 8 * 64 + 9 * 64 + 7 * 64 + 3 + 5 + 6 + 7) + statistics
 
 
 def test_layers_of_t5(load: Any) -> None:

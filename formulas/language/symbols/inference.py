@@ -74,7 +74,7 @@ step_latency = add(
 start_removal = add(
     "efficiency",
     "start_removal",
-    r"\rho_s",
+    r"\gamma_s",
     "Part of a kernel's start that the end of the one before it hides in a recorded graph.",
     domain=FRACTION,
 )
@@ -99,7 +99,7 @@ tokenizer_latency = add(
 crowd_latency = add(
     "efficiency",
     "crowd_latency",
-    r"\lambda_c",
+    r"\lambda_{if}",
     "Time that each request in flight adds to the way of another one, beside which its tokens are sent.",
     SECOND,
     ZERO_UP,
