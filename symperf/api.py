@@ -198,7 +198,7 @@ def serving(
     Raises:
         InputError: an impossible plan, an unknown name, or a value out of range.
     """
-    from .infer.stack import DEFAULT, Stack
+    from .infer.stack import DEFAULT
     from .models.draft_heads import draft_of
     from .models.sounds import parse_media
     from .serve.question import build_request
@@ -208,24 +208,22 @@ def serving(
     arrivals = {"concurrency": concurrency, "requests": requests, "burst": burst, "max_num_seqs": max_num_seqs}
     lengths = {"prompt_spread": prompt_spread, "generate_spread": generate_spread, "max_generate": max_generate}
     cached = {"prefix": prefix, "turns": turns, "hit_rate": hit_rate}
-    on, software = load_system(system), stack or DEFAULT
     asked, recorded = build_request(
         work | {"acceptance": acceptance, "draft_length": draft_length},
         arrivals | lengths | cached,
         trace,
         parse_media(images, frames, sounds),
-        lambda: Stack.load(software).chunk.on(on),
     )
     target = load_model(model)
     return _Serving(
         target,
-        on,
+        load_system(system),
         load_plan(plan),
         asked,
         draft=draft_of(target, draft, speculate),
         trace=recorded,
         adapters=adapters,
-        stack=software,
+        stack=stack or DEFAULT,
         kv_precision=kv_precision,
         values=values,
         prefill=prefill,

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..infer.stack import DEFAULT, Stack
+from ..infer.stack import DEFAULT
 from ..models.draft_heads import draft_of
 from ..models.model import Model
 from ..models.sounds import parse_media
@@ -72,16 +72,15 @@ def build_serving(options: argparse.Namespace) -> Serving:
     model = Model.load(options.model, options.ignore_key)
     load = {name: values.pop(name, getattr(options, name)) for name in NAMES}
     media = parse_media(options.images, options.frames, options.sounds)
-    system, stack = System.load(options.system), DEFAULT if options.stack is None else options.stack
-    asked, trace = build_request(work, load, options.trace, media, lambda: Stack.load(stack).chunk.on(system))
+    asked, trace = build_request(work, load, options.trace, media)
     return Serving(
         model,
-        system,
+        System.load(options.system),
         plan,
         asked,
         draft=draft_of(model, options.draft, options.speculate),
         trace=trace,
-        stack=stack,
+        stack=DEFAULT if options.stack is None else options.stack,
         kv_precision=options.kv_precision,
         adapters=lora_of(options, model),
         values=values,

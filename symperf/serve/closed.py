@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from . import lockstep
 from .prefill_first import waves
 from .program import form
 from .steady import NO_SPARE, State
@@ -51,12 +52,14 @@ class ClosedLoop:
     @property
     def in_step(self) -> bool:
         """Whether the requests stay in the order of the burst with which they began."""
-        return self._deviation == 0
+        return self._deviation == 0 and self.steady.engine.ranks == 1
 
     @property
     def _misses(self) -> bool:
         """Whether an iteration has begun as a request is sent; one that waits for a place has come before."""
-        return 1 < self.concurrency <= self.steady.engine.limit and self.steady.engine.steps > 0
+        engine = self.steady.engine
+        others = self.concurrency > 1 or engine.ranks > 1
+        return others and self.concurrency <= engine.limit and engine.steps > 0
 
     def state(self) -> State:
         """The steady state; its load, times and numbers of requests obey Little's law exactly."""
@@ -83,6 +86,8 @@ class ClosedLoop:
             return self._mixed_up(arrivals).population(steady.engine.steps) - present
 
         full = steady.full
+        if steady.engine.apart and steady.engine.steps:
+            full = max(full, 2 * present / steady.engine.steps / steady.engine.groups)
         if surplus(full) <= 0:
             return self._saturated(self._mixed_up(full))
         return self._mixed_up(_root(surplus, full))
@@ -102,11 +107,18 @@ class ClosedLoop:
         )
         rate = arrivals * engine.groups / mean
         alone = 1.0 if engine.apart else (1 - chance) ** (present - 1)
-        cut = engine.chunk_prompts == 1
+        cut, beside = engine.chunk_prompts == 1, lockstep.prefilling_beside(engine, min(begun, steady.full))
         with_it = tokens if cut else min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + begun))
-        prefill = engine.chunks * steady.chunk_time(seen, alone, with_it)
-        service = engine.chunks * steady.chunk_time(seen, alone, tokens)
-        boundary = mean if self._misses else 0.0
+        prefill = engine.chunks * steady.chunk_time(seen, alone, with_it, beside)
+        service = engine.chunks * steady.chunk_time(seen, alone, tokens, beside)
+        boundary = mean
+        if engine.apart:
+            # A decode step is followed by as many iterations of prompts as those that ended in it need.
+            share, chunk = max(1 - math.exp(-begun), begun / steady.full), mixed - decode
+            mean = form("mean_iteration_time", decode_time=decode, chunk_extra_time=chunk, chunk_share=share)
+            rate = arrivals * engine.groups / mean
+            boundary = math.exp(-begun) * decode + share * chunk
+        boundary = boundary if self._misses else 0.0
         queue = self._queue(service, begun / steady.full)
         return State(
             rate, decoding, rate * prefill, share, tokens, decode, mixed, mean,
@@ -115,13 +127,16 @@ class ClosedLoop:
 
     def _queue(self, service: float, busy: float) -> float:
         """The mean wait behind other prompts; requests end, and so begin, in iterations, however long these are."""
-        if not busy or self.in_step:
+        if not busy or not self._deviation:
             return 0.0
+        if self.steady.engine.apart:
+            # All that ended in a decode step is prefilled before the next one: only those of one step wait for another.
+            return service * busy / (2 * self.steady.engine.chunks)
         idle = max(1 - busy, NO_SPARE)
         wait = form(
             "queue_wait",
             service_time=service,
-            servers=self.places,
+            servers=self.places * self.steady.engine.ranks,
             occupancy=min(busy, 1.0),
             load=busy,
             spare_load=idle,

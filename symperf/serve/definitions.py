@@ -16,6 +16,8 @@ DEFINITIONS: Final[Mapping[str, str]] = {
     "output tokens": "load x G a second, of all replicas together; per device: over tp x pp x dp",
     "all tokens": "load x (P + G) a second: prompts and output",
     "concurrency": "mean sequences that decode or are prefilled, all replicas: load x (S_p + (G - 1) tpot)",
+    "in flight": "N requests, the next sent as one ends: load = N / (ttft + (G - 1) tpot) exactly; all are means",
+    "run of M": "ttft: mean of N sent at once and M - N behind them; load: over the run, to its last token",
     "kv use": "mean part of the cache's memory that holds tokens",
     "bound p90, p99": "a time that at most 10 %, 1 % of first tokens exceed (Cantelli); not an estimate",
 }

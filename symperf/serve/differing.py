@@ -38,7 +38,7 @@ class Differing:
         """Its prompts; None where all are alike and nothing is cached."""
         asked = self.asked
         if self.trace is not None:
-            return self.trace.mix
+            return self.trace.mix(asked.chunk or CHUNK)
         return mix_of(asked.workload, asked.prompt, asked.generate, asked.chunk or CHUNK)
 
     @property
@@ -63,7 +63,7 @@ class Differing:
         """Tokens by which the longest prompt passes the given one, and tokens that are generated, reserved ones too."""
         asked, load = self.asked, self.asked.workload
         if self.trace is not None:
-            return self.trace.longest_prompt - asked.prompt, self.trace.longest - self.trace.longest_prompt
+            return self.trace.longest_prompt - asked.prompt, max(1, self.trace.longest - self.trace.longest_prompt)
         before = (load.turns - 1) * (asked.prompt - load.prefix + asked.generate)
         spread = Lengths(asked.prompt, load.prompt_spread).highest - asked.prompt
         drawn = Lengths(asked.generate, load.generate_spread)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError
-from .request import CHUNK, ServingRequest
+from .request import ServingRequest
 from .trace import Trace
 from .workload import Workload
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 OF_A_TRACE = ("max_num_seqs",)
 """What of a workload may be said beside a trace."""
@@ -22,7 +22,6 @@ def build_request(
     load: Mapping[str, Any],
     trace: str | os.PathLike[str] | None,
     images: tuple[Any, ...] = (),
-    usual: Callable[[], int | None] = lambda: None,
 ) -> tuple[ServingRequest, Trace | None]:
     """The question, and the means of the trace where there is one.
 
@@ -31,7 +30,6 @@ def build_request(
         load: fields of a `Workload`, likewise.
         trace: path of recorded requests.
         images: of each request.
-        usual: the chunk of the serving software, where the question names none.
 
     Raises:
         InputError: no lengths and no trace, both, or a value out of range.
@@ -49,9 +47,8 @@ def build_request(
     if said or images:
         name = said[0] if said else "images"
         raise InputError(f"{name}: found together with a trace, which has lengths and arrivals of its own")
-    # The question is checked before the trace is read, of which the chunk has to be known.
-    checked = ServingRequest(1, 1, **given, workload=Workload(**loads))
-    read = Trace.load(trace, checked.chunk or usual() or CHUNK)
+    ServingRequest(1, 1, **given, workload=Workload(**loads))  # checks what is asked before the trace is read
+    read = Trace.load(trace)
     loads["generate_spread"] = read.spread
     if read.rate is None:
         loads["burst"] = read.count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -155,10 +156,14 @@ def replay(serving: Serving, told: Callable[[int], None] | None = None) -> Repla
         found.tokens, found.later_tokens = found.tokens + one.tokens, found.later_tokens + one.later_tokens
         area, end = area + one.decoding_area, max(end, one.end)
     found = dataclasses.replace(found, end=end, decoding_area=area)
+    way = steady.engine.way_time(max(1.0, math.fsum(found.request_times) / end / min(replicas, trace.count)))
+    for those in (found.first_tokens, found.request_times):
+        for place, value in enumerate(those):
+            those[place] = value + way
     return Replay(
         found.count,
         trace.rate,
-        trace.mix.tokens,
+        trace.prompt_tokens,
         trace.generates.expected,
         end,
         found.throughput,

@@ -2,7 +2,7 @@
 
 Requests wait for a place among the sequences that run. At the start of an iteration, one chunk of the first prompt
 that is cut, or as many whole prompts as a chunk holds, join the sequences that decode; at its end each of these has
-one token more, and prompts that are done have their first one.
+one token more, and prompts that are done have their first one. Where software prefills apart, sequences pause for it.
 """
 
 from __future__ import annotations
@@ -196,17 +196,19 @@ def simulate(
             prompts.append(_cut(waiting.popleft(), chunk))
         served, tokens = _fill(prompts, chunk)
         held = len(decoding)
+        paused = engine.apart and served > 0
         if times is None:
-            taken = _mean_time(engine, held, tokens)
+            taken = _mean_time(engine, 0 if paused else held, tokens)
         else:
-            taken = times(held, tokens, context / held if held else 0.0, _chunk_context(prompts, served, tokens))
+            mean = context / held if held else 0.0
+            taken = times(0 if paused else held, tokens, mean, _chunk_context(prompts, served, tokens))
         for place in range(served):
             taken += prompts[place].encoder
             prompts[place].encoder = 0.0
         found.decoding_area += held * taken
-        context += held
+        if not paused:
+            context, iteration = context + held, iteration + 1
         clock += taken
-        iteration += 1
         done: list[Request] = []
         while decoding and decoding[0][0] <= iteration:
             done.append(heapq.heappop(decoding)[2])

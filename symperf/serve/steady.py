@@ -233,12 +233,13 @@ class Steady:
         rate = arrivals * engine.groups / mean if load is None else load
         alone, cut = math.exp(-others), engine.chunk_prompts == 1
         beside = lockstep.prefilling_beside(engine, arrivals)
-        chunk_time = self.chunk_time(others, alone, tokens, beside)
+        aside = 1.0 if engine.apart else alone  # chunks in iterations of their own
+        chunk_time = self.chunk_time(others, aside, tokens, beside)
         boundary = self._boundary(rate, alone, decode, chunk_time, tokens) + lockstep.boundary(
             engine, arrivals, share, (mixed, mean)
         )
         with_it = min(engine.whole_chunk, engine.prompt / engine.chunks * (1 + 2 * boundary * rate / engine.groups))
-        prefill = engine.chunks * self.chunk_time(others, alone, tokens if cut else with_it, beside)
+        prefill = engine.chunks * self.chunk_time(others, aside, tokens if cut else with_it, beside)
         service = engine.chunks * chunk_time
         servers = engine.chunk_prompts * engine.groups
         spare = max(servers / service - rate, NO_SPARE * servers / service)

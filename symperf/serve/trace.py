@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from .mix import Kind, Mix, Sums
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 KEYS: Final = ("arrival", "input", "output")
 EXPECTED: Final = '{"arrival": seconds, "input": tokens, "output": tokens}'
@@ -122,7 +123,7 @@ class Trace:
         count: requests.
         first: arrival of the first one, seconds.
         last: of the last one.
-        mix: their prompts.
+        prompts: how many have each number of tokens.
         generates: what they generate.
         longest_prompt: tokens.
         longest: prompt and output together.
@@ -132,39 +133,43 @@ class Trace:
     count: int
     first: float
     last: float
-    mix: Mix
+    prompts: Mapping[int, int]
     generates: Moments
     longest_prompt: int
     longest: int
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], chunk: int) -> Trace:
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read a trace for its means.
-
-        Args:
-            path: of the file.
-            chunk: prompt tokens that an iteration may process.
 
         Raises:
             InputError: as of `read_trace`, or there is no request in it.
         """
-        sums, generated = [0.0] * len(Sums.__dataclass_fields__), [0, 0]
-        count, first, last, longest_prompt, longest = 0, 0.0, 0.0, 0, 0
-        known: dict[int, tuple[float, ...]] = {}
+        prompts: Counter[int] = Counter()
+        generated, count, first, last, longest = [0, 0], 0, 0.0, 0.0, 0
         for each in read_trace(path):
             first, last, count = (first if count else each.arrival), each.arrival, count + 1
-            if each.prompt not in known:
-                known[each.prompt] = astuple(Kind(1.0, Lengths(each.prompt), 0.0).sums(chunk))
-            sums = [one + other for one, other in zip(sums, known[each.prompt], strict=True)]
+            prompts[each.prompt] += 1
             generated[0] += each.generate
             generated[1] += each.generate**2
-            longest_prompt = max(longest_prompt, each.prompt)
             longest = max(longest, each.prompt + each.generate)
         if not count:
             raise InputError(f"trace: {path}: is empty, expected lines of {EXPECTED}")
-        mix = Mix(Sums(*(each / count for each in sums)), chunk)
         moments = Moments(generated[0] / count, generated[1] / count)
-        return cls(str(path), count, first, last, mix, moments, longest_prompt, longest)
+        return cls(str(path), count, first, last, prompts, moments, max(prompts), longest)
+
+    def mix(self, chunk: int) -> Mix:
+        """Its prompts, where an iteration may process so many of their tokens."""
+        weighted = (
+            [count / self.count * mean for mean in astuple(Kind(1.0, Lengths(length), 0.0).sums(chunk))]
+            for length, count in self.prompts.items()
+        )
+        return Mix(Sums(*map(math.fsum, zip(*weighted, strict=True))), chunk)
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Mean tokens of a prompt."""
+        return sum(length * count for length, count in self.prompts.items()) / self.count
 
     @property
     def rate(self) -> float | None:
@@ -175,7 +180,7 @@ class Trace:
     @property
     def prompt(self) -> int:
         """Mean tokens of a prompt, to the whole one."""
-        return max(1, round(self.mix.tokens))
+        return max(1, round(self.prompt_tokens))
 
     @property
     def generate(self) -> int:

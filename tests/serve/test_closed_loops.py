@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.serving_cases import affine
+from support.serving_cases import Affine, affine
 
 from symperf.serve.bursts import Burst, finite_run
 from symperf.serve.closed import ClosedLoop
-from symperf.serve.simulator import burst, closed_loop, simulate
+from symperf.serve.simulator import burst, closed_loop, poisson, simulate
 from symperf.serve.steady import Steady
 
 if TYPE_CHECKING:
@@ -104,3 +104,42 @@ def test_more_requests_in_flight_never_serve_less() -> None:
             loads = [steady.at_concurrency(1.3**k).load for k in range(26)]
             assert all(after >= before * 0.99 for before, after in itertools.pairwise(loads))
             assert math.isclose(loads[-1], steady.capacity.load, rel_tol=0.03)
+
+
+@dataclasses.dataclass(frozen=True)
+class Apart(Affine):
+    """Prompts in iterations of their own, which come first."""
+
+    apart: bool = True
+
+    def mixed(self, sequences: float, tokens: float, ranks: float = 1.0) -> float:
+        return self.decode(sequences) + self.prefill(tokens, ranks)
+
+
+def prefilled_apart(name: str) -> Engine:
+    engine = ENGINES[name]
+    return dataclasses.replace(engine, times=Apart(engine.times.base, engine.times.each, engine.times.token))
+
+
+@pytest.mark.parametrize("name", ["cut prompts", "one prompt a chunk", "several prompts a chunk"])
+@ratios
+def test_loops_where_prompts_come_first_are_those_of_the_simulation(name: str, ratio: float) -> None:
+    engine = spread(prefilled_apart(name), ratio)
+    for count in (4, 16, 48):
+        found = simulate(engine, closed_loop(engine, count, seed=3), 40 * count + 400, skip=20 * count)
+        state = Steady(engine).at_concurrency(count)
+        assert state.first_token == pytest.approx(found.first_token, rel=0.1)
+        assert state.iteration == pytest.approx(found.per_token, rel=0.06)
+        assert state.load == pytest.approx(found.throughput, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["cut prompts", "one prompt a chunk"])
+@pytest.mark.parametrize("part", [0.3, 0.6])
+def test_random_arrivals_where_prompts_come_first_are_those_of_the_simulation(name: str, part: float) -> None:
+    engine = prefilled_apart(name)
+    steady = Steady(engine)
+    load = part * steady.capacity.load
+    state, found = steady.at_load(load), simulate(engine, poisson(engine, load, 3), 5000, skip=1000)
+    assert state is not None
+    assert state.first_token == pytest.approx(found.first_token, rel=0.06)
+    assert state.iteration == pytest.approx(found.per_token, rel=0.03)

@@ -35,8 +35,8 @@ def engine(name: str) -> Engine:
     mix = mix_of(load, prompt, generate, CHUNK)
     assert mix is not None
     times = Affine(0.01, 5e-5, 2e-5)
-    numbers = mix.chunks, mix.packed, 1, 10**6, load.generate_spread, float(CHUNK), "kv_cache", mix
-    return Engine(times, mix.tokens, generate, generate - 1.0, *numbers)
+    numbers = mix.tokens, generate, generate - 1.0, mix.chunks, mix.packed, 1, 10**6
+    return Engine(times, *numbers, generate_ratio=load.generate_spread, chunk=float(CHUNK), mix=mix)
 
 
 @workloads

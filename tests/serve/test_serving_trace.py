@@ -42,12 +42,14 @@ def _requests() -> list[dict[str, Any]]:
 
 
 def test_means_are_those_of_the_lines(requests: list[dict[str, Any]], tmp_path: Path) -> None:
-    trace = Trace.load(write(tmp_path, requests), 2048)
+    trace = Trace.load(write(tmp_path, requests))
+    mix = trace.mix(2048)
     inputs, outputs = ([each[name] for each in requests] for name in ("input", "output"))
     assert trace.count == len(requests)
     assert trace.rate == pytest.approx((len(requests) - 1) / (requests[-1]["arrival"] - requests[0]["arrival"]))
-    assert trace.mix.tokens == pytest.approx(statistics.fmean(inputs))
-    assert trace.mix.chunks == pytest.approx(statistics.fmean(-(-each // 2048) for each in inputs))
+    assert trace.prompt_tokens == mix.tokens
+    assert mix.tokens == pytest.approx(statistics.fmean(inputs))
+    assert mix.chunks == pytest.approx(statistics.fmean(-(-each // 2048) for each in inputs))
     assert trace.generates.deviation == pytest.approx(statistics.pstdev(outputs))
     assert trace.longest == max(each["input"] + each["output"] for each in requests)
 
