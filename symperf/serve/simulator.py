@@ -17,7 +17,7 @@ from itertools import count, islice, repeat
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from .engine import Engine
 
@@ -318,11 +318,6 @@ def burst(engine: Engine, requests: int, seed: int = 1) -> Source:
     """So many requests at one moment, and none after them."""
     rng = random.Random(seed)
     return Source(_draw(engine, 0.0, rng) for _ in range(requests))
-
-
-def replay(requests: Iterable[Request]) -> Source:
-    """Requests of a trace."""
-    return Source(iter(requests))
 
 
 def _draw(engine: Engine, clock: float, rng: random.Random) -> Request:

@@ -12,7 +12,7 @@ import pytest
 
 import symperf as sf
 from symperf.cli import main
-from symperf.serve.simulator import Request, replay, simulate
+from symperf.serve.simulator import Request, Source, simulate
 from symperf.serve.trace import Trace, read_trace
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def test_a_simulation_conserves_requests_and_tokens() -> None:
     requests = [Request(0.2 * k, source.randint(1, 400), source.randint(1, 60)) for k in range(300)]
     total = sum(each.generate for each in requests)
     engine = affine(400, 30, 1, 2, limit=7)
-    found = simulate(engine, replay(requests))
+    found = simulate(engine, Source(iter(requests)))
     assert (found.count, found.tokens, found.waiting_at_end) == (300, total, 0)
     assert min(found.first_tokens) >= engine.times.base
     assert found.decoding <= 7
