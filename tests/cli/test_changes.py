@@ -80,7 +80,9 @@ def test_a_closed_form_is_the_crossover(capsys: Any) -> None:
     import symperf as sf
 
     stack = "tensorrt-llm"  # which keeps products of gate and up apart
-    more = shlex.split("--over memory_bandwidth --from '500 GB/s' --to '10 TB/s' --of decode/layer/mlp/up --stack " + stack)
+    more = shlex.split(
+        "--over memory_bandwidth --from '500 GB/s' --to '10 TB/s' --of decode/layer/mlp/up --stack " + stack
+    )
     (crossover,) = json.loads(said(capsys, "regimes", *INFER, *more, "--json"))["crossovers"]
     model, system = sf.Model.load("llama-2-7b"), sf.System.load("a100-80gb-sxm")
     bound = sf.inference(model, system, sf.Plan(), batch=8, prompt=200, generate=100, stack=stack).bound
