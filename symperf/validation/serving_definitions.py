@@ -61,10 +61,13 @@ SPREAD: Final = (0.8, 10)
 """Of InferenceX: the shortest length over the nominal one, and requests for each in flight."""
 ALIKE: Final = (1.0, 10)
 OUT_OF_STEP: Final = 0.02
-"""Spread of lengths that are told as alike, under software whose prompts join iterations that decode: chat templates
-and tokenizers make them differ by some tokens, and requests lose the step of the burst with which they began. Of 0, 0.02
-and 0.11 the least error of TTFT over the 49 calibration rows by aiconfigurator's authors under TensorRT-LLM (median 41,
-22 and 34 %). Under software that prefills first, requests end together and stay in step (36 rows: 16, 70 and 74 %)."""
+"""Spread of lengths that are told as alike, under software whose prompts join iterations that decode.
+
+Chat templates and tokenizers make them differ by some tokens, and requests lose the step of the burst with which they
+began. Of 0, 0.02 and 0.11 the least error of TTFT over the 49 calibration rows by aiconfigurator's authors under
+TensorRT-LLM (median 41, 22 and 34 %). Under software that prefills first, requests end together and stay in step (36
+rows: 16, 70 and 74 %).
+"""
 UTILIZATION: Final[Mapping[str, float]] = {"vllm": 0.9, "sglang": 0.85, "trtllm": 0.9}
 """Part of the memory that weights, cache and workspace take by default: vLLM gpu_memory_utilization, SGLang
 mem_fraction_static (mostly between 0.8 and 0.9), TensorRT-LLM free_gpu_memory_fraction (0.9 of what is free)."""
