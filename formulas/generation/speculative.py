@@ -46,7 +46,7 @@ def tokens_from_position(acceptance: Any, later_tokens: Any) -> Any:
     Assumes: a position is accepted with its own probability once all before it are, whatever these were.
 
     Source: Leviathan et al. 2023, equation 1, is that of one probability; positions of heads have their own (Li et al.
-    2024, EAGLE, table 3: n-alpha).
+    2024, EAGLE).
 
     >>> from sympy import Rational
     >>> tokens_from_position(Rational(4, 5), tokens_from_position(Rational(1, 2), 1))

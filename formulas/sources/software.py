@@ -34,7 +34,7 @@ VLLM_DATA_PARALLEL = add(
     "Data Parallel Deployment",
     "{vLLM contributors}",
     2025,
-    howpublished=r"vLLM, docs/serving/data\_parallel\_deployment.md",
+    howpublished=r"\url{https://docs.vllm.ai/en/latest/serving/data_parallel_deployment/}",
 )
 BOUCHERON = add(
     "boucheron2013",

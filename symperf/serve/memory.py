@@ -10,6 +10,7 @@ from .program import Evaluator
 
 if TYPE_CHECKING:
     from ..infer.room import Room
+    from ..runs.inference_run import InferenceRun
     from .serving import Serving
 
 
@@ -23,9 +24,10 @@ def room_of(serving: Serving, length: int, values: dict[str, float]) -> Room:
     most = serving.asked.workload.max_num_seqs
     capped = {} if most is None else {"max_num_seqs": float(most)}
     given = {"chunk": serving.chunk, **capped, **held, **values}
-    found = serving.run.room(**given, step_tokens=length + 1.0)
+    whole = given | ({"prompt": float(serving.requests.sent)} if held else {}) | values
+    found = _of_steps(serving.run, given, whole, step_tokens=length + 1.0)
     if length and serving.draft is not None:
-        found = found.beside(serving.draft.room(**given), head_modules(serving.draft.model))
+        found = found.beside(_of_steps(serving.draft, given, whole), head_modules(serving.draft.model))
     if serving.images is not None:
         own = serving.images
         found = dataclasses.replace(
@@ -34,6 +36,14 @@ def room_of(serving: Serving, length: int, values: dict[str, float]) -> Room:
             reserved=found.reserved + max(0.0, own.activation_bytes - _of_chunk(serving)),
         )
     return dataclasses.replace(found, shared=shared_bytes(serving))
+
+
+def _of_steps(run: InferenceRun, own: dict[str, float], whole: dict[str, float], **more: float) -> Room:
+    """The room of sequences that hold what is their own; what software reserves for a step is for whole contexts."""
+    found = run.room(**own, **more)
+    if own == whole or run.structure.step == "prompts":
+        return found
+    return dataclasses.replace(found, reserved=run.room(**whole, **more).reserved)
 
 
 def _of_chunk(serving: Serving) -> float:

@@ -31,7 +31,7 @@ def test_windows_are_of_the_decoder_and_of_no_cross_attention() -> None:
     """With windows of 8 tokens the encoder's output is cached and seen whole."""
     small = {"sliding_window": 8}
     model = changed(encoder=small, decoder=small)
-    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=512, generate=65)
+    run = sf.inference(model, "h100-sxm", sf.Plan(), batch=2, prompt=512, generate=65, stack="tensorrt-llm")
     layer = 2 * 4 * 256 * 2
     assert run.memory_terms()["kv_cache/cross"] == 2 * 512 * 26 * layer
     assert run.memory_terms()["kv_cache"] == 2 * 13 * (8 + 128) * layer

@@ -45,7 +45,8 @@ def test_a_start_is_paid_once_and_not_alone(time: float, ranks: int, start: floa
 @pytest.mark.parametrize("tp", [2, 4, 8])
 def test_an_all_reduce_of_a_token_starts_as_a_kernel(tp: int) -> None:
     """One token of Llama 2 7B: 8 KiB; the library's kernel follows the software's gap."""
-    run = sf.inference("llama-2-7b", literature("h100-sxm"), sf.Plan(tp=tp), batch=1, prompt=8, generate=2)
+    system, work = literature("h100-sxm"), {"batch": 1, "prompt": 8, "generate": 2}
+    run = sf.inference("llama-2-7b", system, sf.Plan(tp=tp), **work, stack="tensorrt-llm")
     start = value("h100-sxm", "launch_latency") + Stack.load("tensorrt-llm").quantities["gap_latency"].value
     assert seconds(run, "layer/mlp/reduce", "decode") == pytest.approx(small("h100-sxm", 8192, tp) + start, rel=1e-9)
 

@@ -68,10 +68,9 @@ def test_an_inference_sums_long_prompts_in_the_switch_and_single_tokens_do_not_c
     system = literature("h100-sxm")
     without = replace(system, quantities={k: v for k, v in system.quantities.items() if k != "switch_efficiency"})
     times = []
+    plan, work = sf.Plan(tp=8, precision="fp16"), {"batch": 16, "prompt": 2048, "generate": 4}
     for each in (system, without):
-        run = sf.inference(
-            sf.Model.load("llama-2-70b"), each, sf.Plan(tp=8, precision="fp16"), batch=16, prompt=2048, generate=4
-        )
+        run = sf.inference("llama-2-70b", each, plan, **work, stack="tensorrt-llm")
         times.append({(op.phase, op.name): op.time_s for op in run.operations()})
     key = ("prefill", "layer/mlp/reduce")
     assert times[0][key] < 0.95 * times[1][key]

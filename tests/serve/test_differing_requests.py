@@ -10,6 +10,7 @@ from support.serving_cases import Affine, make
 
 from symperf.serve.engine import Engine
 from symperf.serve.lengths import Lengths
+from symperf.serve.memory import shared_bytes
 from symperf.serve.mix import mix_of
 from symperf.serve.simulator import closed_loop, poisson, simulate
 from symperf.serve.steady import Steady
@@ -122,9 +123,12 @@ def test_a_step_behind_a_cached_prompt_is_a_step_behind_a_prompt() -> None:
 
 def test_a_shared_prefix_is_held_once() -> None:
     plain, cached, missed = make("cut"), make("cut", prefix=1500), make("cut", prefix=1500, hit_rate=0.0)
-    assert cached.memory(0)["fixed"] - plain.memory(0)["fixed"] == pytest.approx(cached.shared_bytes)
+    shared = shared_bytes(cached)
+    assert shared > 0 == shared_bytes(plain) == shared_bytes(missed)
+    assert cached.room(0).shared == shared
+    assert cached.memory(0)["fixed"] == plain.memory(0)["fixed"]
     before, after = (each.cache_bytes("sequence") for each in (plain, cached))
-    assert before - after == pytest.approx(cached.shared_bytes, rel=0.02)
+    assert before - after == pytest.approx(shared, rel=0.02)
     assert missed.limit(0) == plain.limit(0) < cached.limit(0)
 
 
