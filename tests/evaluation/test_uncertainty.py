@@ -15,6 +15,7 @@ from support.paths import GOLDEN
 import symperf as sf
 from symperf.common.errors import InputError
 from symperf.evaluation.uncertainty import spreads
+from symperf.validation.inference_references import STACK
 
 if TYPE_CHECKING:
     from symperf.evaluation.base_run import BaseRun
@@ -113,6 +114,7 @@ def test_most_of_the_reference_latencies_are_inside() -> None:
             batch=int(row["batch"]),
             prompt=int(row["prompt"]),
             generate=int(row["generate"]),
+            stack=STACK,
         )
         inside += run.interval().holds(float(row["measured_s"]))
     assert inside >= 0.9 * len(rows)

@@ -281,5 +281,6 @@ def test_known_kernels_do_the_work_of_usual_ones(precision: str, cache: str | No
         return
     passes = known.bound["cast_passes"][0]
     more = known.bind(cast_passes=passes + 1.0).resource_work()["memory"] - known.resource_work()["memory"]
-    left = sum(row.count * row.m * row.k for row in known.operations() if row.m and not row.name.startswith("head/"))
+    # The kernels of norms and activations write what they cast; what attention gives has a kernel of its own.
+    left = sum(row.count * row.m * row.k for row in known.operations() if row.m and row.name.endswith("/output"))
     assert more == pytest.approx(2 * left, rel=1e-9)

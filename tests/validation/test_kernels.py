@@ -120,7 +120,7 @@ def test_latent_attention_is_that_of_an_inference(tmp_path: Path, deepseek: Any)
 
 
 def test_a_latent_module_is_the_sum_of_its_kernels(tmp_path: Path, deepseek: Any) -> None:
-    names = ("query_down", "query_norm", "query_up", "latent_down", "latent_norm")
+    names = ("query_down", "query_norm", "query_up", "latent_norm")  # one product gives both down projections
     row = MLA | {"gemm_type": "bfloat16"}
     for table, sizes, core in (
         ("mla_context_module", {}, ("latent_up", "flash")),
