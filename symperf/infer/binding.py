@@ -101,6 +101,7 @@ INFERENCE_LIMITS: Final[Mapping[str, Limits]] = {
     "host_memory_efficiency": LIMITS["host_memory_efficiency"],
     "host_matrix_rate": MATRIX_RATE,
     "attention_rate": MATRIX_RATE,
+    "score_rate": MATRIX_RATE,
     "index_rate": MATRIX_RATE,
     "half_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "half_inner_latency": INNER_LATENCY,
@@ -172,8 +173,6 @@ def bind(
     bound["kv_bytes"] = (KV_BYTES[cache], f"cache in {cache}")
     narrow_cache = KV_BYTES[cache] < sixteen[0]
     bound["cache_casts"] = (float(narrow_cache), f"cache in {cache}")
-    scored = stored.rate_of("attention", rate) == cache == "fp8"
-    bound["score_rate"] = bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"]
     bound.update(OWN)
     if plan.offload:
         bound.update(HOST)
@@ -186,6 +185,8 @@ def bind(
     bound.update(_indexer(model, system, bound["attention_rate"]))
     for name, value in own.items():
         bound[name] = (value, "set by the user")
+    scored = stored.rate_of("attention", rate) == cache == "fp8"
+    bound.setdefault("score_rate", bound[stored.symbol("matrix_rate", "attention") if scored else "attention_rate"])
     sent = dict.fromkeys(SENT, (bound["activation_bytes"][0], "as activations: the software states no other format"))
     sent_as = stored.precision_of("experts") or precision
     sent |= {name: (quantity.value, quantity.source) for name, quantity in stack.sent_in(sent_as).items()}

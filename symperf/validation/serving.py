@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
+from ..infer.stack import Stack
 from ..models.catalogue import CATALOGUE
 from ..models.config_files import read_object
 from ..models.model import Model, make_model
@@ -145,6 +146,9 @@ def asked_of(row: TableRow) -> ServedRow:
         raise InputError("the requests in flight or their lengths are not said")
     tp, ep = degrees_of(row)
     lowest, waves = known.SPREAD if known.of_inferencex(row) else known.ALIKE
+    ratio = (1 - lowest) / (1 + lowest)
+    if not ratio and not Stack.load(stack).apart:
+        ratio = known.OUT_OF_STEP
     script = known.script_of(row, model)
     written = known.known_as(row, "precision", known.PRECISIONS)
     return ServedRow(
@@ -157,7 +161,7 @@ def asked_of(row: TableRow) -> ServedRow:
         ep,
         round(prompt * (1 + lowest) / 2),
         round(generate * (1 + lowest) / 2),
-        (1 - lowest) / (1 + lowest),
+        ratio,
         concurrency,
         waves * concurrency,
         script,

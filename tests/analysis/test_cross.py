@@ -39,6 +39,8 @@ def run_of(name: str) -> Any:
     """A run that no test changes."""
     if name == "infer":
         return sf.inference("llama-2-70b", "h100-sxm", sf.Plan(tp=8), batch=8, prompt=200, generate=200)
+    if name == "products apart":  # a software that fuses no gate and up
+        return run_of("infer").swap(stack="tensorrt-llm")
     if name == "serve":
         from symperf.serve.iteration_run import IterationRun
 
@@ -64,7 +66,7 @@ WHOLE = [
     ("infer", "compute", "memory", "batch", 100, 240, ""),
     ("gpt", "layer/mlp/up/forward", "layer/attention/reduce/forward", "micro_batch", 1, 64, ""),
     ("infer", "prefill", "decode", "prompt", 3000, 3050, ""),
-    ("infer", "prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 120, ""),
+    ("products apart", "prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 120, ""),
 ]
 """Run, two sides, symbol, range, and quantity; nothing of terms, resources and quantities."""
 REAL = [
@@ -211,7 +213,7 @@ def test_many_whole_numbers_are_learned_from_trials() -> None:
 
 def test_flicker_by_tiles_is_told_as_one() -> None:
     """Where two are within 1 % of each other while the lead goes back and forth, that is one place with a note."""
-    found = run_of("infer").cross("prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 300)
+    found = run_of("products apart").cross("prefill/layer/mlp/up", "prefill/layer/mlp/down", "batch", 1, 300)
     assert [each.changes for each in found.flickers] == [2, 2, 2, 2]
     assert [each.changes for each in found.crossings] == [1]
     assert sum("the lead changes 2 times while the two differ by less than 1%" in note for note in found.notes()) == 4

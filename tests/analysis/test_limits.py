@@ -123,7 +123,7 @@ def test_the_leading_term_in_symbols_is_its_number(name: str, symbol: str, of: s
 def test_attention_grows_as_the_square_and_products_as_the_textbook_says() -> None:
     """2 b L s^2 h of a causal prefill in half of 4; 72 B L s h^2 of a step with rounding told as a factor."""
     model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
-    prefill = sf.inference(model, system, sf.Plan(), batch=1, prompt=512, generate=2)
+    prefill = sf.inference(model, system, sf.Plan(), batch=1, prompt=512, generate=2, stack="tensorrt-llm")
     found = prefill.asymptotics("prompt", "prefill").at_infinity
     assert found is not None
     assert found.exponent == 2

@@ -34,7 +34,8 @@ def asked(name: str) -> Any:
             return sf.inference(load("llama-2-70b"), h100, sf.Plan(tp=4, dp=2), batch=16, prompt=64, generate=32)
         case "long":
             a100 = sf.System.load("a100-80gb-sxm").with_values({"l2_efficiency": 0.5}, "bf16")  # l2 is near the others
-            return sf.inference(load("llama-2-70b"), a100, sf.Plan(tp=8), batch=8, prompt=2000, generate=200)
+            work = {"batch": 8, "prompt": 2000, "generate": 200, "stack": "tensorrt-llm"}
+            return sf.inference(load("llama-2-70b"), a100, sf.Plan(tp=8), **work)
         case "latent":
             plan = sf.Plan(tp=8, dp=2, ep=16, precision="fp8")
             return sf.inference(load("deepseek-v3"), h100, plan, batch=64, prompt=64, generate=32)
@@ -202,7 +203,7 @@ def test_followers_follow() -> None:
 @pytest.mark.parametrize(("symbol", "values"), [("batch", (8, 32)), ("dp", (1, 8)), ("matrix_rate", (1e14, 1e16))])
 def test_led_subjects_are_the_bound_runs(symbol: str, values: tuple[float, ...]) -> None:
     question = asked("dense")
-    for of in ("decode", "decode/layer/mlp/up", "decode/layer/attention/flash", "memory"):
+    for of in ("decode", "decode/layer/mlp/gate_up", "decode/layer/attention/flash", "memory"):
         subject = lead_dependents(question, subject_of(question, of, "test"), symbol)
         for value in values:
             found = run(subject.program, subject.values | {symbol: np.array([value])}, arrays())[subject.position]
@@ -213,7 +214,8 @@ def test_led_subjects_are_the_bound_runs(symbol: str, values: tuple[float, ...])
 def test_a_term_along_what_the_run_sets_it_from() -> None:
     """The time of one execution depends on the batch by the micro-batch alone."""
     model, system = sf.Model.load("llama-2-7b"), sf.System.load("h100-sxm")
-    question = sf.inference(model, system, sf.Plan(), batch=8, prompt=64, generate=16)
+    work = {"batch": 8, "prompt": 64, "generate": 16, "stack": "tensorrt-llm"}
+    question = sf.inference(model, system, sf.Plan(), **work)
     found = question.regimes("batch", 1, 300, of="decode/layer/mlp/up")
     assert found.spans[0].bound == "memory"
     assert found.turns[-1].after == "compute"

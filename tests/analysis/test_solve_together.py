@@ -191,7 +191,8 @@ def test_bad_targets_are_told_in_one_line(asked: dict[str, float], says: str) ->
 @pytest.mark.parametrize("targets", [{"time": 0.038}, {"time": 0.038, "memory": 80e9}])
 def test_a_jump_over_a_target_is_told_and_the_answer_meets_the_targets(targets: dict[str, float]) -> None:
     """Where a quantity jumps over its target no value brings it there: the last one that meets it is the answer."""
-    run = sf.serving("llama-2-70b", "h100-sxm", sf.Plan(tp=8), prompt=1024, generate=256).iteration()
+    stack = "tensorrt-llm"  # its kernels have jumps of their own at these sizes
+    run = sf.serving("llama-2-70b", "h100-sxm", sf.Plan(tp=8), prompt=1024, generate=256, stack=stack).iteration()
     found = run.solve("decoding", **targets)
     assert run.bind(decoding=found.value).value("time") <= 0.038
     assert run.bind(decoding=found.value * (1 + 1e-9)).value("time") > 0.038

@@ -177,7 +177,8 @@ def test_micro_batches_for_a_small_bubble(part: float) -> None:
 
 def test_experts_are_dealt_from_some_tokens_on() -> None:
     """Few tokens: fewer kernels and hops; many: each device permutes a part of the rows only."""
-    run = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=1, prompt=1024, generate=2)
+    plan, stack = sf.Plan(tp=8), "tensorrt-llm"  # it exchanges within the replica; vLLM only among replicas
+    run = sf.inference("mixtral-8x7b", "h100-sxm", plan, batch=1, prompt=1024, generate=2, stack=stack)
     found = run.cross("plan: ep=1", "plan: ep=8", "prompt", 1, 8192, of="prefill")
     assert found.crossings
     assert (found.leads[0], found.leads[-1]) == ("ep=1", "ep=8")

@@ -83,7 +83,7 @@ def test_question_without_an_answer_has_exit_status_1(monkeypatch, capsys):
 
 
 def test_answer_beyond_json_is_told_in_one_line(monkeypatch, capsys):
-    monkeypatch.setattr("symperf.report.inference.as_json", lambda _: {"time_s": math.inf})
+    monkeypatch.setattr("symperf.report.inference.as_json", lambda *_: {"time_s": math.inf})
     assert "--json" in told(capsys, [*INFER, "--json"])
 
 
@@ -233,6 +233,8 @@ def test_names_of_other_types(odd, answer):
 
 @pytest.mark.parametrize("symbol", ["memory_bandwidth", "launch_latency", "matrix_efficiency", "batch", "tile_long"])
 def test_every_crossover_has_a_closed_form_or_none(symbol, answer):
+    if symbol == "tile_long":  # the default's kernels are told by their shapes, these by their tiles
+        answer = answer.swap(stack="tensorrt-llm")
     now = answer.bound[symbol][0]
     for low, high in ((now / 100, now * 100), (1, 64)):
         if symbol in ("batch", "tile_long"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import symperf as sf
 from symperf.cli import main
 from symperf.cli.parser import build
 
@@ -30,7 +31,7 @@ def asked(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, s
 
 
 ANSWERS = {
-    f'solve {INFER} --for batch --memory "80 GB"': "batch = 580 is the largest that meets memory <= 80 GB.",
+    f'solve {INFER} --for batch --memory "80 GB"': "batch = 1133 is the largest that meets memory <= 80 GB.",
     f'solve {INFER} --for memory-bandwidth --of time_per_token="15 ms"': "brings time_per_token to 15 ms",
     f'solve {SERVE} --for concurrency --time "10 ms" --of "tokens_per_s=1 ktoken/s"': "is the largest that meets",
     f'cross {TRAIN} --a "plan: tp=8" --b "plan: tp=4 pp=16" --over batch --from 16 --to 256': "while batch <= ",
@@ -50,7 +51,9 @@ def test_answers_begin_with_their_sentence(command: str, capsys: pytest.CaptureF
 def test_json_has_the_keys_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = asked(f"solve {INFER} --for batch --memory 80e9 --json", capsys)
     found = json.loads(out)
-    assert (found["value"], found["binding"], found["reachable"], found["limit"]) == (580, "memory", True, None)
+    assert (found["value"], found["binding"], found["reachable"], found["limit"]) == (1133, "memory", True, None)
+    run = sf.inference("llama-2-70b", "h100-sxm", sf.Plan(tp=8), batch=8, prompt=1024, generate=256)
+    assert run.bind(batch=1133).value("memory") <= 80e9 < run.bind(batch=1134).value("memory")
     _, out, _ = asked(f"cross {TRAIN} --a compute --b memory --over memory_bandwidth --json", capsys)
     found = json.loads(out)
     assert {"at", "first", "then"} <= set(found["crossings"][0])
@@ -61,10 +64,14 @@ def test_an_unreachable_target_is_no_bad_input(capsys: pytest.CaptureFixture[str
     """Exit status 1, one line, and under --json the keys of the contract with the limit."""
     status, out, err = asked(f'solve {INFER} --for batch --memory "1 GB" --json', capsys)
     assert status == 1
-    assert err.startswith("symperf: memory = 1 GB is unreachable, the limit is 17.35 GB at batch = 1")
+    assert err.startswith(
+        "symperf: memory = 1 GB is unreachable, the limit is 20.61 GB at batch = 1, the smallest considered\n"
+    )
     found = json.loads(out)
     assert (found["value"], found["reachable"], found["binding"]) == (None, False, None)
-    assert found["limit"] == pytest.approx(17.35e9, rel=1e-3)
+    assert found["limit"] == pytest.approx(20.61e9, rel=1e-3)
+    one = sf.inference("llama-2-70b", "h100-sxm", sf.Plan(tp=8), batch=1, prompt=1024, generate=256)
+    assert found["limit"] == pytest.approx(one.value("memory"), rel=1e-12)
     status, out, err = asked(f'solve {INFER} --for batch --memory "1 GB"', capsys)
     assert (status, out, err.count("\n")) == (1, "", 1)
 

@@ -154,6 +154,20 @@ def test_attention_multiplies_in_8_bits_where_products_and_cache_have_them() -> 
     assert rates[None, None] == rates[None, "fp8"] == rates["fp8", None] == pytest.approx(989e12)
 
 
+@pytest.mark.parametrize("stack", ["vllm-0.24", "sglang-0.5", "tensorrt-llm-1.3"])
+def test_every_rate_and_latency_can_be_set(stack: str) -> None:
+    """All together to what they are, which changes nothing; attention follows the rate that it is given."""
+    run = sf.inference("mixtral-8x7b", "h100-sxm", sf.Plan(tp=8), batch=4, prompt=512, generate=4, stack=stack)
+    ends = ("_rate", "_bandwidth", "_latency", "_half_bytes", "_efficiency")
+    figures = {name: run.bound[name][0] for name in run.compiled.program.inputs if name.endswith(ends)}
+    assert len(figures) > 20
+    assert run.bind(**figures).value("time") == pytest.approx(run.value("time"), rel=1e-12)
+    slow = {name: run.bind(**{name: 1e14}) for name in ("attention_rate", "score_rate")}
+    assert slow["attention_rate"].value("prefill") == slow["score_rate"].value("prefill") > run.value("prefill")
+    both = slow["attention_rate"].bind(score_rate=run.bound["score_rate"][0])
+    assert both.value("prefill") == run.value("prefill")
+
+
 def structure() -> InferenceStructure:
     answer: InferenceStructure = inference(known("h100-sxm")).structure
     return answer
