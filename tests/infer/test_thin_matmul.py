@@ -95,7 +95,8 @@ def test_a_step_of_inference_pays_the_gap_twice_for_a_split_product() -> None:
 
 
 def test_split_inner_and_split_latency_are_named_with_their_source() -> None:
-    bound = sf.inference("llama-2-7b", "h200-sxm", sf.Plan(), batch=1, prompt=9, generate=2).bound
+    run = sf.inference("llama-2-7b", "h200-sxm", sf.Plan(), batch=1, prompt=9, generate=2, stack="tensorrt-llm")
+    bound = run.bound
     assert bound["split_inner"][0] == 2048
     assert "cuBLAS" in bound["split_inner"][1]
     assert bound["split_latency"][0] == pytest.approx(1.65e-6)

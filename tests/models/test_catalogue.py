@@ -49,7 +49,7 @@ FROM_FILES = {
     "minimax_m3_vl",
     *("blenderbot", "blenderbot-small", "camembert", "dinov2", "distilbert", "m2m_100", "marian", "mbart"),
     *("modernbert", "pegasus", "xlm-roberta"),
-    *("clip_vision_model", "deberta-v2", "phi4_multimodal", "siglip_vision_model", "whisper"),
+    *("clip_vision_model", "deberta-v2", "phi4_multimodal", "pixtral", "siglip_vision_model", "whisper"),
     "afmoe",
     "apertus",
     "arcee",
