@@ -95,7 +95,7 @@ def ridges(systems: Sequence[str] = SYSTEMS) -> list[Row]:
     """One row a system: what products attain of its peak and of its bandwidth, and the ridge between, in FLOP/byte."""
     found = []
     for system in systems:
-        value = {name: pair[0] for name, pair in run_of(SCALED_MODEL, system, 1, WORK[0]).bound.items()}
+        value = {name: pair[0] for name, pair in run_of(SCALED_MODEL, system, 1, WORK[0], stack="none").bound.items()}
         rate = value["matrix_rate"] * value["matrix_efficiency"]
         bandwidth = value["memory_bandwidth"] * value["memory_efficiency"]
         row = {"system": system, "peak_TFLOP_s": value["matrix_rate"] / 1e12, "attained_TFLOP_s": rate / 1e12}
