@@ -68,3 +68,28 @@ def sixteen_bits(made: Sheet, service: Service, caches: Mapping[str, str], serve
         made.note("kv_precision", f"{service.kv_precision} in the plan; {server} has no such cache")
         return True
     return service.kv_precision is None or caches[service.kv_precision] == "auto"
+
+
+def numbers(made: Sheet, asked: ExportRequest, types: Mapping[str, str], server: str) -> None:
+    """The format of weights and products, for servers that have --dtype and quantize to FP8 on the fly."""
+    precision = asked.precision
+    if precision is None:
+        made.note("precision", f"left open by the plan; {server} takes the checkpoint's")
+    elif precision in types:
+        made.put("--dtype", types[precision], "precision")
+    elif precision == "fp8":
+        made.put("--quantization", "fp8", "precision")
+    else:
+        made.note("precision", f"{precision} is what a quantized checkpoint says; {server} reads its configuration")
+
+
+def filled_by_itself(made: Sheet, asked: ExportRequest, server: str, kernels: str) -> None:
+    """Note what a server chooses itself, and what it has no use for."""
+    plan = asked.plan
+    if plan.micro_batch is not None:
+        made.note("micro_batch", f"{plan.micro_batch} in the plan; {server} fills its pipeline itself")
+    if plan.attention is not None:
+        made.note("attention", f"{plan.attention} in the plan; {server} chooses {kernels}")
+    replica_by_replica(made, asked, server)
+    whole_context(made, asked)
+    training_only(made, asked)

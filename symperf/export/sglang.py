@@ -6,7 +6,7 @@ from typing import Final
 
 from ..plans.rule import Rule
 from .lines import flags as text
-from .serving import apart, joint, replica_by_replica, sixteen_bits, training_only, whole_context
+from .serving import apart, filled_by_itself, joint, numbers, sixteen_bits
 from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["CACHES", "OPTIONS", "RULES", "sheet", "start", "text"]
@@ -70,19 +70,13 @@ def sheet(asked: ExportRequest) -> Sheet:
     elif plan.dp > 1:
         made.put("--dp-size", plan.dp, "dp")
     _experts(made, asked)
-    _numbers(made, asked)
+    numbers(made, asked, TYPES, "SGLang")
     _served(made, asked, over)
     if asked.batch is not None:
         made.put("--max-running-requests", asked.batch // plan.dp * over)
     if asked.sequence is not None:
         made.put("--context-length", asked.sequence)
-    if plan.micro_batch is not None:
-        made.note("micro_batch", f"{plan.micro_batch} in the plan; SGLang fills its pipeline itself")
-    if plan.attention is not None:
-        made.note("attention", f"{plan.attention} in the plan; SGLang chooses a backend")
-    replica_by_replica(made, asked, "SGLang")
-    whole_context(made, asked)
-    training_only(made, asked)
+    filled_by_itself(made, asked, "SGLang", "a backend")
     return made
 
 
@@ -106,18 +100,6 @@ def _experts(made: Sheet, asked: ExportRequest) -> None:
             made.put("--moe-dense-tp-size", 1)
         else:
             made.note("tp", f"{plan.tp} in the plan; SGLang splits dense layers over all {plan.tp * plan.dp} devices")
-
-
-def _numbers(made: Sheet, asked: ExportRequest) -> None:
-    precision = asked.precision
-    if precision is None:
-        made.note("precision", "left open by the plan; SGLang takes the checkpoint's")
-    elif precision in TYPES:
-        made.put("--dtype", TYPES[precision], "precision")
-    elif precision == "fp8":
-        made.put("--quantization", "fp8", "precision")
-    else:
-        made.note("precision", f"{precision} is what a quantized checkpoint says; SGLang reads its configuration")
 
 
 def _served(made: Sheet, asked: ExportRequest, over: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..plans.rule import Rule
 from .lines import flags as text
-from .serving import apart, joint, replica_by_replica, sixteen_bits, training_only, whole_context
+from .serving import apart, filled_by_itself, joint, numbers, sixteen_bits
 from .sheet import ExportRequest, Option, Sheet
 
 __all__ = ["CACHES", "OPTIONS", "RULES", "sheet", "start", "text"]
@@ -71,19 +71,13 @@ def sheet(asked: ExportRequest) -> Sheet:
     else:
         made.put("--data-parallel-size", plan.dp, "dp")
     _experts(made, asked)
-    _numbers(made, asked)
+    numbers(made, asked, TYPES, "vLLM")
     _served(made, asked)
     if asked.batch is not None:
         made.put("--max-num-seqs", asked.batch // plan.dp)
     if asked.sequence is not None:
         made.put("--max-model-len", asked.sequence)
-    if plan.micro_batch is not None:
-        made.note("micro_batch", f"{plan.micro_batch} in the plan; vLLM fills its pipeline itself")
-    if plan.attention is not None:
-        made.note("attention", f"{plan.attention} in the plan; vLLM chooses a paged kernel")
-    replica_by_replica(made, asked, "vLLM")
-    whole_context(made, asked)
-    training_only(made, asked)
+    filled_by_itself(made, asked, "vLLM", "a paged kernel")
     return made
 
 
@@ -99,18 +93,6 @@ def _experts(made: Sheet, asked: ExportRequest) -> None:
         made.cover("expert_tp")
     elif plan.effective_expert_tp == plan.tp:
         made.cover("expert_tp")
-
-
-def _numbers(made: Sheet, asked: ExportRequest) -> None:
-    precision = asked.precision
-    if precision is None:
-        made.note("precision", "left open by the plan; vLLM takes the checkpoint's")
-    elif precision in TYPES:
-        made.put("--dtype", TYPES[precision], "precision")
-    elif precision == "fp8":
-        made.put("--quantization", "fp8", "precision")
-    else:
-        made.note("precision", f"{precision} is what a quantized checkpoint says; vLLM reads its configuration")
 
 
 def _served(made: Sheet, asked: ExportRequest) -> None:

@@ -49,6 +49,20 @@ def profile_table(path: Path, catalogue: Path, known: Collection[str], seen: tup
     return {**below, **table, "on": on}
 
 
+def table_of(table: object, known: Collection[str], where: str) -> dict[str, Any]:
+    """A table of a profile whose keys are known.
+
+    Raises:
+        InputError: it is none, or has another key, with the nearest.
+    """
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{where}: unknown key {quote(key)}{nearest(key, known)}")
+    return table
+
+
 def _base(base: str, path: Path, catalogue: Path, label: str) -> Path:
     try:
         found = locate(base, catalogue)

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..common.errors import InputError, nearest, quote
+from ..common.errors import InputError, quote
+from .profile_table import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ..systems.system import System
 
 EXCHANGES: Final = ("ranks", "replicas")
@@ -51,7 +50,7 @@ def read_chunk(table: object, label: str) -> ChunkSizes:
     from ..systems.quantities import text_of
 
     where = f"{label}: chunk"
-    known = _table(table, CHUNK_KEYS, where)
+    known = table_of(table, CHUNK_KEYS, where)
     if not known:
         return ChunkSizes()
     tokens, least = known.get("tokens"), known.get("from_gb", [0])
@@ -91,7 +90,7 @@ def read_exchange(table: object, label: str) -> str:
     from ..systems.quantities import text_of
 
     where = f"{label}: exchange"
-    known = _table(table, ("among", "source"), where)
+    known = table_of(table, ("among", "source"), where)
     among = known.get("among", EXCHANGES[0])
     if among not in EXCHANGES:
         raise InputError(f"{where}.among: found {quote(among)}, expected {' or '.join(EXCHANGES)}")
@@ -128,7 +127,7 @@ def read_pipeline(table: object, label: str) -> int:
     from ..systems.quantities import text_of
 
     where = f"{label}: pipeline"
-    known = _table(table, ("stage_tokens", "source"), where)
+    known = table_of(table, ("stage_tokens", "source"), where)
     if not known:
         return 0
     if not _whole(tokens := known.get("stage_tokens")):
@@ -147,15 +146,6 @@ def read_date(table: dict[str, Any], label: str) -> str:
     if found and not (isinstance(found, str) and DATE.fullmatch(found)):
         raise InputError(f'{label}: date: found {quote(found)}, expected year and month, as in "2026-04"')
     return str(found)
-
-
-def _table(table: object, known: Collection[str], where: str) -> dict[str, Any]:
-    if not isinstance(table, dict):
-        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{where}: unknown key {quote(key)}{nearest(key, known)}")
-    return table
 
 
 def _whole(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..plans.structure import SENT
@@ -20,14 +20,14 @@ from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
 from .latent_kernels import read as read_latent
 from .memory_rule import MemoryRule, read_memory
-from .profile_table import profile_table
+from .profile_table import profile_table, table_of
 from .reached import Reached, reached_on
 from .reached import read as read_reached
 from .scheduling import ChunkSizes, read_apart, read_chunk, read_date, read_exchange, read_pipeline
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from ..plans.plan import Plan
     from ..systems.system import System
@@ -191,21 +191,12 @@ def _experts(table: object, label: str) -> Mapping[str, Mapping[str, Quantity]]:
     from ..systems.quantities import quantity_of
 
     found = {}
-    for precision, formats in _tables(table, FORMATS, f"{label}: experts").items():
+    for precision, formats in table_of(table, FORMATS, f"{label}: experts").items():
         where = f"{label}: experts.{precision}"
         found[precision] = {
-            name: quantity_of(entry, ELEMENT, where, name) for name, entry in _tables(formats, SENT, where).items()
+            name: quantity_of(entry, ELEMENT, where, name) for name, entry in table_of(formats, SENT, where).items()
         }
     return found
-
-
-def _tables(table: object, known: Collection[str], where: str) -> dict[str, Any]:
-    if not isinstance(table, dict):
-        raise InputError(f"{where}: found {quote(table)}, expected a table of {', '.join(known)}")
-    for key in table:
-        if key not in known:
-            raise InputError(f"{where}: unknown key {quote(key)}{nearest(key, known)}")
-    return table
 
 
 def _collectives(table: object, label: str) -> tuple[bool, bool]:
