@@ -90,7 +90,7 @@ def test_the_traffic_is_that_of_the_zero_paper(stage: int, published: Any) -> No
         if isinstance(op, Op) and (path.startswith("parameters/gather") or path == "gradients/reduce")
     )
     passes = step.micro_batches if stage == 3 else 1
-    equal(sent * (shards - 1) / shards / passes, published(step.parameters, shards), instant(stage))
+    equal(sent * (shards - 1) / shards / passes, published(step.trained_parameters, shards), instant(stage))
 
 
 @pytest.mark.parametrize(("inner", "outer"), [(1, 1), (1, 8), (4, 1), (4, 2), (8, 16)])
@@ -100,13 +100,13 @@ def test_hybrid_sharding_is_that_of_the_fsdp_paper(inner: int, outer: int) -> No
     step, found = TrainingStep(structure), operations(structure)
     alone = dict.fromkeys(("tp", "cp", "pp"), 1)
     batch = instant(inner, **alone, dp=inner * outer, zero_shards=inner, scale_up_size=inner)
-    gradients, weights = step.parameters * gradient_bytes, step.parameters * weight_bytes
+    gradients, weights = step.trained_parameters * gradient_bytes, step.trained_parameters * weight_bytes
     between = found["gradients/reduce_between"]
     reduced = found["gradients/reduce"].time + between.time
     equal(reduced, sharding.hybrid_reduction_time(gradients, inner, outer), batch)
     equal(found["parameters/gather/forward"].time, sharding.hybrid_gather_time(weights, inner), batch)
     sent = 2 * between.demand.message_bytes * sympy.Rational(outer - 1, outer)
-    equal(sent, sharding.hybrid_between_bytes(step.parameters, inner, outer), batch)
+    equal(sent, sharding.hybrid_between_bytes(step.trained_parameters, inner, outer), batch)
 
 
 def test_experts_on_a_device_are_those_of_their_formulas() -> None:
