@@ -29,7 +29,7 @@ def adapter_shrink_bytes(rows: Any, inner: Any, columns: Any, groups: Any) -> An
 
     >>> from sympy import symbols
     >>> adapter_shrink_bytes(*symbols("m k n g"))
-    activation_bytes*g*k*n + activation_bytes*k*m + m*n*statistic_bytes
+    activation_bytes*(g*k*n + k*m) + m*n*statistic_bytes
     """
     return (rows * inner + groups * inner * columns) * activation_bytes + rows * columns * statistic_bytes
 
@@ -51,7 +51,7 @@ def adapter_expand_bytes(rows: Any, inner: Any, columns: Any, groups: Any) -> An
 
     >>> from sympy import symbols
     >>> adapter_expand_bytes(*symbols("m k n g"))
-    activation_bytes*g*lora_rank*n + 2*activation_bytes*m*n + k*m*statistic_bytes
+    activation_bytes*(g*lora_rank*n + 2*m*n) + k*m*statistic_bytes
     """
     weights = groups * lora_rank * columns + 2 * rows * columns
     return weights * activation_bytes + rows * inner * statistic_bytes

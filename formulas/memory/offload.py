@@ -79,8 +79,8 @@ def host_products_time(work_flops: Any, traffic_bytes: Any) -> Any:
     Source: Chen et al. 2025, section 3: experts of few tokens are bound by memory, those of many by computation.
 
     >>> from sympy import symbols
-    >>> host_products_time(*symbols("W Q"))
-    Max(Q/(host_memory_bandwidth*host_memory_efficiency), W/host_matrix_rate)
+    >>> sorted(map(str, host_products_time(*symbols("W Q")).args))
+    ['Q/(host_memory_bandwidth*host_memory_efficiency)', 'W/host_matrix_rate']
     """
     return Max(traffic_bytes / (host_memory_bandwidth * host_memory_efficiency), work_flops / host_matrix_rate)
 
