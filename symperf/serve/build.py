@@ -44,12 +44,9 @@ def build(structure: InferenceStructure, *, differing: bool = False) -> Iteratio
 
 
 def memory(structure: InferenceStructure) -> dict[str, Any]:
-    """Bytes on the fullest device: always there, for each sequence, and of the cache of a prompt and of the mean."""
-    found = parts(structure)
+    """Bytes on the fullest device: of weights, and of the cache of a sequence, of its prompt and of its mean length."""
     return {
-        "memory/weights": found["weights"],
-        "memory/fixed": found["weights"] + found["runtime"] + found["reserved"],
-        "memory/sequence": found["sequence"] + found["prompt"],
+        "memory/weights": parts(structure)["weights"],
         "cache/sequence": sequence_cache(structure),
         "cache/prompt": sequence_cache(structure, prompt),
         "cache/mean": sequence_cache(structure, prompt + generate / 2),
