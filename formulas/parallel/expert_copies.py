@@ -51,8 +51,8 @@ def copied_imbalance(device_imbalance: Any, num_experts: Any, redundant_experts:
     x <= chi W / (e m), which is the second one.
 
     Assumes: a device that is full is not emptier than one that has a place; copies of an expert share its tokens
-    evenly; loads are those that the balancer saw. In the mean within -10 and +20 % of what EPLB's own algorithm leaves of loads by a
-    power law, where a device has several slots; above it where it has one.
+    evenly; loads are those that the balancer saw. In the mean within -10 and +20 % of what EPLB's own algorithm leaves
+    of loads by a power law, where a device has several slots; above it where it has one.
 
     Source: derivation from `replicate_experts` and `balanced_packing` of EPLB, eplb.py.
 
