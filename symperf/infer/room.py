@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from ..codegen.interpret import floats, run
@@ -25,6 +25,7 @@ LONGEST = 2**40
 """Sequences, or tokens of a prompt, beyond which none are sought."""
 
 
+@lru_cache(maxsize=64)
 def parts_program(structure: InferenceStructure) -> Program:
     """A small program of the parts of a replica's memory, and of a sequence's cache."""
 
@@ -41,6 +42,7 @@ def parts_program(structure: InferenceStructure) -> Program:
     return load_or_make_program("memory parts", structure.key(), make)
 
 
+@lru_cache(maxsize=64)
 def _budget_program(rule: Rule) -> Program:
     def make() -> Program:
         from ..codegen.lower import lower

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ...codegen.interpret import arrays
+from ...infer.room import parts_program
 from ...serve.engine import ModelTimes
 from ...serve.program import compile_iterations
 from ...serve.serving import Serving
@@ -77,8 +78,10 @@ class SearchedServing(Serving):
         )
 
     def room(self, length: int, **values: float) -> Room:
-        """What fits on the devices of a replica, as `Serving` tells it."""
-        key = (*self._key, *values.items())
+        """What fits on the devices of a replica, as `Serving` tells it: memory has symbols that times have not."""
+        program, bound = parts_program(self.run.structure), self.run.bound
+        read = (bound[name][0] for name in (*program.inputs, "memory_capacity", "memory_utilization") if name in bound)
+        key = (self.run.structure, self.plan.micro_batch, self.chunk, *read, *values.items())
         return get_or_make(self.shared.rooms, key, lambda: super(SearchedServing, self).room(length, **values))
 
     @cached_property
