@@ -148,7 +148,7 @@ AFTER_ERRORS = (
         "calibration rows of the H100 4.4 instead of 5.0 % off; both were tried on the scored rows",
     ),
     (
-        "kernels for weights of 4 bits find a device's own experts where whole experts are dealt (`expert_map_latency`)",
+        "kernels for weights of 4 bits find a device's own experts where they are dealt (`expert_map_latency`)",
         "serving tpot of gpt-oss-120b on 8 H200, calibration rows: 32 to 14 %",
         "tables of kernels: vLLM's take 15 to 40 us longer with dealt experts; looked for because of these errors",
     ),
