@@ -10,15 +10,19 @@ from ..models.sounds import parse_media
 from ..runs.training_run import Run
 from ..systems.system import System
 from .settings import parse_values, plan_of, print_run
+from .timeline import check_timeline, write_timeline
 
 if TYPE_CHECKING:
     import argparse
+
+    from ..timeline.chrome import Timeline
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
     from ..report import training as report
 
+    check_timeline(options)
     values = parse_values(options.set)
     plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
@@ -30,7 +34,14 @@ def run(options: argparse.Namespace) -> int:
     work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
     answer = Run(model, system, plan, **work, values=values)
     print_run(answer, report, options)
+    write_timeline(options, lambda: _timeline(answer))
     return 0
+
+
+def _timeline(answer: Run) -> Timeline:
+    from ..timeline.training import training_timeline
+
+    return training_timeline(answer)
 
 
 def _of_images(model: Model) -> int:

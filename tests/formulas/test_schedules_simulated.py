@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import schedule_simulator as sim
+from symperf.timeline import simulator as sim
 from support.effort import cases
 
 from symperf.formulas.parallel import dual_pipe as dual

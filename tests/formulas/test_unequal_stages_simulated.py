@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from support import schedule_simulator as sim
+from symperf.timeline import simulator as sim
 from support.effort import cases
 
 from symperf.formulas.parallel import dual_pipe as dual

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sympy
-from support import schedule_simulator as sim
+from symperf.timeline import simulator as sim
 
 import symperf as sf
 from symperf.codegen.interpret import floats, run
