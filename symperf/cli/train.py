@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from ..common.errors import InputError
 from ..models.model import Model
 from ..models.sounds import parse_media
+from ..plans.plan import positive_integer
 from ..runs.training_run import Run
 from ..systems.system import System
+from .documents import documents_of
 from .settings import parse_values, plan_of, print_run
 from .timeline import check_timeline, write_timeline
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
     from ..report import training as report
+    from ..report.documents import DocumentAnswers
 
     check_timeline(options)
     values = parse_values(options.set)
@@ -31,9 +34,13 @@ def run(options: argparse.Namespace) -> int:
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     images = parse_media(options.images, options.frames, options.sounds)
+    documents = documents_of(options, positive_integer("sequence", sequence))
+    for name, value in documents.symbols().items() if documents else ():
+        values.setdefault(name, value)
     work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
     answer = Run(model, system, plan, **work, values=values)
-    print_run(answer, report, options)
+    told = None if documents is None else DocumentAnswers(answer, documents)
+    print_run(answer, report, options, beside={"documents": told})
     write_timeline(options, lambda: _timeline(answer))
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import flags
+from ..documents import add_documents
 from ..flags import number, whole
 from .technologies import spending
 
@@ -48,6 +49,7 @@ def _train(verb: Verb) -> None:
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
     _timeline(train, "--timeline", "--trace")
+    add_documents(train)
     spending(train)
     flags.plan(train)
 
