@@ -58,3 +58,10 @@ ZERO_INFINITY = _arxiv(
     "Rajbhandari, Samyam and others",
     2021,
 )
+WLB_LLM = _arxiv(
+    "wang2025wlb",
+    "2503.17924",
+    "WLB-LLM: Workload-Balanced 4D Parallelism for Large Language Model Training",
+    "Wang, Zheng and Cai, Anna and Xie, Xinfeng and others",
+    2025,
+)

@@ -2,7 +2,7 @@
 
 Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `common`, `derive`, `evaluation`,
 `export`, `infer`, `measuring`, `models`, `plan_search`, `plan_search.inference`, `plans`, `report`, `runs`, `serve`,
-`sweep`, `systems`, `technology`, `technology.allocation`, `train`, `validation`, `validation.kernels`.
+`sweep`, `systems`, `technology`, `technology.allocation`, `timeline`, `train`, `validation`, `validation.kernels`.
 """
 
 from __future__ import annotations

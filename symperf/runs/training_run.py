@@ -11,6 +11,7 @@ from ..sweep.sweep_methods import SweepMethods
 from ..systems.widening import widening
 from ..train.binding import bind, precision_asked, precision_of
 from ..train.compile import compile_step, memory_program
+from ..train.document_rules import check_documents
 from ..train.inputs import TRAINING, stated_names, structure_of
 from ..train.memory.memory_tables import MemoryTables
 from .full_run import FullRun
@@ -73,6 +74,8 @@ class Run(FullRun, SweepMethods, MemoryTables):
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder, images))
         self.warnings += widening(self.system, precision_asked(self.plan, self.system))
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own), images)
+        flash, media = self.structure.attention == "flash", bool(images)
+        self.warnings += check_documents(self.model, own, sequence, flash=flash, images=media)
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))

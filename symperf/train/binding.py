@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+DOCUMENTS = ("document_length", "document_variation", "shard_variation")
+"""Symbols of sequences that are packed with documents."""
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
 UNALIGNED = (
     "calibrated: GPT-2 124M on A100 gains 25 % with a vocabulary of 50,304 for 50,257 (A. Karpathy on nanoGPT, 2023), "
@@ -54,6 +56,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
+    **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
     **STATE_DEFAULTS,
 }
 """Symbols that neither model, system nor plan binds: value and provenance."""
@@ -71,6 +74,8 @@ LIMITS: dict[str, Limits] = {
     "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
     "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
     "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
+    "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
+    **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
     **STATE_LIMITS,
 }
 """What values the symbols of `DEFAULTS` may take."""

@@ -96,6 +96,7 @@ def structure_of(
         segments=model.segments,
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
+        documents=attention == "flash" and "document_length" in stated,
     )
 
 

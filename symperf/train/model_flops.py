@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import num_layers, num_recomputed_layers, pp
+from ..formulas.language.symbols import document_length, num_layers, num_recomputed_layers, pp, sequence
 from ..models import counts
 from ..plans.gradients import gradients_of
 from .memory import multi_token_counts
@@ -38,10 +38,16 @@ END_CLASSES = {
 ZERO = sympy.S.Zero
 
 
+def keys_of(structure: Structure) -> Any:
+    """Tokens that a query attends to, masked or not: those of its sequence, or of its document."""
+    return document_length if structure.documents else sequence
+
+
 def model_flops(structure: Structure) -> Any:
     """FLOPs of a step's forward pass and of its gradients."""
-    modules = multi_token_counts.forward_flops(structure.architecture)
-    forward = sympy.Add(*counts.forward_flops(structure.architecture).values()) + sympy.Add(*modules)
+    keys = keys_of(structure)
+    modules = multi_token_counts.forward_flops(structure.architecture, keys)
+    forward = sympy.Add(*counts.forward_flops(structure.architecture, keys=keys).values()) + sympy.Add(*modules)
     if not (structure.frozen or structure.encoders):
         return 3 * forward
     encoded, encoder_gradients = encoder_flops(structure)
@@ -51,7 +57,7 @@ def model_flops(structure: Structure) -> Any:
 
 def _layer_gradients(structure: Structure) -> Any:
     gradients, total = gradients_of(structure), ZERO
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if gradients.flows(kind):
             total += count * sum(_passes(structure, LAYER_CLASSES.get(name)) * f for name, f in classes.items())
     return total
@@ -76,7 +82,7 @@ def _end_gradients(structure: Structure) -> Any:
 
 def _module_gradients(structure: Structure) -> Any:
     gradients = gradients_of(structure)
-    scores, products, head = multi_token_counts.forward_flops(structure.architecture)
+    scores, products, head = multi_token_counts.forward_flops(structure.architecture, keys_of(structure))
     through = int(gradients.through_modules)
     total = through * (2 * scores + _passes(structure, "multi_token") * products)
     return total + (through + gradients.trains(gradients.vocabulary)) * head
@@ -84,8 +90,8 @@ def _module_gradients(structure: Structure) -> Any:
 
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute, keys_of(structure))
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if not gradients_of(structure).flows(kind):
             whole -= count * counts.recomputed_of(classes, structure.recompute)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole

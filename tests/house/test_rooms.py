@@ -45,11 +45,12 @@ ALLOWED = {
     "validation": "common evaluation infer models plans runs serve systems",
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
+    "timeline": "common evaluation infer operations runs serve train train.memory train.step",
     "report": "common evaluation infer plan_search plan_search.inference plans runs serve spending systems",
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
         "models plan_search plan_search.inference plans report runs serve sweep systems technology "
-        "technology.allocation train validation validation.kernels"
+        "technology.allocation timeline train validation validation.kernels"
     ),
 }
 """What each room of `symperf` may import of the others. All may import `codegen` and `formulas`."""

@@ -16,6 +16,7 @@ from .chip import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .cost import *  # noqa: F403
 from .device import *  # noqa: F403
+from .documents import *  # noqa: F403
 from .efficiency import *  # noqa: F403
 from .energy import *  # noqa: F403
 from .entries import *  # noqa: F403

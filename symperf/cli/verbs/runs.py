@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import flags
+from ..documents import add_documents
 from ..flags import number, whole
 from .technologies import spending
 
@@ -47,6 +48,8 @@ def _train(verb: Verb) -> None:
     flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
+    _timeline(train, "--timeline", "--trace")
+    add_documents(train)
     spending(train)
     flags.plan(train)
 
@@ -67,6 +70,7 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--prefix", type=whole, default=0, metavar="TOKENS", help="of each prompt that are in the cache")
     flags.images(infer)
     _interval(infer)
+    _timeline(infer, "--timeline", "--trace")
     flags.software(infer)
     flags.longest(infer)
     flags.speculation(infer)
@@ -90,6 +94,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
     serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
     serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
+    _timeline(serve, "--timeline")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
@@ -117,3 +122,12 @@ def _serve(verb: Verb) -> None:
 
 def _interval(parser: Parser) -> None:
     parser.add_argument("--interval", action="store_true", help="print [low, high] from the spreads of efficiencies")
+
+
+def _timeline(parser: Parser, *names: str) -> None:
+    parser.add_argument(
+        *names,
+        dest="timeline",
+        metavar="FILE",
+        help="write what runs when on each stage, as a trace that Perfetto and Chrome open (JSON)",
+    )
