@@ -5,31 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..models.model import Model
 from ..models.sounds import parse_media
 from ..runs.training_run import Run
 from ..systems.system import System
+from .framework_file import fill_in, model_asked, require
 from .settings import parse_values, plan_of, print_run
 
 if TYPE_CHECKING:
     import argparse
+
+    from ..models.model import Model
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
     from ..report import training as report
 
+    settings = fill_in(options)
     values = parse_values(options.set)
+    require(options, values)
     plan = plan_of(options, values)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
+    model, system = model_asked(options), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     images = parse_media(options.images, options.frames, options.sounds)
     work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
     answer = Run(model, system, plan, **work, values=values)
-    print_run(answer, report, options)
+    print_run(answer, report, options, beside={"from": settings})
     return 0
 
 
