@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
             "values": values,
             "progress": progress,
             "dask": options.dask,
+            "software": more.software(options, model),
         }
         found, scaling = more.search(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started

@@ -76,8 +76,9 @@ def table(question: SearchQuestion, form: TableForm, combinations: Sequence[Comb
     names = question.constants
     constants = [dict(zip(names, c.constants, strict=True)) for c in combinations]
     varying = {name for name in names if len({each[name] for each in constants}) > 1}
-    always = [rule for rule in RULES if not rule.tree.names() & varying]
-    sometimes = [rule for rule in RULES if rule.tree.names() & varying]
+    rules = (*RULES, *question.software.rules)
+    always = [rule for rule in rules if not rule.tree.names() & varying]
+    sometimes = [rule for rule in rules if rule.tree.names() & varying]
     columns, considered, rejected = _grow(question, form, constants[0] if constants else None, always)
     length = len(columns["tp"])
     legal = np.zeros((len(combinations), length), dtype=bool)
