@@ -17,9 +17,10 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
 from ..plans.software_limits import SoftwareLimits
-from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
+from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
 from ..train.inputs import stated_names, structure_of
+from .reasons import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -211,7 +212,7 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
         structure = structure_of(model, system, plan, stated_names(question.values))
         question.software.refuse(fields, parts=form.parts)
     except InputError as error:
-        return Combination(number, form, fields, (), None, str(error), reason_of(error))
+        return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
 
