@@ -35,9 +35,10 @@ def _train(verb: Verb) -> None:
         "symperf train llama-2-70b -s h100-sxm --tp 8 --pp 4 --dp 4 --batch 256 --sequence 4096",
         "train",
     )
-    flags.model(train)
-    flags.system(train)
-    train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
+    flags.model(train, optional=True)
+    flags.system(train, optional=True)
+    _framework(train)
+    train.add_argument("--batch", type=whole, help="sequences in the global batch (needed but with --from)")
     train.add_argument("--sequence", type=whole, help="tokens in a sequence (needed but for images)")
     train.add_argument(
         "--encoder-sequence",
@@ -118,6 +119,17 @@ def _serve(verb: Verb) -> None:
     flags.software(serve)
     flags.longest(serve)
     flags.plan(serve)
+
+
+def _framework(train: Parser) -> None:
+    train.add_argument(
+        "--from",
+        dest="framework_file",
+        metavar="FILE",
+        help="a plan as a framework has it: options of Megatron-LM, or a file of DeepSpeed, torchtitan, axolotl or "
+        "LLaMA-Factory; flags override it",
+    )
+    train.add_argument("--devices", type=whole, metavar="N", help="with --from: devices in all, where it does not say")
 
 
 def _interval(parser: Parser) -> None:
