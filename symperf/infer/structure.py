@@ -236,7 +236,7 @@ def structure_of(
         rank_order=rank_order_of(plan, system),
         sent=tuple(sent) if dealt else (),
         families=system.families,
-        latent=stack.latent.on(system) if _has_latents(model) else (),
+        latent=stack.latent.on(system, stored.precision_of("attention") or precision) if _has_latents(model) else (),
         misaligned=tuple(name for name in misaligned_sizes(model, system) if name != "vocab_size"),
         skewed=plan.ep > 1 and "routing_skew" in stated,
         kept=stored.kept,
