@@ -15,6 +15,7 @@ from ..systems.units import COUNT, FRACTION, TIME
 from ..train.binding import LIMITS as BINDING
 from .formats import FORMATS, WEIGHT_ONLY, format_of, rate_asked
 from .fusions import read_fusion
+from .graphs import Graphs, read_graphs
 from .group_reads import GroupReads
 from .group_reads import read as read_groups
 from .latent_kernels import LatentKernels
@@ -53,7 +54,7 @@ LATER: Final = ("start_removal", "host_latency", "request_latency", "tokenizer_l
 """Those that a profile may leave out, and which are then 0."""
 KEYS: Final = (
     *("name", "title", "date", "source", "fusion", "group_reads", "latent", "collectives", "experts", "exchange"),
-    *("chunk", "running", "pipeline", "memory", "on", *LIMITS),
+    *("chunk", "running", "graphs", "pipeline", "memory", "on", *LIMITS),
 )
 """The keys of a profile; only it may have a `base`."""
 ELEMENT: Final = BINDING["activation_bytes"]
@@ -82,6 +83,7 @@ class Stack:
         chunk: prompt tokens that an iteration of continuous batching may process, by the memory of a device.
         apart: prompts are prefilled in iterations of their own, while no sequence decodes.
         running: sequences that a replica runs at once, unless it is told.
+        graphs: the largest pass for which it records a graph.
         stage_tokens: tokens of a pipeline's micro-batch, at most, where it cuts batches for its stages; 0: it does not.
         memory: how it shares out the memory of a device.
         reached: what its kernels reach on each system that it was measured on.
@@ -103,6 +105,7 @@ class Stack:
     chunk: ChunkSizes
     apart: bool
     running: RunningLimit
+    graphs: Graphs
     stage_tokens: int
     memory: MemoryRule
     reached: Mapping[str, Reached]
@@ -185,6 +188,7 @@ def _read(path: Path) -> Stack:
     return Stack(
         *(name, title, date, source, fusion, cast_formats, quantities, reads, latent, called, own, experts),
         *(exchange, chunk, read_apart(table.get("chunk", {}), label), read_running(table.get("running", {}), label)),
+        read_graphs(table.get("graphs", {}), label),
         *(read_pipeline(table.get("pipeline", {}), label), memory, reached),
     )
 
