@@ -273,10 +273,11 @@ class Serving:
         """The largest load of a replica within the targets; None where the model does not fit."""
         if self.steady is None:
             return None
-        return largest_load(self.steady, self.targets, self._steps_per_token)
+        return largest_load(self.steady, self.targets, self.steps_per_token)
 
     @property
-    def _steps_per_token(self) -> float:
+    def steps_per_token(self) -> float:
+        """Decode steps for each later token: fewer than one where tokens are drafted."""
         return 1 / self.tokens_of_a_step(self.draft_length)
 
     def point(self, load: float) -> LoadPoint:
