@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def extra_flag(options: argparse.Namespace) -> str | None:
     """The first flag that asks for more than the plans of a training step."""
-    return next((f"--{name}" for name in ("explain", "weak", "within", "tokens") if getattr(options, name)), None)
+    return next((f"--{name}" for name in ("weak", "tokens") if getattr(options, name)), None)
 
 
 def _devices(text: str) -> list[int]:

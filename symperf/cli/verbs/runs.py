@@ -106,7 +106,12 @@ def _serve(verb: Verb) -> None:
         metavar="TOKENS",
         help="prompt tokens of an iteration (default: that of the serving software)",
     )
-    serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
+    serve.add_argument(
+        "--max-num-seqs",
+        type=whole,
+        metavar="N",
+        help="sequences that a replica runs at once, at most (default: that of the serving software; 0: no limit)",
+    )
     flags.workload(serve)
     serve.add_argument(
         "--prefill",
