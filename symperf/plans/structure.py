@@ -34,7 +34,7 @@ HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
-STATED = ("host_latency", "overhead_latency", "jitter")
+STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""

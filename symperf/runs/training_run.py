@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..operations.schedule import Node
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
 
 
 class Run(FullRun, SweepMethods, MemoryTables):
@@ -106,6 +107,10 @@ class Run(FullRun, SweepMethods, MemoryTables):
         from ..train.memory.footprint import footprint
 
         return footprint(self.structure)
+
+    def quantities(self) -> dict[str, Quantity]:
+        """The quantities of the system and of the training software, by name."""
+        return {**super().quantities(), **self.system.software}
 
     def _memory_program(self) -> Program:
         return memory_program(self.structure)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.software_symbols import SOFTWARE
 from ..systems.system_symbols import Limits
-from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
 
@@ -54,6 +55,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
+    "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
     **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
@@ -71,11 +73,9 @@ LIMITS: dict[str, Limits] = {
     "index_training": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
-    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
-    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
     **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
+    **SOFTWARE,
     **STATE_LIMITS,
 }
 """What values the symbols of `DEFAULTS` may take."""
@@ -116,7 +116,9 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
     for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
-        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+        told = system.software.get(name)
+        given = (value, source) if told is None else (told.value, told.source)
+        bound[name] = (defaults[name], "set by the user") if name in defaults else given
     for name in SENT:
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])

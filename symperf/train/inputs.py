@@ -90,7 +90,7 @@ def structure_of(
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
-        overheads=any(name in stated for name in STATED),
+        overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
@@ -98,6 +98,11 @@ def structure_of(
         encoders=encoders,
         documents=attention == "flash" and "document_length" in stated,
     )
+
+
+def states(system: System, name: str) -> bool:
+    """Whether the software on a system gives a symbol a value other than 0."""
+    return name in system.software and system.software[name].value > 0
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:

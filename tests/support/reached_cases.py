@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from symperf.plans.structure import Structure
 
 HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
-OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
+OVERHEADS = {"host_latency": 5e-6, "host_collective_latency": 2e-5, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),

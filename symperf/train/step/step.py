@@ -7,8 +7,6 @@ import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import sympy
-
 from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
 from ...formulas.language.symbols import (
     batch,
@@ -29,7 +27,6 @@ from ...formulas.language.symbols import (
     weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
-from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
@@ -47,7 +44,7 @@ from .encoders import Encoders
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
-from .overheads import beside_launches, with_overheads
+from .overheads import beside_launches, launches_of, with_overheads
 from .pipelines import paced_by_given_stages, split_schedule
 from .trained import TrainedPasses
 from .unequal_stages import paced_by_deciding_stages
@@ -58,6 +55,7 @@ if TYPE_CHECKING:
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
 
+SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 BUBBLE = "pipeline/bubble"
 """Path of the idle term."""
 
@@ -141,10 +139,9 @@ class TrainingStep:
         ]
 
     @cached_property
-    def launches(self) -> dict[str, Op]:
-        """One launch of a kernel in each pass, which stages of other layers have in common."""
-        time = host_launch_time(sympy.S.One)
-        return {phase: Op(f"host/launches/{phase}", time) for phase in ("forward", "backward")}
+    def launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass, which stages of other layers have in common."""
+        return {phase: launches_of(phase) for phase in ("forward", "backward")}
 
     @cached_property
     def deciding(self) -> list[tuple[Node, Node]]:
@@ -222,11 +219,31 @@ class TrainingStep:
         if self.structure.encoders:
             encoders = Encoders(self.structure)
             first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
-        head = ends.head_forward(), left.head(ends.head_backward())
+        head: tuple[Node, Node] = ends.head_forward(), left.head(ends.head_backward())
+        first, head = self.hosted_end("embedding", first), self.hosted_end("head", head)
         if not self.structure.architecture.multi_token_head:
             return first, head, ()
         forward, backward = MultiToken(self.structure).passes()
-        return first, head, (forward, left.modules(backward))
+        return first, head, self.hosted_end("multi_token", (forward, left.modules(backward)))
+
+    def hosted_end(self, name: str, passes: tuple[Node, Node]) -> tuple[Node, Node]:
+        """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
+        if self.structure.splits:
+            return passes
+        forward, backward = passes
+        return (
+            beside_launches(self.structure, f"{name}/forward", forward),
+            beside_launches(self.structure, f"{name}/backward", backward),
+        )
+
+    def hosted_split(self, name: str, node: Node) -> Node:
+        """A pass of a schedule that takes backward passes apart, at the host's pace where that is slower."""
+        return beside_launches(self.structure, name, node, self.split_launches[name]) if self.structure.splits else node
+
+    @cached_property
+    def split_launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass of such a schedule."""
+        return {name: launches_of(name) for name in SPLIT_PASSES}
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
