@@ -91,6 +91,9 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
     """
 
     architecture: Architecture
@@ -123,6 +126,9 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
+from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
-from ..plans.frozen_parts import frozen_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -64,6 +64,7 @@ def structure_of(
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
+    frozen, adapted = trained_parts(plan, model, encoders)
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
         architecture=model.architecture,
@@ -94,8 +95,11 @@ def structure_of(
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
-        frozen=frozen_classes(plan.freeze, model, encoders),
+        frozen=frozen,
         encoders=encoders,
+        adapted=adapted,
+        decomposed=plan.dora,
+        stored=plan.base_precision is not None,
     )
 
 

@@ -72,7 +72,7 @@ def _infer(verb: Verb) -> None:
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
-    flags.plan(infer)
+    flags.plan(infer, requests=True)
 
 
 def _serve(verb: Verb) -> None:
@@ -112,7 +112,7 @@ def _serve(verb: Verb) -> None:
     flags.adapters(serve)
     flags.software(serve)
     flags.longest(serve)
-    flags.plan(serve)
+    flags.plan(serve, requests=True)
 
 
 def _interval(parser: Parser) -> None:

@@ -38,10 +38,12 @@ from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
 from ..layers.shared_block import SharedBlock
 from ..layers.transformer import Decoder
-from ..memory.device_share import dealing_of, fullest_share
+from ..memory.device_share import dealing_of, fullest_share, in_two
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
+from ..memory.stored_weights import weight_terms
 from . import host_offload as transfers
+from .adapted import AdaptedPasses
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
 from .low_precision import Lowered
@@ -82,9 +84,13 @@ class TrainingStep:
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each = [(d.layer_forward(), self.left.layer(d.layer_backward(), d), count) for d, count in self.layers]
+        adapt = AdaptedPasses(structure)
+        self.each = [
+            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
+            for d, count in self.layers
+        ]
         self.again = [
-            (d.layer_forward("recompute"), n)
+            (adapt(d.layer_forward("recompute"), d), n)
             for d, n in self.layers
             if structure.some_layers and self.gradients.flows(d.kind)
         ]
@@ -344,12 +350,20 @@ class TrainingStep:
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        dense, routed = self.gathered_bytes
         gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
         return _both(
-            gather(path, dense * weight_bytes, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed * weight_bytes, groups[1][0]) if self.routed and routed != 0 else None,
+            gather(path, dense, groups[0][0]) if dense != 0 else None,
+            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
         )
+
+    @property
+    def gathered_bytes(self) -> tuple[Any, Any]:
+        """Bytes that are gathered from shards: of what is no routed expert's, and of what is."""
+        if self.structure.zero > 2 and self.structure.stored:
+            return in_two(weight_terms(self.structure, self.share))
+        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        return dense * weight_bytes, routed * weight_bytes
 
 
 def _both(first: Node | None, second: Node | None) -> Node | None:
