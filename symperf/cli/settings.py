@@ -133,7 +133,7 @@ def lora_of(options: argparse.Namespace, model: Model) -> Adapters | None:
     return adapters_of(model, rank, number, targets)
 
 
-def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
+def plan_of(options: argparse.Namespace, values: dict[str, Any], *, training: bool = False) -> Plan:
     """The plan of flags, and of the `values` of its fields, which are taken out.
 
     Flags of adapters of requests are no fields of a plan.
@@ -144,7 +144,10 @@ def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
     own = {name for name in Plan.names() if FIELDS[name].adapters and hasattr(options, "lora_adapters")}
     fields = {name: getattr(options, name) for name in Plan.names() if name not in own}
     fields["offload"] = parse_offload(fields["offload"], values)
-    return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
+    fields |= {name: values.pop(name) for name in list(values) if name in fields}
+    for name in ("precision",) if training else ():
+        FIELDS[name].check(fields[name], training=True)
+    return Plan(**fields)
 
 
 def print_run(

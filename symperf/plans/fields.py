@@ -49,6 +49,7 @@ class Field:
         trained: whether training has a use for it; else it says that it ignores it.
         inference: what it means there: searches try it, a run reads it, refuses it, or says that it ignores it.
         suffix: of the names of a list, which may be left out.
+        remedy: for values that training does not take.
         adapters: of what inference has for adapters of requests by flags of its own.
         metavar: of the flag.
         heading: of a column; by default the name.
@@ -69,6 +70,7 @@ class Field:
     trained: bool = True
     inference: Inference = "ignored"
     suffix: str = ""
+    remedy: str = ""
     adapters: bool = False
     metavar: str = ""
     heading: str = ""
@@ -158,6 +160,7 @@ class Field:
         hint = nearest(value.lower(), map(str, choices)) if isinstance(value, str) else ""
         if known and value in self.choices:
             hint = f" ({value} is of inference only)"
+        hint += self.remedy if training else ""
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
         raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")

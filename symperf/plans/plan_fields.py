@@ -88,6 +88,7 @@ class PlanFields:
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",
+        remedy="; a base in 4 bits is frozen under adapters: --lora-rank R --base-precision nf4",
     )
     attention: str | None = plan_field(
         None,

@@ -141,7 +141,7 @@ class Settable:
             elif name in self.counts:
                 own[name] = positive_integer(name, value)
             elif name in self.limits:
-                own[name] = check_number(value, self.limits[name], f"set: {name}")
+                own[name] = _number(name, value, self.limits[name])
             else:
                 raise self._misplaced(name)
         return sizes, figures, own
@@ -153,6 +153,17 @@ class Settable:
         known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
         hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
         return InputError(f"set: unknown symbol {quote(name)}{hint}")
+
+
+REMEDIES = {"gradient_bytes": "; what has no gradients is named by --freeze, or is all but adapters under --lora-rank"}
+"""What to do instead of giving a symbol a value that it does not take."""
+
+
+def _number(name: str, value: Any, limits: Limits) -> float:
+    try:
+        return check_number(value, limits, f"set: {name}")
+    except InputError as error:
+        raise InputError(f"{error}{REMEDIES.get(name, '')}") from None
 
 
 TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))

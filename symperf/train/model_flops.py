@@ -68,12 +68,12 @@ def model_flops(structure: Structure) -> Any:
 
 def adapter_flops(structure: Structure) -> Any:
     """FLOPs of the forward products of adapters over the whole batch: 2 of each parameter and token that passes it."""
-    total = ZERO
+    total: Any = ZERO
     for count, kind in counts.kinds_with_counts(structure.architecture):
         for each in layer_adapters(structure, kind):
             rows = each.groups * each.rows
             total += count * 2 * flop * rows * lora_rank * (each.layers * each.inner + each.columns)
-    return sympy.sympify(total).xreplace(WHOLE | {micro_batch: batch})
+    return sympy.sympify(total, strict=True).xreplace(WHOLE | {micro_batch: batch})
 
 
 def trained_adapter_parameters(structure: Structure) -> Any:
@@ -81,7 +81,7 @@ def trained_adapter_parameters(structure: Structure) -> Any:
     total = ZERO
     for count, kind in counts.kinds_with_counts(structure.architecture):
         total += count * sum(adapter_parameters(structure, kind))
-    return sympy.sympify(total).xreplace(WHOLE)
+    return sympy.sympify(total, strict=True).xreplace(WHOLE)
 
 
 def _layer_gradients(structure: Structure) -> Any:

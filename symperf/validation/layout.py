@@ -84,6 +84,10 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     mode = recompute_of(row.text("recompute") or software.recompute)
     fields: dict[str, Any] = {"sequence_parallel": software.sequence_parallel and degrees["tp"] > 1}
     fields |= {**software.plan, **family.plan, **sharding_of(row, software, degrees)}
+    if "lora" in row.text("task").casefold():
+        if not software.adapted:
+            raise InputError("the row does not say which adapters are trained")
+        fields |= software.adapted
     told_chunks = row.whole("vpp") is not None or degrees["pp"] == 1
     left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
     fields |= {name: value for name, value in family.of_model(row).items() if name not in left}

@@ -50,8 +50,6 @@ def express(row: TableRow) -> list[Expressed]:
     """
     if "inference" in row.text("task"):
         return inference_memory.express(row)
-    if "lora" in row.text("task").casefold():
-        raise InputError("low-rank adapters are not modelled")
     metric, value, unit = row.text("metric"), row.number("value"), row.text("unit")
     classes = next((classes for part, classes in METRICS if part in metric), None)
     if classes is None:

@@ -46,8 +46,6 @@ def express(row: TableRow) -> list[Expressed]:
     Raises:
         InputError: the row cannot be expressed, or states nothing that is predicted.
     """
-    if "lora" in row.text("task").casefold():
-        raise InputError("low-rank adapters are not modelled")
     quantity, measured, read = measurement(row)
     labels = {
         name: row.text(name) for name in ("model", "hw_key", "precision", "recompute", "framework", "num_devices")
