@@ -101,6 +101,12 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         micro_batches="stages",
         stack="flash-attention-2",
     ),
+    "torchtune": TrainingFramework(
+        "torchtune, recipes/configs/llama3_1: dtype bf16 of weights, gradients and moments (AdamW, no master weights)",
+        FSDP,
+        values={"gradient_bytes": 2, "optimizer_bytes": 4},
+        stack="flash-attention-2",
+    ),
     "MaxText": TrainingFramework(
         "MaxText: by default parameters are sharded over a slice (ici_fsdp_parallelism = -1), data parallel over "
         "slices; per_device_batch_size counts all devices; remat_policy is full unless it is set; on GPUs the "

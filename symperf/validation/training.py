@@ -33,7 +33,7 @@ COLUMNS = Columns(
         *MEASURED,
         *("use", "params_b", "hardware", "global_batch_seqs", "precision", "recompute", "task", "primary_metric"),
         *("value", "unit", "tflops_definition", "hfu_pct", "peak_mem_GiB", "peak_mem_GB", "framework", "source"),
-        *("source_locator", "url", "note", "family"),
+        *("source_locator", "url", "note", "family", "lora_rank", "lora_targets", "base_precision"),
     ),
 )
 PASSES = {"per-layer forward time": 0, "per-layer backward time": 1, "per-layer forward+backward time": 2}
