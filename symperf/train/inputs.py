@@ -15,6 +15,7 @@ from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
+from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -101,6 +102,14 @@ def structure_of(
         decomposed=plan.dora,
         stored=plan.base_precision is not None,
     )
+
+
+def without_training(structure: Structure, model: Model) -> Structure:
+    """The structure of the forward pass alone: nothing is trained, and weights are stored as they were."""
+    passed = language_classes(model.architecture, model.sizes.get("num_multi_token_layers", 0))
+    passed |= {name for each in structure.encoders for name in (each.part, "projector")}
+    frozen = tuple(each for each in CLASSES if each in passed)
+    return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:

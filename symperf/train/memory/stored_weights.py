@@ -15,6 +15,7 @@ from ...formulas.language.atoms import Max
 from ...formulas.language.symbols import weight_bytes
 from ...formulas.memory.model_state import weights_memory
 from ...models import counts
+from .device_share import in_two
 from .matrices import held_matrices, layer_matrices
 
 if TYPE_CHECKING:
@@ -33,6 +34,17 @@ def weight_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
             if name in parameters:
                 found[name] = _mixed(parameters[name], held.linear(routed=routed))
     return found
+
+
+def gathered_bytes(structure: Structure, share: DeviceShare) -> tuple[Any, Any]:
+    """Bytes that a device gathers from shards: of what is no routed expert's, and of what is.
+
+    Under ZeRO-3 all weights as they are stored, else those that were updated.
+    """
+    if structure.zero > 2 and structure.stored:
+        return in_two(weight_terms(structure, share))
+    dense, routed = share.whole if structure.zero > 2 else share.trained
+    return dense * weight_bytes, routed * weight_bytes
 
 
 def layer_bytes(structure: Structure, kind: LayerKind, parameters: Any, *, routed: bool = False) -> Any:

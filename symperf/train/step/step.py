@@ -26,7 +26,6 @@ from ...formulas.language.symbols import (
     tp,
     vocab_size,
     vpp,
-    weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.overheads import host_launch_time
@@ -38,10 +37,10 @@ from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
 from ..layers.shared_block import SharedBlock
 from ..layers.transformer import Decoder
-from ..memory.device_share import dealing_of, fullest_share, in_two
+from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
-from ..memory.stored_weights import weight_terms
+from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
 from .adapted import AdaptedPasses
 from .embedding_and_head import ModelEnds
@@ -163,7 +162,7 @@ class TrainingStep:
         step = in_sequence(
             *split_schedule(self) if self.structure.splits else self.whole_passes(),
             self.tied_reduction(),
-            Update(self).node(),
+            self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         )
         lowered: Node = step if self.structure.products == "half" else Lowered(self.structure)(step)
@@ -172,8 +171,12 @@ class TrainingStep:
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
         stage = in_sequence(*self.passes(fullest=False))
-        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), Update(self).node())
+        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), self.update())
         return step if self.structure.products == "half" else Lowered(self.structure)(step)
+
+    def update(self) -> Sequence | None:
+        """Upkeep of the gradients and the optimizer, unless nothing is trained."""
+        return None if self.share.updated_parameters == 0 else Update(self).node()
 
     def whole_passes(self) -> list[Node | None]:
         """The pipeline of a schedule whose backward passes are whole.
@@ -350,20 +353,12 @@ class TrainingStep:
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = self.gathered_bytes
+        dense, routed = gathered_bytes(self.structure, self.share)
         gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
         return _both(
             gather(path, dense, groups[0][0]) if dense != 0 else None,
             gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
         )
-
-    @property
-    def gathered_bytes(self) -> tuple[Any, Any]:
-        """Bytes that are gathered from shards: of what is no routed expert's, and of what is."""
-        if self.structure.zero > 2 and self.structure.stored:
-            return in_two(weight_terms(self.structure, self.share))
-        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
-        return dense * weight_bytes, routed * weight_bytes
 
 
 def _both(first: Node | None, second: Node | None) -> Node | None:
