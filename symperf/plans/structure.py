@@ -92,6 +92,9 @@ class Structure:
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         documents: sequences are packed with documents, and attention does not leave them.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
     """
 
     architecture: Architecture
@@ -125,6 +128,9 @@ class Structure:
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
     documents: bool = False
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -25,7 +25,7 @@ from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
-from .model_flops import model_flops, recomputed_flops
+from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def totals(structure: Structure) -> dict[str, Any]:
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
+        **({"adapter_parameters": trained_adapter_parameters(structure)} if structure.adapted else {}),
     }
 
 

@@ -52,6 +52,8 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8, "dora": True, "base_precision": "nf4"}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
     ("bamba-9b", "h100-sxm", {}),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from .adapters import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .chip import *  # noqa: F403
 from .collectives import *  # noqa: F403

@@ -77,7 +77,7 @@ def _infer(verb: Verb) -> None:
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
-    flags.plan(infer)
+    flags.plan(infer, requests=True)
 
 
 def _serve(verb: Verb) -> None:
@@ -123,7 +123,7 @@ def _serve(verb: Verb) -> None:
     flags.adapters(serve)
     flags.software(serve)
     flags.longest(serve)
-    flags.plan(serve)
+    flags.plan(serve, requests=True)
 
 
 def _framework(train: Parser) -> None:

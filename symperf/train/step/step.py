@@ -24,7 +24,6 @@ from ...formulas.language.symbols import (
     tp,
     vocab_size,
     vpp,
-    weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
 from ...models import counts
@@ -38,7 +37,9 @@ from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
+from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
+from .adapted import AdaptedPasses
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
 from .low_precision import Lowered
@@ -80,9 +81,13 @@ class TrainingStep:
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each = [(d.layer_forward(), self.left.layer(d.layer_backward(), d), count) for d, count in self.layers]
+        adapt = AdaptedPasses(structure)
+        self.each = [
+            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
+            for d, count in self.layers
+        ]
         self.again = [
-            (d.layer_forward("recompute"), n)
+            (adapt(d.layer_forward("recompute"), d), n)
             for d, n in self.layers
             if structure.some_layers and self.gradients.flows(d.kind)
         ]
@@ -159,15 +164,19 @@ class TrainingStep:
         """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
         return [
             self.tied_reduction(),
-            Update(self).node(),
+            self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         ]
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
         stage = in_sequence(*self.passes(fullest=False))
-        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), Update(self).node())
+        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), self.update())
         return step if self.structure.products == "half" else Lowered(self.structure)(step)
+
+    def update(self) -> Sequence | None:
+        """Upkeep of the gradients and the optimizer, unless nothing is trained."""
+        return None if self.share.updated_parameters == 0 else Update(self).node()
 
     def whole_passes(self) -> list[Node | None]:
         """The pipeline of a schedule whose backward passes are whole.
@@ -367,11 +376,11 @@ class TrainingStep:
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        dense, routed = gathered_bytes(self.structure, self.share)
         gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
         return _both(
-            gather(path, dense * weight_bytes, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed * weight_bytes, groups[1][0]) if self.routed and routed != 0 else None,
+            gather(path, dense, groups[0][0]) if dense != 0 else None,
+            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
         )
 
 
