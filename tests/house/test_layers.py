@@ -103,7 +103,7 @@ def _unsafe(tree: ast.AST) -> list[str]:
 
 
 def test_nothing_a_user_wrote_is_run() -> None:
-    """The product never evaluates text as code nor loads objects from files; it reads TOML, JSON, CSV, and YAML as data."""
+    """The product never evaluates text as code nor loads objects from files; it reads TOML, JSON, CSV and YAML."""
     files = _files("symperf")
     assert {_name(p): found for p in files if (found := _unsafe(ast.parse(p.read_text("utf-8"))))} == {}
     assert [_name(path) for path in files if _roots(path) & UNSAFE_MODULES] == ["symperf/common/yaml_text.py"]
