@@ -75,3 +75,10 @@ PEFT = _add(
     2022,
     howpublished=r"\url{https://github.com/huggingface/peft}",
 )
+WLB_LLM = _arxiv(
+    "wang2025wlb",
+    "2503.17924",
+    "WLB-LLM: Workload-Balanced 4D Parallelism for Large Language Model Training",
+    "Wang, Zheng and Cai, Anna and Xie, Xinfeng and others",
+    2025,
+)

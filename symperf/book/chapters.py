@@ -54,6 +54,7 @@ CHAPTERS = (
             "attention": "Attention core",
             "attention_blocks": "Attention in blocks of queries",
             "windows": "Windows of attention",
+            "documents": "Documents that share a sequence",
             "disentangled_attention": "Disentangled attention",
             "latent_attention": "Latent attention",
             "sparse_selection": "Selection of keys",

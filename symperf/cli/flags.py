@@ -19,9 +19,10 @@ WIDEST = 10_000
 """Columns that anyone asks for."""
 
 
-def model(parser: Parser) -> None:
-    """The model."""
-    parser.add_argument("model", help="a catalogue name, the path of a config.json, or a folder that holds one")
+def model(parser: Parser, *, optional: bool = False) -> None:
+    """The model, which a file may name instead where it is optional."""
+    told = "a catalogue name, the path of a config.json, or a folder that holds one"
+    parser.add_argument("model", nargs="?" if optional else None, help=told)
     parser.add_argument(
         "--ignore-key",
         action="append",
@@ -31,9 +32,9 @@ def model(parser: Parser) -> None:
     )
 
 
-def system(parser: Parser) -> None:
-    """The system."""
-    parser.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+def system(parser: Parser, *, optional: bool = False) -> None:
+    """The system, which a verb asks for by itself where it is optional here."""
+    parser.add_argument("-s", "--system", required=not optional, help="a catalogue name or the path of a .toml file")
 
 
 def question(parser: Parser) -> None:

@@ -2,64 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..common.errors import InputError
-from ..models.model import Model
 from ..models.sounds import parse_media
-from ..report.tuning import TuningReport
+from ..plans.plan import positive_integer
 from ..runs.training_run import Run
 from ..systems.system import System
+from .documents import documents_of
+from .framework_file import fill_in, model_asked, require
 from .settings import parse_values, plan_of, print_run
+from .timeline import check_timeline, write_timeline
+from .tuning import told_of, tuning_of
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..plans.plan import Plan
-    from ..runs.tuning import Tuning
+    from ..models.model import Model
+    from ..timeline.chrome import Timeline
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers for one training step."""
     from ..report import training as report
+    from ..report.documents import DocumentAnswers
 
+    check_timeline(options)
+    settings = fill_in(options)
     values = parse_values(options.set)
+    require(options, values)
     plan = plan_of(options, values, training=True)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
-    model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
+    model, system = model_asked(options), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence
     if options.encoder_sequence is not None:
         values.setdefault("encoder_sequence", options.encoder_sequence)
     images = parse_media(options.images, options.frames, options.sounds)
+    documents = documents_of(options, positive_integer("sequence", sequence))
+    for name, value in documents.symbols().items() if documents else ():
+        values.setdefault(name, value)
     work = {"batch": batch, "sequence": sequence, "stack": options.stack}
-    step = tuning_of(options, model, system, plan, **work, values=values)
-    if step is None:
-        print_run(Run(model, system, plan, **work, images=images, values=values), report, options)
-        return 0
-    if images:
-        raise InputError(f"images: found some with method {step.name}, whose steps with images are not modelled")
-    print_run(step.update, report, options, beside={"method": TuningReport(step)})
+    step = tuning_of(options, model, system, plan, images=images, **work, values=values)
+    answer = step.update if step else Run(model, system, plan, **work, images=images, values=values)
+    told = None if documents is None else DocumentAnswers(answer, documents)
+    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
+    write_timeline(options, lambda: _timeline(answer))
     return 0
 
 
-def tuning_of(options: argparse.Namespace, model: Model, system: System, plan: Plan, **asked: Any) -> Tuning | None:
-    """The step of the method that is asked for; None where none is.
+def _timeline(answer: Run) -> Timeline:
+    from ..timeline.training import training_timeline
 
-    Raises:
-        InputError: what is of methods without one, or what the method refuses.
-    """
-    from ..runs.tuning import Tuning as _Tuning
-
-    own = {name: getattr(options, name) for name in ("prompt", "group", "rollout")}
-    names = ("teacher", "reward_model")
-    given = [name for name, value in own.items() if value is not None]
-    given += [name for name in names if getattr(options, name)] + ["no_reference"] * options.no_reference
-    if options.method is None:
-        if given:
-            raise InputError(f"{given[0]}: is of methods that run several models, found none; add --method")
-        return None
-    own |= {name: Model.load(path) if (path := getattr(options, name)) else None for name in names}
-    return _Tuning(model, system, plan, method=options.method, reference=not options.no_reference, **asked, **own)
+    return training_timeline(answer)
 
 
 def _of_images(model: Model) -> int:

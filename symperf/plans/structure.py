@@ -34,7 +34,7 @@ HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
-STATED = ("host_latency", "overhead_latency", "jitter")
+STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
@@ -94,6 +94,7 @@ class Structure:
         adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
         decomposed: adapters learn magnitudes apart from directions (DoRA).
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
+        documents: sequences are packed with documents, and attention does not leave them.
     """
 
     architecture: Architecture
@@ -129,6 +130,7 @@ class Structure:
     adapted: tuple[str, ...] = ()
     decomposed: bool = False
     stored: bool = False
+    documents: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -11,6 +11,7 @@ from ..sweep.sweep_methods import SweepMethods
 from ..systems.widening import widening
 from ..train.binding import bind, precision_asked, precision_of
 from ..train.compile import compile_step, memory_program
+from ..train.document_rules import check_documents
 from ..train.inputs import TRAINING, stated_names, structure_of, without_training
 from ..train.memory.memory_tables import MemoryTables
 from .full_run import FullRun
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..operations.schedule import Node
     from ..plans.plan import Plan
     from ..systems.system import System
+    from ..systems.system_symbols import Quantity
 
 
 class Run(FullRun, SweepMethods, MemoryTables):
@@ -78,6 +80,8 @@ class Run(FullRun, SweepMethods, MemoryTables):
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own), images)
         if forward_only:
             self.structure = without_training(self.structure, self.model)
+        flash, media = self.structure.attention == "flash", bool(images)
+        self.warnings += check_documents(self.model, own, sequence, flash=flash, images=media)
         if self.structure.attention == "flash" and self.structure.recompute == "selective":
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
@@ -108,6 +112,10 @@ class Run(FullRun, SweepMethods, MemoryTables):
         from ..train.memory.footprint import footprint
 
         return footprint(self.structure)
+
+    def quantities(self) -> dict[str, Quantity]:
+        """The quantities of the system and of the training software, by name."""
+        return {**super().quantities(), **self.system.software}
 
     def _memory_program(self) -> Program:
         return memory_program(self.structure)

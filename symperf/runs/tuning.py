@@ -216,10 +216,11 @@ class Tuning:
         if self.prompt is None:
             return None
         plan, options, values = self._rollout_plan()
-        work = {"prompt": self.prompt, "generate": self.sequence - self.prompt}
+        prompt, generate = self.prompt, self.sequence - self.prompt
 
         def run(batch: int) -> InferenceRun:
-            return InferenceRun(self.model, self.system, plan, batch=batch, **work, **options, values=values)
+            work = {"batch": batch, "prompt": prompt, "generate": generate, **options}
+            return InferenceRun(self.model, self.system, plan, **work, values=values)
 
         one = run(plan.dp)
         left = 1 - self.held / one.bound["memory_capacity"][0]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.software_symbols import SOFTWARE
 from ..systems.system_symbols import Limits
-from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+DOCUMENTS = ("document_length", "document_variation", "shard_variation")
+"""Symbols of sequences that are packed with documents."""
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
 UNALIGNED = (
     "calibrated: GPT-2 124M on A100 gains 25 % with a vocabulary of 50,304 for 50,257 (A. Karpathy on nanoGPT, 2023), "
@@ -62,8 +65,10 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
+    "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
+    **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
     **STATE_DEFAULTS,
 }
 """Symbols that neither model, system nor plan binds: value and provenance."""
@@ -80,9 +85,9 @@ LIMITS: dict[str, Limits] = {
     "adapter_passes": Limits(COUNT_OF_REALS, 0.1, 100),
     "base_block": Limits(COUNT, 1, 1e6),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
-    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
-    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
+    "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
+    **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
+    **SOFTWARE,
     **STATE_LIMITS,
 }
 """What values the symbols of `DEFAULTS` may take."""
@@ -122,8 +127,10 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
-        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision, plan.base_precision)).items():
+        told = system.software.get(name)
+        given = (value, source) if told is None else (told.value, told.source)
+        bound[name] = (defaults[name], "set by the user") if name in defaults else given
     for name in SENT:
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])

@@ -92,7 +92,7 @@ def structure_of(
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
-        overheads=any(name in stated for name in STATED),
+        overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
@@ -101,6 +101,7 @@ def structure_of(
         adapted=adapted,
         decomposed=plan.dora,
         stored=plan.base_precision is not None,
+        documents=attention == "flash" and "document_length" in stated,
     )
 
 
@@ -110,6 +111,11 @@ def without_training(structure: Structure, model: Model) -> Structure:
     passed |= {name for each in structure.encoders for name in (each.part, "projector")}
     frozen = tuple(each for each in CLASSES if each in passed)
     return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
+
+
+def states(system: System, name: str) -> bool:
+    """Whether the software on a system gives a symbol a value other than 0."""
+    return name in system.software and system.software[name].value > 0
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:

@@ -16,6 +16,7 @@ import sympy
 from ..formulas.language.symbols import (
     batch,
     cp,
+    document_length,
     ep,
     expert_tp,
     flop,
@@ -24,6 +25,7 @@ from ..formulas.language.symbols import (
     num_layers,
     num_recomputed_layers,
     pp,
+    sequence,
     token_imbalance,
     tp,
 )
@@ -55,10 +57,16 @@ WHOLE = dict.fromkeys((tp, cp, ep, expert_tp, token_imbalance), sympy.S.One)
 """What makes the sizes of one device those of all."""
 
 
+def keys_of(structure: Structure) -> Any:
+    """Tokens that a query attends to, masked or not: those of its sequence, or of its document."""
+    return document_length if structure.documents else sequence
+
+
 def model_flops(structure: Structure) -> Any:
     """FLOPs of a step's forward pass and of its gradients."""
-    modules = multi_token_counts.forward_flops(structure.architecture)
-    forward = sympy.Add(*counts.forward_flops(structure.architecture).values()) + sympy.Add(*modules)
+    keys = keys_of(structure)
+    modules = multi_token_counts.forward_flops(structure.architecture, keys)
+    forward = sympy.Add(*counts.forward_flops(structure.architecture, keys=keys).values()) + sympy.Add(*modules)
     if not (structure.frozen or structure.encoders):
         return 3 * forward
     encoded, encoder_gradients = encoder_flops(structure)
@@ -86,7 +94,7 @@ def trained_adapter_parameters(structure: Structure) -> Any:
 
 def _layer_gradients(structure: Structure) -> Any:
     gradients, total = gradients_of(structure), ZERO
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if gradients.flows(kind):
             total += count * sum(_passes(structure, LAYER_CLASSES.get(name)) * f for name, f in classes.items())
     return total
@@ -111,7 +119,7 @@ def _end_gradients(structure: Structure) -> Any:
 
 def _module_gradients(structure: Structure) -> Any:
     gradients = gradients_of(structure)
-    scores, products, head = multi_token_counts.forward_flops(structure.architecture)
+    scores, products, head = multi_token_counts.forward_flops(structure.architecture, keys_of(structure))
     through = int(gradients.through_modules)
     total = through * (2 * scores + _passes(structure, "multi_token") * products)
     return total + (through + gradients.trains(gradients.vocabulary)) * head
@@ -119,8 +127,8 @@ def _module_gradients(structure: Structure) -> Any:
 
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
-    for count, kind, classes in counts.layer_flops(structure.architecture):
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute, keys_of(structure))
+    for count, kind, classes in counts.layer_flops(structure.architecture, keys=keys_of(structure)):
         if not gradients_of(structure).flows(kind):
             whole -= count * counts.recomputed_of(classes, structure.recompute)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole

@@ -131,7 +131,7 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         "reduced after the last backward pass; its fork of Megatron-LM (megatron/mpu/layers.py at 1619965d) waits for "
         "every all-reduce of tensor parallelism, and has the kernels of 2021",
         {"vpp": 1, "overlap_dp": 0.0, "overlap_tp": 0.0},
-        stack="megatron-2021",
+        stack="megatron-deepspeed",
     ),
     "lit-gpt": TrainingFramework(
         "Lightning Fabric FSDP; the rows say FlashAttention-2",
@@ -258,6 +258,12 @@ FAMILIES: Mapping[str, TrainingFamily] = {
     "MCOREH100": TrainingFamily("Megatron-LM README of core r0.8: dropout is off", plan={"dropout": False}),
     "MCOREMOE": TrainingFamily(
         "Megatron-Core MoE README: distributed optimizer, overlapped reduction", plan={"dropout": False}
+    ),
+    "VTRAINS": TrainingFamily(
+        "vTrain's ground truth of one node (arXiv 2312.12391): eager attention, dropout; DeepSpeed sums gradients in "
+        "the format of training in 16 bits (runtime/engine.py, communication_data_type)",
+        plan={"attention": "eager", "dropout": True},
+        values={"gradient_bytes": 2},
     ),
     "GPUREC": TrainingFamily("AI Hypercomputer recipes", plan={"dropout": False}),
 }

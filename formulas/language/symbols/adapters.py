@@ -28,6 +28,4 @@ base_scale_bytes = add(
     BYTE,
     POSITIVE,
 )
-base_block = add(
-    "efficiency", "base_block", "B_{nf}", "Values of a weight stored in few bits that share a scale."
-)
+base_block = add("efficiency", "base_block", "B_{nf}", "Values of a weight stored in few bits that share a scale.")
