@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from ..plans.plan import Plan, positive_integer
+from ..train.binding import base_values
 from .inference_run import InferenceRun
 from .training_run import Run
 
@@ -192,6 +193,7 @@ class Tuning:
         if self.laid.base_precision and phase in (OLD, REFERENCE):
             # The base of the adapters, as it is stored.
             run.structure = dataclasses.replace(run.structure, stored=True)
+            run.bound |= base_values(self.laid.base_precision)
         return run
 
     @cached_property

@@ -137,6 +137,12 @@ def bind(
     return bound
 
 
+def base_values(base_precision: str) -> Bound:
+    """What a frozen base that is stored in few bits binds."""
+    found = DEFAULTS | defaults_of("adam", "bf16", base_precision)
+    return {name: found[name] for name in ("base_element_bytes", "base_block", "base_scale_bytes")}
+
+
 def low_precision_rates(system: System, precision: str) -> Bound:
     """The 16-bit rate of what does not run in a low precision, and the efficiency of what does; nothing for others.
 
