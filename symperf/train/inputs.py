@@ -98,11 +98,16 @@ def structure_of(
         segments=model.segments,
         frozen=frozen,
         encoders=encoders,
+        documents=attention == "flash" and "document_length" in stated,
         adapted=adapted,
         decomposed=plan.dora,
         stored=plan.base_precision is not None,
-        documents=attention == "flash" and "document_length" in stated,
     )
+
+
+def states(system: System, name: str) -> bool:
+    """Whether the software on a system gives a symbol a value other than 0."""
+    return name in system.software and system.software[name].value > 0
 
 
 def without_training(structure: Structure, model: Model) -> Structure:
@@ -111,11 +116,6 @@ def without_training(structure: Structure, model: Model) -> Structure:
     passed |= {name for each in structure.encoders for name in (each.part, "projector")}
     frozen = tuple(each for each in CLASSES if each in passed)
     return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
-
-
-def states(system: System, name: str) -> bool:
-    """Whether the software on a system gives a symbol a value other than 0."""
-    return name in system.software and system.software[name].value > 0
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:
