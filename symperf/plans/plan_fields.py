@@ -231,8 +231,8 @@ class PlanFields:
     base_precision: str | None = plan_field(
         None,
         "choice",
-        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA); by default that "
-        "of the products",
+        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA) or int8; by "
+        "default that of the products",
         choices=BASE_PRECISIONS,
         heading="base",
     )

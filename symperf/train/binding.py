@@ -127,7 +127,7 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
+    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision, plan.base_precision)).items():
         told = system.software.get(name)
         given = (value, source) if told is None else (told.value, told.source)
         bound[name] = (defaults[name], "set by the user") if name in defaults else given
@@ -135,6 +135,12 @@ def bind(
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])
     return bound
+
+
+def base_values(base_precision: str) -> Bound:
+    """What a frozen base that is stored in few bits binds."""
+    found = DEFAULTS | defaults_of("adam", "bf16", base_precision)
+    return {name: found[name] for name in ("base_element_bytes", "base_block", "base_scale_bytes")}
 
 
 def low_precision_rates(system: System, precision: str) -> Bound:
