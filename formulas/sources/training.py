@@ -58,3 +58,17 @@ ZERO_INFINITY = _arxiv(
     "Rajbhandari, Samyam and others",
     2021,
 )
+LIGER = _arxiv(
+    "hsu2024", "2410.10989", "Liger Kernel: Efficient Triton Kernels for LLM Training", "Hsu, Pin-Lun and others", 2024
+)
+TORCHTITAN_LOSS = _add(
+    "torchtitan2026",
+    "misc",
+    "torchtitan: components/loss.py",
+    "PyTorch",
+    2026,
+    howpublished=r"\url{https://github.com/pytorch/torchtitan}",
+)
+WIJMANS = _arxiv(
+    "wijmans2025", "2411.09009", "Cut Your Losses in Large-Vocabulary Language Models", "Wijmans, Erik and others", 2025
+)

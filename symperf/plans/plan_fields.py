@@ -7,7 +7,7 @@ from typing import get_args
 
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import HOSTED, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -215,6 +215,15 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    loss: str = plan_field(
+        "unfused",
+        "choice",
+        "how the loss follows the head: unfused (Megatron-LM's, logits in 32 bits), fused (one kernel, as of "
+        "torch.compile or Transformer Engine), chunked (loss_chunks chunks of tokens, as torchtitan), fused-linear "
+        "(Liger's) or cut (Cut Cross-Entropy, which stores no logits)",
+        choices=get_args(Loss),
+        metavar="KIND",
     )
     dcp: int = plan_field(
         1,

@@ -23,6 +23,9 @@ Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
 Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
+"""How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
+chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
@@ -91,6 +94,7 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        loss: how it follows the head.
     """
 
     architecture: Architecture
@@ -123,6 +127,7 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    loss: Loss = "unfused"
 
     @property
     def limits_domains(self) -> bool:

@@ -96,6 +96,7 @@ def structure_of(
         segments=model.segments,
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
+        loss=plan.loss,  # type: ignore[arg-type]
     )
 
 

@@ -69,7 +69,7 @@ class Blocks:
             return self.kernels.reduce_scatter(path, message, self.group)
         return self.kernels.all_reduce(path, message, self.group)
 
-    def beside(self, work: Op, transfer: Op | None) -> Node:
+    def beside(self, work: Node, transfer: Op | None) -> Node:
         """Work with a transfer that may hide behind it."""
         return work if transfer is None else Overlap(work, transfer, overlap_tp)
 
