@@ -72,3 +72,11 @@ TORCHTITAN_LOSS = _add(
 WIJMANS = _arxiv(
     "wijmans2025", "2411.09009", "Cut Your Losses in Large-Vocabulary Language Models", "Wijmans, Erik and others", 2025
 )
+ANSEL = _add(
+    "ansel2024",
+    "inproceedings",
+    "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation",
+    "Ansel, Jason and Yang, Edward and He, Horace and others",
+    2024,
+    booktitle="ASPLOS",
+)

@@ -225,6 +225,12 @@ class PlanFields:
         choices=get_args(Loss),
         metavar="KIND",
     )
+    compiled: bool = plan_field(
+        False,
+        "flag",
+        "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
+        "them, norms of queries and keys with rotary positions",
+    )
     dcp: int = plan_field(
         1,
         "degree",

@@ -95,6 +95,7 @@ class Structure:
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         loss: how it follows the head.
+        compiled: chains of element-wise kernels are one.
     """
 
     architecture: Architecture
@@ -128,6 +129,7 @@ class Structure:
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
     loss: Loss = "unfused"
+    compiled: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -97,6 +97,7 @@ def structure_of(
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
         loss=plan.loss,  # type: ignore[arg-type]
+        compiled=plan.compiled,
     )
 
 

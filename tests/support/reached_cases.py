@@ -52,6 +52,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {"loss": "fused-linear"}),
+    ("llama-2-7b", "h100-sxm", {"compiled": True}),
     ("phi-2", "h100-sxm", {"loss": "cut"}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
