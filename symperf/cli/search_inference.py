@@ -17,9 +17,9 @@ from .settings import parse_values
 if TYPE_CHECKING:
     import argparse
 
-OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "axes", "plot")
+OWN = ("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "plot")
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
-TRAINING = ("sequence", "explain", "weak", "within", "tokens", *TRAINED, "dask")
+TRAINING = ("sequence", "explain", "weak", "within", "tokens", "iso_time", "iso_cost", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
 
 

@@ -10,6 +10,7 @@ from ...infer.rules import require_decoder
 from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
+from ...spending.prices import rent_of
 from ..request import check_mapping
 from .records import JOULES
 from .space import FIELDS, LAYOUT, LIMITED
@@ -100,7 +101,7 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
         check_priced(question)
     if name in JOULES:
         energy_basis(question)
-    if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:
+    if name == "tokens_per_dollar" and rent_of(question.base.system) is None:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
     return name
 
