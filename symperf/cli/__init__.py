@@ -2,7 +2,7 @@
 
 Imports `analysis`, `book`, `calibration`, `calibration.kernels`, `checking`, `common`, `derive`, `evaluation`,
 `export`, `frameworks`, `infer`, `measuring`, `models`, `plan_search`, `plan_search.inference`, `plans`, `report`,
-`runs`, `serve`, `sweep`, `systems`, `technology`, `technology.allocation`, `train`, `validation`,
+`runs`, `serve`, `sweep`, `systems`, `technology`, `technology.allocation`, `timeline`, `train`, `validation`,
 `validation.kernels`.
 """
 

@@ -146,10 +146,12 @@ def images(parser: Parser, counted: str = "join the prompt") -> None:
     )
 
 
-def plan(parser: Parser) -> None:
-    """Every field of a plan, and `--set`."""
+def plan(parser: Parser, *, requests: bool = False) -> None:
+    """Every field of a plan, and `--set`; where adapters are those of `requests`, they have flags of their own."""
     group = parser.add_argument_group("plan")
     for field in FIELDS.values():
+        if requests and field.adapters:
+            continue
         group.add_argument(f"--{field.name.replace('_', '-')}", default=field.default, **_flag(field))
     group.add_argument(
         "--set",

@@ -37,7 +37,15 @@ def command(
     asked |= {"stack": options.stack or str(question.stack)}
     for name, value in asked.items():
         words += [] if value is None else [_flag(name), _text(value)]
-    for name, value in {**question.software.fixed, **found.fields}.items():
+    fields = {**question.software.fixed, **found.fields}
+    if fields.get("draft_length"):
+        drafts = {name: getattr(options, name) for name in ("speculate", "draft")}
+        accepted = options.acceptance
+        drafts["acceptance"] = ",".join(map(_text, accepted)) if isinstance(accepted, tuple | list) else accepted
+        words += [word for name, value in drafts.items() if value is not None for word in (_flag(name), _text(value))]
+    elif "draft_length" in fields:
+        del fields["draft_length"]
+    for name, value in fields.items():
         if name != "batch" and value is not None and (name not in FIELDS or value != FIELDS[name].default):
             words += [_flag(name), _text(value)]
     for key in options.ignore_key:

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-EXTRA = ("explain", "weak", "within", "tokens", "iso_time", "iso_cost")
+EXTRA = ("weak", "tokens", "iso_time", "iso_cost")
 
 
 def extra_flag(options: argparse.Namespace) -> str | None:

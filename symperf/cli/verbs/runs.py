@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import flags
+from ..documents import add_documents
 from ..flags import number, whole
 from .technologies import spending
 
@@ -48,6 +49,8 @@ def _train(verb: Verb) -> None:
     flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
     _interval(train)
+    _timeline(train, "--timeline", "--trace")
+    add_documents(train)
     spending(train)
     flags.plan(train)
 
@@ -68,12 +71,13 @@ def _infer(verb: Verb) -> None:
     infer.add_argument("--prefix", type=whole, default=0, metavar="TOKENS", help="of each prompt that are in the cache")
     flags.images(infer)
     _interval(infer)
+    _timeline(infer, "--timeline", "--trace")
     flags.software(infer)
     flags.longest(infer)
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
-    flags.plan(infer)
+    flags.plan(infer, requests=True)
 
 
 def _serve(verb: Verb) -> None:
@@ -91,6 +95,7 @@ def _serve(verb: Verb) -> None:
     serve.add_argument("--prompt", type=whole, help="tokens of each prompt (P)")
     serve.add_argument("--generate", type=whole, help="tokens generated for each (G)")
     serve.add_argument("--trace", metavar="FILE", help="JSON lines of arrival, input and output, to be replayed")
+    _timeline(serve, "--timeline")
     flags.images(serve)
     serve.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     serve.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
@@ -101,7 +106,12 @@ def _serve(verb: Verb) -> None:
         metavar="TOKENS",
         help="prompt tokens of an iteration (default: that of the serving software)",
     )
-    serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
+    serve.add_argument(
+        "--max-num-seqs",
+        type=whole,
+        metavar="N",
+        help="sequences that a replica runs at once, at most (default: that of the serving software; 0: no limit)",
+    )
     flags.workload(serve)
     serve.add_argument(
         "--prefill",
@@ -113,7 +123,7 @@ def _serve(verb: Verb) -> None:
     flags.adapters(serve)
     flags.software(serve)
     flags.longest(serve)
-    flags.plan(serve)
+    flags.plan(serve, requests=True)
 
 
 def _framework(train: Parser) -> None:
@@ -129,3 +139,12 @@ def _framework(train: Parser) -> None:
 
 def _interval(parser: Parser) -> None:
     parser.add_argument("--interval", action="store_true", help="print [low, high] from the spreads of efficiencies")
+
+
+def _timeline(parser: Parser, *names: str) -> None:
+    parser.add_argument(
+        *names,
+        dest="timeline",
+        metavar="FILE",
+        help="write what runs when on each stage, as a trace that Perfetto and Chrome open (JSON)",
+    )
