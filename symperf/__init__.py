@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .calibration.calibrate import calibrate as calibrate
     from .common.errors import InputError as InputError
     from .export.emit import emit as emit
+    from .frameworks.read import read_framework as read_framework
     from .measuring.measure import measure as measure
     from .models.model import Model as Model
     from .plan_search.api import search as search
@@ -47,6 +48,7 @@ _HOMES = {
     "inference": "api",
     "inspect": "runs.inspection",
     "measure": "measuring.measure",
+    "read_framework": "frameworks.read",
     "search": "plan_search.api",
     "search_inference": "plan_search.inference.search",
     "serving": "api",

@@ -173,7 +173,7 @@ def serving(
         concurrency: requests in flight, each replaced as it ends, instead of a load.
         requests: of the whole run of them, which begins with a burst, as benchmarks do; without it the loop is endless.
         burst: requests that arrive at once, instead of a load.
-        max_num_seqs: sequences that a replica may run at once; by default as many as memory holds.
+        max_num_seqs: sequences that a replica may run at once; by default those of the software, 0: all that fit.
         prompt_spread: r of the prompts' lengths, which are uniform over (1 - r) to (1 + r) times `prompt`.
         generate_spread: likewise of what is generated.
         max_generate: tokens generated for which memory is reserved in advance; by default none is.

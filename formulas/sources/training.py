@@ -58,6 +58,23 @@ ZERO_INFINITY = _arxiv(
     "Rajbhandari, Samyam and others",
     2021,
 )
+LORA = _arxiv(
+    "hu2021lora", "2106.09685", "LoRA: Low-Rank Adaptation of Large Language Models", "Hu, Edward J. and others", 2021
+)
+QLORA = _arxiv(
+    "dettmers2023qlora", "2305.14314", "QLoRA: Efficient Finetuning of Quantized LLMs", "Dettmers, Tim and others", 2023
+)
+DORA = _arxiv(
+    "liu2024dora", "2402.09353", "DoRA: Weight-Decomposed Low-Rank Adaptation", "Liu, Shih-Yang and others", 2024
+)
+PEFT = _add(
+    "peft",
+    "misc",
+    "PEFT: State-of-the-art Parameter-Efficient Fine-Tuning methods",
+    "Mangrulkar, Sourab and others",
+    2022,
+    howpublished=r"\url{https://github.com/huggingface/peft}",
+)
 WLB_LLM = _arxiv(
     "wang2025wlb",
     "2503.17924",

@@ -39,6 +39,7 @@ CHAPTERS = (
             "dependent_launch": "Starts hidden in recorded graphs",
             "low_precision": "Low precision",
             "adapters": "Adapters of requests",
+            "trained_adapters": "Adapters that are trained",
         },
     ),
     Chapter(

@@ -14,6 +14,7 @@ from ..plans.plan import Plan
 from ..systems.system import System
 from . import search_inference
 from .output import console, write, write_error, write_json
+from .reproduce import train_command
 from .settings import field_value, parse_values, split_settings
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
             "values": values,
             "progress": progress,
             "dask": options.dask,
+            "software": more.software(options, model),
         }
         found, scaling = more.search(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started
@@ -62,14 +64,18 @@ def run(options: argparse.Namespace) -> int:
         raise KeyboardInterrupt
     extras = more.extras(model, system, options, found, scaling)
     if options.json:
-        write_json(report.as_json(found) | {"whole": whole} | more.as_json(extras))
+        told = report.as_json(found) | {"whole": whole} | more.as_json(extras)
+        for each in (*told["plans"], *told["pareto"]):
+            each["command"] = train_command(each, found, options)
+        write_json(told)
     elif extras.emitted is not None:
         more.write_emitted(extras.emitted)
     elif options.csv:
         write(report.as_csv(found, pareto=options.pareto))
     else:
         with console() as out:
-            report.show(found, out, took=took, pareto=options.pareto)
+            best = train_command(found.records[0], found, options)
+            report.show(found, out, took=took, command=best, pareto=options.pareto)
             more.show(extras, out)
     if not whole:
         write_error("interrupted: this is the best of what was seen")
@@ -79,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def extra_flag(options: argparse.Namespace) -> str | None:
     """The first flag that asks for more than the plans of a training step."""
-    return next((f"--{name}" for name in ("explain", "weak", "within", "tokens") if getattr(options, name)), None)
+    return next((f"--{name}" for name in ("weak", "tokens") if getattr(options, name)), None)
 
 
 def _devices(text: str) -> list[int]:

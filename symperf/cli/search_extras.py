@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis import Unreachable
 from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
+from ..export.limits import training_limits
 from ..plan_search.failures import fail
 from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..plan_search.scaling import Scaling, ScalingPoint
     from ..plan_search.search import Answer
     from ..plan_search.versus import Versus
+    from ..plans.software_limits import SoftwareLimits
     from ..systems.system import System
 
 SERVERS = ("vllm", "sglang", "trtllm")
@@ -78,6 +80,11 @@ def check(options: argparse.Namespace) -> None:
         raise InputError(f"search: found --csv and {extra[0]}, expected one of them")
     if options.emit and not options.json and len(extra) > 1 and "--explain" in extra:
         raise InputError("search: found --emit and --explain, expected one of them, or --json")
+
+
+def software(options: argparse.Namespace, model: Model) -> SoftwareLimits | None:
+    """What the framework runs that the best plan is written for; None where it is written for none that trains."""
+    return None if options.emit is None else training_limits(options.emit, model)
 
 
 def search(

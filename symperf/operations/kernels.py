@@ -177,7 +177,7 @@ class Kernels:
             limited = self.structure.limits_domains and self.structure.tiers > 1
             domains = Min(self._most_domains(group), outer) if limited else outer
             time = expert_exchange.bulk_exchange_time(*count, group.ranks, outer, domains)
-        op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)))
+        op = Op(path, time, Demand(message_bytes=expert_parallel.dispatch_bytes(*count)), ranks=group.ranks)
         return self._over_links(op, group)
 
     def _most_domains(self, group: Group) -> Any:
@@ -213,4 +213,4 @@ class Kernels:
     def _transfer(self, path: str, message: Any, group: Group, time: Any, start: Any = None) -> Op:
         """A kernel that moves a message: it starts as any other, unless its time holds its start."""
         time = collectives.started_collective_time(time, group.ranks, self.start if start is None else start)
-        return Op(path, time, Demand(message_bytes=message))
+        return Op(path, time, Demand(message_bytes=message), ranks=group.ranks)

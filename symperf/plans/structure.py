@@ -34,7 +34,7 @@ HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
-STATED = ("host_latency", "overhead_latency", "jitter")
+STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
@@ -92,6 +92,9 @@ class Structure:
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         documents: sequences are packed with documents, and attention does not leave them.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
     """
 
     architecture: Architecture
@@ -125,6 +128,9 @@ class Structure:
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
     documents: bool = False
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table, show_lines
 from ..plan_search.explain import alternatives
+from ..plan_search.reasons import reasons
 from ..plan_search.space import LEFT_OUT
-from ..plans.plan import FIELDS, Plan
+from ..plans.plan import FIELDS, Plan, attention_of
 from .scaled import gibibytes, percent, quantity, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
+    from ..models.model import Model
     from ..plan_search.explain import Alternative
     from ..plan_search.search import Answer
 
@@ -38,6 +42,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "feasible": answer.feasible,
         "pruned": answer.pruned,
         "rejected": answer.rejected,
+        "reasons": [each.as_json() for each in reasons(answer)],
         "whole": answer.whole,
         "space": space(answer),
         "left_out": LEFT_OUT,
@@ -80,8 +85,8 @@ def as_csv(answer: Answer, *, pareto: bool = False) -> str:
     return text.getvalue()
 
 
-def show(answer: Answer, console: Console, *, took: float, pareto: bool = False) -> None:
-    """Print the counts, the plans, what binds the winner, the alternatives and the reasons of the others."""
+def show(answer: Answer, console: Console, *, took: float, command: str, pareto: bool = False) -> None:
+    """Print the counts, the plans, what binds the winner, the alternatives, the reasons of the others, a command."""
     from rich.text import Text
 
     winner = answer.winner
@@ -103,10 +108,12 @@ def show(answer: Answer, console: Console, *, took: float, pareto: bool = False)
         console.print("\nthe best plan with another value of one field", style="bold")
         console.print(nearest(near, answer.winner_fields, joules=answer.best.question.by_energy))
     console.print("\nnot among them", style="bold")
-    show_lines(console, (f"  {n:>15,}  {name.replace('_', ' ')}" for name, n in answer.rejected.items()))
+    show_lines(console, (f"  {each.plans:>15,}  {each}" for each in reasons(answer)))
     if answer.pruned:
         show_lines(console, [f"  {answer.pruned:>15,}  fit, and are slower by a bound; their time was not computed"])
     show_lines(console, (f"  left out: {name}, {why}" for name, why in LEFT_OUT.items()))
+    console.print("\nthe best plan by itself", style="bold")
+    show_lines(console, [f"  {command}"])
 
 
 def counts(answer: Answer, took: float) -> str:
@@ -115,15 +122,14 @@ def counts(answer: Answer, took: float) -> str:
 
 
 def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
-    """One row a plan; fields that could take one value only are left out."""
-    names = [name for name in Plan.names() if name in ALWAYS or len({r[name] for r in records}) > 1]
-    names += [name for name in Plan.names() if name not in names and records[0][name] not in _plain(name)]
+    """One row a plan, in the order of the plan's fields; those that all plans have as `symperf train` are left out."""
+    names = fields_shown(answer, records)
     several = len(answer.found) > 1
     heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
     heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
-    table = Table(heads, left=("recompute", "schedule", "attention"))
+    table = Table(heads, left=("recompute", "schedule", "attention", "rank_order"))
     for record in records:
         cells = [
             seconds(record["time_s"]),
@@ -138,10 +144,20 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _plain(name: str) -> tuple[Any, ...]:
-    """Values that go without saying."""
-    default = FIELDS[name].default
-    return (default, "1f1b", "flash") if name in ("schedule", "attention") else (default,)
+def fields_shown(answer: Answer, records: list[dict[str, Any]]) -> list[str]:
+    """The fields that tell the plans: each that `symperf train` would have another value for in one of them."""
+    model = answer.winner.model
+    return [name for name in Plan.names() if name in ALWAYS or any(not _plain(name, each, model) for each in records)]
+
+
+def _plain(name: str, record: Mapping[str, Any], model: Model) -> bool:
+    """Whether a field has the value that `symperf train` gives it where it is left out."""
+    value = record[name]
+    if name == "schedule":
+        return bool(value == Plan(vpp=record["vpp"], pp=record["pp"]).effective_schedule)
+    if name == "attention":
+        return bool(value == attention_of(Plan(dropout=record["dropout"]), model))
+    return bool(value == FIELDS[name].default) or not _tells(name, record)
 
 
 def _cell(value: Any) -> str:
@@ -173,5 +189,5 @@ def nearest(near: list[Alternative], best: dict[str, Any], *, joules: bool = Fal
     return table
 
 
-def _tells(name: str, fields: dict[str, Any]) -> bool:
+def _tells(name: str, fields: Mapping[str, Any]) -> bool:
     return name != "cp_kind" or fields["cp"] > 1

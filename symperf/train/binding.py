@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.software_symbols import SOFTWARE
 from ..systems.system_symbols import Limits
-from ..systems.units import BYTES, COUNT, FRACTION, TIME
+from ..systems.units import BYTES, COUNT, FRACTION
 from ..systems.widening import product_format
 from .memory.state_values import STATE_DEFAULTS, STATE_LIMITS, defaults_of
 
@@ -49,11 +50,22 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_wide": (128.0, CUTLASS),
     "tile_narrow": (64.0, CUTLASS),
     "alignment_efficiency": (0.36, UNALIGNED),
+    "adapter_passes": (
+        5.0,
+        "scaled and added by kernels of their own: PEFT, tuners/lora/layer.py; 1 where the product does both (Unsloth)",
+    ),
+    "base_element_bytes": (0.5, "4 bits: NF4, Dettmers et al. 2023 section 3"),
+    "base_block": (64.0, "a scale for each 64 values, Dettmers et al. 2023 section 3"),
+    "base_scale_bytes": (
+        1.015625,
+        "8 bits, and 32 for each 256 of them: double quantization, Dettmers et al. 2023 section 3; 4 without",
+    ),
     "state_bytes": (4.0, "recurrent states and decays in FP32, as mamba_ssm and flash-linear-attention keep them"),
     "index_training": (1.0, TRAINED_INDEXER),
     "token_imbalance": (1.0, "balanced routing assumed; set it to what your router reaches"),
     "workspace_bytes": (0.0, "none assumed; set it to what your framework and its libraries hold"),
     "host_latency": (0.0, "none assumed; set it to what your host needs for a launch (symperf measure)"),
+    "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
     **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
@@ -70,12 +82,12 @@ LIMITS: dict[str, Limits] = {
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
     "index_training": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
+    "adapter_passes": Limits(COUNT_OF_REALS, 0.1, 100),
+    "base_block": Limits(COUNT, 1, 1e6),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "host_latency": Limits(TIME, 1e-9, 1e-2, zero=True),
-    "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
-    "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
     **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
+    **SOFTWARE,
     **STATE_LIMITS,
 }
 """What values the symbols of `DEFAULTS` may take."""
@@ -116,7 +128,9 @@ def bind(
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
     for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
-        bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
+        told = system.software.get(name)
+        given = (value, source) if told is None else (told.value, told.source)
+        bound[name] = (defaults[name], "set by the user") if name in defaults else given
     for name in SENT:
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])

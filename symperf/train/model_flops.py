@@ -2,8 +2,9 @@
 
 A product is 2 m n k forward. Its backward pass is as much again for the gradient of its input, where something is
 trained below, and as much for that of its weights, where these are trained. So a parameter costs a token 6 FLOPs if it
-is trained, 4 if it is frozen above something that is trained, and 2 if nothing below it is. Products of two activations
-have gradients of both, or of none. Layers are counted whole, also the lowest in which gradients end.
+is trained (those of adapters too), 4 if it is frozen above something that is trained, and 2 if nothing below it is.
+Products of two activations have gradients of both, or of none. Layers are counted whole, also the lowest in which
+gradients end.
 """
 
 from __future__ import annotations
@@ -12,9 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import document_length, num_layers, num_recomputed_layers, pp, sequence
+from ..formulas.language.symbols import (
+    batch,
+    cp,
+    document_length,
+    ep,
+    expert_tp,
+    flop,
+    lora_rank,
+    micro_batch,
+    num_layers,
+    num_recomputed_layers,
+    pp,
+    sequence,
+    token_imbalance,
+    tp,
+)
 from ..models import counts
 from ..plans.gradients import gradients_of
+from .layers.adapters import adapter_parameters, layer_adapters
 from .memory import multi_token_counts
 from .memory.encoder_counts import encoder_flops
 
@@ -36,6 +53,8 @@ END_CLASSES = {
 }
 """The same of what precedes and follows the layers."""
 ZERO = sympy.S.Zero
+WHOLE = dict.fromkeys((tp, cp, ep, expert_tp, token_imbalance), sympy.S.One)
+"""What makes the sizes of one device those of all."""
 
 
 def keys_of(structure: Structure) -> Any:
@@ -52,7 +71,25 @@ def model_flops(structure: Structure) -> Any:
         return 3 * forward
     encoded, encoder_gradients = encoder_flops(structure)
     gradients = _layer_gradients(structure) + _end_gradients(structure) + _module_gradients(structure)
-    return forward + encoded + gradients + encoder_gradients
+    return forward + encoded + gradients + encoder_gradients + 3 * adapter_flops(structure)
+
+
+def adapter_flops(structure: Structure) -> Any:
+    """FLOPs of the forward products of adapters over the whole batch: 2 of each parameter and token that passes it."""
+    total: Any = ZERO
+    for count, kind in counts.kinds_with_counts(structure.architecture):
+        for each in layer_adapters(structure, kind):
+            rows = each.groups * each.rows
+            total += count * 2 * flop * rows * lora_rank * (each.layers * each.inner + each.columns)
+    return sympy.sympify(total, strict=True).xreplace(WHOLE | {micro_batch: batch})
+
+
+def trained_adapter_parameters(structure: Structure) -> Any:
+    """Parameters of all adapters of a model."""
+    total = ZERO
+    for count, kind in counts.kinds_with_counts(structure.architecture):
+        total += count * sum(adapter_parameters(structure, kind))
+    return sympy.sympify(total, strict=True).xreplace(WHOLE)
 
 
 def _layer_gradients(structure: Structure) -> Any:

@@ -11,6 +11,7 @@ from ..common.errors import InputError
 from ..infer.stack import Stack
 from ..models.catalogue import CATALOGUE
 from ..models.config_files import read_object
+from ..models.draft_heads import own_head
 from ..models.model import Model, make_model
 from ..plans.plan import Plan
 from ..systems.system import System
@@ -141,6 +142,9 @@ def asked_of(row: TableRow) -> ServedRow:
         )
     if _degree(row, "attention_dp_size") > 1:
         raise InputError("attention is replicated over data-parallel ranks that share experts")
+    for untold in known.UNTOLD:
+        if untold.holds(row, model):
+            raise InputError(untold.reason)
     concurrency, prompt, generate = (row.whole(name) for name in ("batch_size", "isl", "osl"))
     if concurrency is None or prompt is None or generate is None:
         raise InputError("the requests in flight or their lengths are not said")
@@ -221,8 +225,8 @@ def _model(name: str, nvfp4: bool) -> Model:
 
 
 @lru_cache(maxsize=512)
-def serving_of(asked: ServedRow) -> Serving:
-    """The server of a row.
+def serving_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> Serving:
+    """The server of a row; the acceptance is that of tokens that its script drafts.
 
     Raises:
         InputError: an impossible plan, or a format that the device does not run.
@@ -235,18 +239,23 @@ def serving_of(asked: ServedRow) -> Serving:
     chunk = asked.script.chunk_prompts * nominal or asked.script.chunk or None
     plan = Plan(tp=asked.tp, ep=asked.ep, precision=asked.precision)
     workload = Workload(prompt_spread=asked.ratio, generate_spread=asked.ratio)
+    model, drafts = _model(asked.model, asked.nvfp4), asked.script.drafts
+    request = ServingRequest(asked.prompt, asked.generate, chunk=chunk, workload=workload)
+    if drafts:
+        request = replace(request, acceptance=acceptance, draft_length=drafts)
     return Serving(
-        _model(asked.model, asked.nvfp4),
+        model,
         System.load(asked.system),
         plan,
-        ServingRequest(asked.prompt, asked.generate, chunk=chunk, workload=workload),
+        request,
         stack=asked.stack,
         kv_precision=asked.script.cache,
+        draft=own_head(model) if drafts else None,
     )
 
 
 @lru_cache(maxsize=2048)
-def loop_of(asked: ServedRow) -> FiniteRun:
+def loop_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> FiniteRun:
     """The run of a row's requests.
 
     Raises:
@@ -256,23 +265,25 @@ def loop_of(asked: ServedRow) -> FiniteRun:
     from ..serve.closed import ClosedLoop
     from ..serve.steady import Steady
 
-    serving = serving_of(asked)
-    room = serving.room(0, memory_utilization=asked.utilization)
+    serving, drafts = serving_of(asked, acceptance), asked.script.drafts
+    room = serving.room(drafts, memory_utilization=asked.utilization)
     limit = int(room.budget() / (room.sequence - serving.cache_bytes("sequence") + serving.cache_bytes("mean")))
     if limit < 1:
         raise InputError("not one request fits the memory of the devices")
-    engine = serving.engine(0)
+    engine = serving.engine(drafts)
     packed = serving.chunk_prompts if engine.mix is None else engine.mix.packed
     engine = replace(engine, limit=limit, chunk_prompts=max(1, min(packed, limit)))
     return finite_run(ClosedLoop(Steady(engine), asked.concurrency), asked.requests)
 
 
-def times_of(asked: ServedRow) -> tuple[float, float]:
+def times_of(asked: ServedRow, acceptance: float = known.DRAFT_ACCEPTANCE) -> tuple[float, float]:
     """Mean seconds to the first token and of each later one.
 
     A request waits for the scheduler to look for it as long as some iterations of those that decode take.
     """
-    run = loop_of(asked)
+    run = loop_of(asked, acceptance)
     polls = [value for least, value in asked.script.polls if asked.concurrency >= least]
     wait = (polls[-1] if polls else 0.0) * run.state.iteration
-    return run.first_token + wait, run.state.iteration
+    return run.first_token + wait, run.state.iteration / serving_of(asked, acceptance).tokens_of_a_step(
+        asked.script.drafts
+    )

@@ -24,8 +24,9 @@ ALLOWED = {
     "train.layers": "common models operations plans",
     "train.memory": "common models operations plans systems train.layers",
     "train.step": "models operations plans train.layers train.memory",
-    "train": "common models operations plans systems train.memory train.step",
+    "train": "common models operations plans systems train.layers train.memory train.step",
     "export": "common models plans systems train",
+    "frameworks": "common export models plans",
     "infer": "common models operations plans systems train train.memory",
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",
@@ -46,10 +47,10 @@ ALLOWED = {
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations runs serve train train.memory train.step",
-    "report": "common evaluation infer plan_search plan_search.inference plans runs serve spending systems train",
+    "report": "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train",
     "cli": (
-        "analysis book calibration calibration.kernels checking common derive evaluation export infer measuring "
-        "models plan_search plan_search.inference plans report runs serve sweep systems technology "
+        "analysis book calibration calibration.kernels checking common derive evaluation export frameworks infer "
+        "measuring models plan_search plan_search.inference plans report runs serve sweep systems technology "
         "technology.allocation timeline train validation validation.kernels"
     ),
 }

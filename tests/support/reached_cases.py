@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from symperf.plans.structure import Structure
 
 HOST = {"host_bandwidth": 64e9, "host_memory_bandwidth": 75e9}
-OVERHEADS = {"host_latency": 5e-6, "jitter": 0.02, "overhead_latency": 1e-3}
+OVERHEADS = {"host_latency": 5e-6, "host_collective_latency": 2e-5, "jitter": 0.02, "overhead_latency": 1e-3}
 SENT = {"dispatch_element_bytes": 1.0, "combine_element_bytes": 2.0}
 STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3-next-80b-a3b", "h100-sxm", {"dp": 8, "ep": 8, "zero": 1}),
@@ -52,6 +52,8 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("rwkv7-world-0.4b", "h100-sxm", {}),
     ("kimi-k3", "b200-sxm", {"tp": 2, "dp": 4, "ep": 8, "sequence_parallel": True}),
     ("phi-2", "a100-80gb-sxm", {}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8, "dora": True, "base_precision": "nf4"}),
+    ("phi-2", "a100-80gb-sxm", {"lora_rank": 8}),
     ("phi-2", "a100-80gb-sxm", {"dropout": False, "attention": "eager", "recompute": "selective"}),
     ("mamba-1.4b", "h100-sxm", {}),
     ("bamba-9b", "h100-sxm", {}),

@@ -103,6 +103,7 @@ def test_degrees_are_those_that_the_server_was_given(cells: dict[str, str], degr
         ({"attention_dp_size": "2"}, "data-parallel"),
         ({"tp_size": "36"}, "several engines"),
         ({"batch_size": ""}, "requests in flight"),
+        ({"model_path": "openai/gpt-oss-120b", "precision": "fp4", "batch_size": "512"}, "a bound of the client"),
         ({"model_path": "a/b"}, "model_path: found 'a/b'"),
         ({"backend": "tgi"}, "backend: found 'tgi'"),
         ({"system": "l40s"}, "system: found 'l40s'"),
@@ -135,6 +136,18 @@ def test_a_poll_is_a_wait_before_the_first_token_only() -> None:
     assert asked(**cells, osl="8192").script.polls == ()
     run, (first, later) = serving.loop_of(told), serving.times_of(told)
     assert first == pytest.approx(run.first_token + 20 * later)
+
+
+def test_rows_of_a_configuration_with_drafts_are_predicted_with_them() -> None:
+    """Those of the day on which InferenceX's configuration with drafts came; the same server without is another row."""
+    cells = {"backend": "trtllm", "backend_version": "1.1.0rc2.post2", "model_path": "deepseek-ai/DeepSeek-R1"}
+    cells |= {"system": "h200_sxm", "tp_size": "8", "moe_ep_size": "8", "id": "r1_tp8_ep8_1"}
+    drafting = asked(**cells, silicon_data_source="2026-04-06.csv; measured=2026-01-14")
+    plain = asked(**cells, silicon_data_source="2026-04-06.csv; measured=2026-01-28")
+    assert (drafting.script.drafts, plain.script.drafts) == (3, 0)
+    run, later = serving.loop_of(drafting), serving.times_of(drafting)[1]
+    assert later == pytest.approx(run.state.iteration / (1 + 0.65 + 0.65**2 + 0.65**3))
+    assert run.state.iteration > serving.times_of(plain)[1] > later
 
 
 def test_every_row_that_comes_with_symperf_is_read() -> None:

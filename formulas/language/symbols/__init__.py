@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from .adapters import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .chip import *  # noqa: F403
 from .collectives import *  # noqa: F403
@@ -58,9 +59,13 @@ def dimensions() -> dict[Any, Dimension]:
     return {entry.symbol: entry.dimension for entry in SYMBOLS.every().values()}
 
 
+UNITS: dict[Any, Any] = {flop: sympy.S.One}
+"""What stands for the unit of work where an expression is printed or compiled."""
+
+
 def strip_units(expr: Any) -> Any:
-    """`expr` with the unit of work set to 1, as it is printed and compiled."""
-    return sympy.sympify(expr, strict=True).xreplace({flop: sympy.S.One})
+    """`expr` with the unit of work set to 1."""
+    return sympy.sympify(expr, strict=True).xreplace(UNITS)
 
 
 def latex(expr: Any) -> str:

@@ -35,9 +35,10 @@ def _train(verb: Verb) -> None:
         "symperf train llama-2-70b -s h100-sxm --tp 8 --pp 4 --dp 4 --batch 256 --sequence 4096",
         "train",
     )
-    flags.model(train)
-    flags.system(train)
-    train.add_argument("--batch", type=whole, required=True, help="sequences in the global batch")
+    flags.model(train, optional=True)
+    flags.system(train, optional=True)
+    _framework(train)
+    train.add_argument("--batch", type=whole, help="sequences in the global batch (needed but with --from)")
     train.add_argument("--sequence", type=whole, help="tokens in a sequence (needed but for images)")
     train.add_argument(
         "--encoder-sequence",
@@ -76,7 +77,7 @@ def _infer(verb: Verb) -> None:
     flags.speculation(infer)
     flags.adapters(infer)
     spending(infer)
-    flags.plan(infer)
+    flags.plan(infer, requests=True)
 
 
 def _serve(verb: Verb) -> None:
@@ -105,7 +106,12 @@ def _serve(verb: Verb) -> None:
         metavar="TOKENS",
         help="prompt tokens of an iteration (default: that of the serving software)",
     )
-    serve.add_argument("--max-num-seqs", type=whole, metavar="N", help="sequences that a replica runs at once, at most")
+    serve.add_argument(
+        "--max-num-seqs",
+        type=whole,
+        metavar="N",
+        help="sequences that a replica runs at once, at most (default: that of the serving software; 0: no limit)",
+    )
     flags.workload(serve)
     serve.add_argument(
         "--prefill",
@@ -117,7 +123,18 @@ def _serve(verb: Verb) -> None:
     flags.adapters(serve)
     flags.software(serve)
     flags.longest(serve)
-    flags.plan(serve)
+    flags.plan(serve, requests=True)
+
+
+def _framework(train: Parser) -> None:
+    train.add_argument(
+        "--from",
+        dest="framework_file",
+        metavar="FILE",
+        help="a plan as a framework has it: options of Megatron-LM, or a file of DeepSpeed, torchtitan, axolotl or "
+        "LLaMA-Factory; flags override it",
+    )
+    train.add_argument("--devices", type=whole, metavar="N", help="with --from: devices in all, where it does not say")
 
 
 def _interval(parser: Parser) -> None:

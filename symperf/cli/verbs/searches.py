@@ -79,6 +79,7 @@ def _inference(search: Parser) -> None:
         "throughput,interactivity)",
     )
     group.add_argument("--plot", metavar="FILE", help="draw the front into a .png, .pdf or .svg file as well")
+    flags.speculation(search)
     group.add_argument("--max-chunk", type=whole, metavar="TOKENS", help="largest chunk of prompts in an iteration")
 
 

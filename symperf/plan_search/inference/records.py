@@ -9,7 +9,7 @@ from ...serve.point import describe
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
-from .space import TRIED
+from .space import SERVED, TRIED
 
 if TYPE_CHECKING:
     from ...serve.point import LoadPoint
@@ -72,7 +72,7 @@ class PlanRecord:
 
     def nested(self) -> dict[str, Any]:
         """All of it; pools as objects, null where there are none."""
-        fields = dict.fromkeys(TRIED) | self.fields
+        fields = dict.fromkeys((*TRIED, *SERVED)) | self.fields
         return {**fields, **self.measures, "pools": self.pools or None}
 
     def flat(self) -> dict[str, Any]:
@@ -230,5 +230,6 @@ def _point(plan: LoadPlan) -> LoadPoint:
 
 def _bytes_held(serving: Serving, sequences: float) -> float:
     """Bytes on the fullest device with so many sequences in a replica, or as many as it holds."""
-    memory = serving.memory(0)
-    return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(0))
+    length = serving.draft_length
+    memory = serving.memory(length)
+    return memory["fixed"] + memory["sequence"] * min(max(1.0, sequences), serving.limit(length))

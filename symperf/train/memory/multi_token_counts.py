@@ -108,7 +108,8 @@ def module_activations(structure: Structure) -> Any:
         return found - one
     plain = dataclasses.replace(structure, recompute="none") if structure.recompute == "full" else structure
     projection = read_kept(structure, stream, projected_width(structure), "multi_token")
-    return found + projection + layer_activations(dataclasses.replace(plain, frozen=module_frozen(structure)), kind)
+    plain = dataclasses.replace(plain, frozen=module_frozen(structure), adapted=())
+    return found + projection + layer_activations(plain, kind)
 
 
 def projected_width(structure: Structure) -> Any:

@@ -7,8 +7,6 @@ import functools
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import sympy
-
 from ...formulas.language.atoms import Max, above_one, bubble, ceil_div, complement, less_one
 from ...formulas.language.symbols import (
     batch,
@@ -26,10 +24,8 @@ from ...formulas.language.symbols import (
     tp,
     vocab_size,
     vpp,
-    weight_bytes,
 )
 from ...formulas.parallel import pipeline as pipe
-from ...formulas.parallel.overheads import host_launch_time
 from ...models import counts
 from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
@@ -41,13 +37,15 @@ from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
+from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
+from .adapted import AdaptedPasses
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
 from .low_precision import Lowered
 from .multi_token import MultiToken
 from .optimizer_step import Update
-from .overheads import beside_launches, with_overheads
+from .overheads import beside_launches, launches_of, with_overheads
 from .pipelines import paced_by_given_stages, split_schedule
 from .trained import TrainedPasses
 from .unequal_stages import paced_by_deciding_stages
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from ...models.architecture import LayerKind
     from ...plans.structure import Structure
 
+SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
 BUBBLE = "pipeline/bubble"
 """Path of the idle term."""
 
@@ -82,9 +81,13 @@ class TrainingStep:
         self.share = fullest_share(structure)
         self.gradients, self.left = gradients_of(structure), TrainedPasses(structure)
         self.transfers: dict[str, Sequence] = {}
-        self.each = [(d.layer_forward(), self.left.layer(d.layer_backward(), d), count) for d, count in self.layers]
+        adapt = AdaptedPasses(structure)
+        self.each = [
+            (adapt(d.layer_forward(), d), adapt(self.left.layer(d.layer_backward(), d), d), count)
+            for d, count in self.layers
+        ]
         self.again = [
-            (d.layer_forward("recompute"), n)
+            (adapt(d.layer_forward("recompute"), d), n)
             for d, n in self.layers
             if structure.some_layers and self.gradients.flows(d.kind)
         ]
@@ -141,10 +144,9 @@ class TrainingStep:
         ]
 
     @cached_property
-    def launches(self) -> dict[str, Op]:
-        """One launch of a kernel in each pass, which stages of other layers have in common."""
-        time = host_launch_time(sympy.S.One)
-        return {phase: Op(f"host/launches/{phase}", time) for phase in ("forward", "backward")}
+    def launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass, which stages of other layers have in common."""
+        return {phase: launches_of(phase) for phase in ("forward", "backward")}
 
     @cached_property
     def deciding(self) -> list[tuple[Node, Node]]:
@@ -162,15 +164,19 @@ class TrainingStep:
         """What every stage does once the pipeline is empty: the update of the weights, and what is sent around it."""
         return [
             self.tied_reduction(),
-            Update(self).node(),
+            self.update(),
             self.parameter_gather() if self.structure.zero in (1, 2) and self.structure.splits else None,
         ]
 
     def work(self) -> Node:
         """What all devices execute together, in no order: every micro-batch passes stages of the mean size."""
         stage = in_sequence(*self.passes(fullest=False))
-        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), Update(self).node())
+        step = in_sequence(Repeat(stage, self.micro_batches), self.ends(stages=1), self.update())
         return step if self.structure.products == "half" else Lowered(self.structure)(step)
+
+    def update(self) -> Sequence | None:
+        """Upkeep of the gradients and the optimizer, unless nothing is trained."""
+        return None if self.share.updated_parameters == 0 else Update(self).node()
 
     def whole_passes(self) -> list[Node | None]:
         """The pipeline of a schedule whose backward passes are whole.
@@ -222,11 +228,31 @@ class TrainingStep:
         if self.structure.encoders:
             encoders = Encoders(self.structure)
             first = in_sequence(encoders.forward(), first[0]), in_sequence(first[1], encoders.backward())
-        head = ends.head_forward(), left.head(ends.head_backward())
+        head: tuple[Node, Node] = ends.head_forward(), left.head(ends.head_backward())
+        first, head = self.hosted_end("embedding", first), self.hosted_end("head", head)
         if not self.structure.architecture.multi_token_head:
             return first, head, ()
         forward, backward = MultiToken(self.structure).passes()
-        return first, head, (forward, left.modules(backward))
+        return first, head, self.hosted_end("multi_token", (forward, left.modules(backward)))
+
+    def hosted_end(self, name: str, passes: tuple[Node, Node]) -> tuple[Node, Node]:
+        """Both passes of an end of the model, at the host's pace where that is slower; taken apart they are later."""
+        if self.structure.splits:
+            return passes
+        forward, backward = passes
+        return (
+            beside_launches(self.structure, f"{name}/forward", forward),
+            beside_launches(self.structure, f"{name}/backward", backward),
+        )
+
+    def hosted_split(self, name: str, node: Node) -> Node:
+        """A pass of a schedule that takes backward passes apart, at the host's pace where that is slower."""
+        return beside_launches(self.structure, name, node, self.split_launches[name]) if self.structure.splits else node
+
+    @cached_property
+    def split_launches(self) -> dict[str, tuple[Op, Op]]:
+        """One launch and one call in each pass of such a schedule."""
+        return {name: launches_of(name) for name in SPLIT_PASSES}
 
     def idle_slots(self) -> Any:
         """Micro-batch slots that a device waits for."""
@@ -350,11 +376,11 @@ class TrainingStep:
 
     def parameter_gather(self, path: str = "parameters/gather") -> Node | None:
         """The parameters from every shard: all of them under ZeRO-3, else those that were updated."""
-        dense, routed = self.share.whole if self.structure.zero > 2 else self.share.trained
+        dense, routed = gathered_bytes(self.structure, self.share)
         gather, groups = self.kernels.all_gather, (shard_groups(self.structure), expert_shard_groups(self.structure))
         return _both(
-            gather(path, dense * weight_bytes, groups[0][0]) if dense != 0 else None,
-            gather(f"{path}_experts", routed * weight_bytes, groups[1][0]) if self.routed and routed != 0 else None,
+            gather(path, dense, groups[0][0]) if dense != 0 else None,
+            gather(f"{path}_experts", routed, groups[1][0]) if self.routed and routed != 0 else None,
         )
 
 
