@@ -17,8 +17,8 @@ import numpy as np
 from ...common.errors import InputError
 from ...plans.rule import BrokenRuleError
 from ...serve.limits import Targets
+from ..reasons import name_of
 from ..tally import round_values
-from .reasons import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
