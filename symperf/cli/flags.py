@@ -159,12 +159,41 @@ def plan(parser: Parser) -> None:
     )
 
 
+GIVEN = "given_fields"
+"""The attribute of parsed options that has the names of the fields whose flags were there."""
+
+
+def _record(namespace: argparse.Namespace, name: str) -> None:
+    setattr(namespace, GIVEN, {*getattr(namespace, GIVEN, ()), name})
+
+
+class _Store(argparse.Action):
+    """Stores a value, and that the flag was there."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        del parser, option_string
+        setattr(namespace, self.dest, values)
+        _record(namespace, self.dest)
+
+
+class _Switch(argparse.BooleanOptionalAction):
+    """A flag with its opposite, and that it was there."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        super().__call__(parser, namespace, values, option_string)
+        _record(namespace, self.dest)
+
+
 def _flag(field: Field) -> dict[str, Any]:
     """What a flag of a field takes and says."""
     if field.kind == "flag":
-        return {"action": argparse.BooleanOptionalAction, "help": field.sentence}
+        return {"action": _Switch, "help": field.sentence}
     default = "" if field.optional else f" (default {field.default})"
-    found: dict[str, Any] = {"help": field.sentence + default, "metavar": field.metavar or _METAVARS[field.kind]}
+    found: dict[str, Any] = {
+        "action": _Store,
+        "help": field.sentence + default,
+        "metavar": field.metavar or _METAVARS[field.kind],
+    }
     if field.numeric or isinstance(field.default, int):
         found["type"] = number if field.kind == "fraction" else whole
     return found

@@ -8,6 +8,7 @@ from ..common.errors import InputError, quote
 from ..common.numbers import numeral, plain_value
 from ..common.table import show_lines
 from ..plans.plan import Plan, positive_integer
+from .flags import GIVEN
 from .output import console, write_json
 
 if TYPE_CHECKING:
@@ -133,15 +134,22 @@ def lora_of(options: argparse.Namespace, model: Model) -> Adapters | None:
     return adapters_of(model, rank, number, targets)
 
 
-def plan_of(options: argparse.Namespace, values: dict[str, Any]) -> Plan:
+def plan_of(options: argparse.Namespace, values: dict[str, Any], stack: str | None = None) -> Plan:
     """The plan of flags, and of the `values` of its fields, which are taken out.
+
+    What neither gives is as the profile of a training software, `stack`, chooses it.
 
     Raises:
         InputError: a value out of range.
     """
     fields = {name: getattr(options, name) for name in Plan.names()}
     fields["offload"] = parse_offload(fields["offload"], values)
-    return Plan(**fields | {name: values.pop(name) for name in list(values) if name in fields})
+    told = {name: values.pop(name) for name in list(values) if name in fields}
+    fields |= told
+    if stack is None:
+        return Plan(**fields)
+    given = {*told, *getattr(options, GIVEN, ())}
+    return Plan.under(stack, **{name: value for name, value in fields.items() if name in given})
 
 
 def print_run(

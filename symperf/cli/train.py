@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     from ..report import training as report
 
     values = parse_values(options.set)
-    plan = plan_of(options, values)
+    plan = plan_of(options, values, options.stack)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
     model, system = Model.load(options.model, options.ignore_key), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence
