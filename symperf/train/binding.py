@@ -123,7 +123,7 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
+    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision_asked(plan, system))).items():
         told = system.software.get(name)
         given = (value, source) if told is None else (told.value, told.source)
         bound[name] = (defaults[name], "set by the user") if name in defaults else given
