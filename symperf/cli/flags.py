@@ -19,9 +19,10 @@ WIDEST = 10_000
 """Columns that anyone asks for."""
 
 
-def model(parser: Parser) -> None:
-    """The model."""
-    parser.add_argument("model", help="a catalogue name, the path of a config.json, or a folder that holds one")
+def model(parser: Parser, *, optional: bool = False) -> None:
+    """The model, which a file may name instead where it is optional."""
+    told = "a catalogue name, the path of a config.json, or a folder that holds one"
+    parser.add_argument("model", nargs="?" if optional else None, help=told)
     parser.add_argument(
         "--ignore-key",
         action="append",
@@ -31,9 +32,9 @@ def model(parser: Parser) -> None:
     )
 
 
-def system(parser: Parser) -> None:
-    """The system."""
-    parser.add_argument("-s", "--system", required=True, help="a catalogue name or the path of a .toml file")
+def system(parser: Parser, *, optional: bool = False) -> None:
+    """The system, which a verb asks for by itself where it is optional here."""
+    parser.add_argument("-s", "--system", required=not optional, help="a catalogue name or the path of a .toml file")
 
 
 def question(parser: Parser) -> None:
@@ -145,10 +146,12 @@ def images(parser: Parser, counted: str = "join the prompt") -> None:
     )
 
 
-def plan(parser: Parser) -> None:
-    """Every field of a plan, and `--set`."""
+def plan(parser: Parser, *, requests: bool = False) -> None:
+    """Every field of a plan, and `--set`; where adapters are those of `requests`, they have flags of their own."""
     group = parser.add_argument_group("plan")
     for field in FIELDS.values():
+        if requests and field.adapters:
+            continue
         group.add_argument(f"--{field.name.replace('_', '-')}", default=field.default, **_flag(field))
     group.add_argument(
         "--set",
@@ -159,41 +162,12 @@ def plan(parser: Parser) -> None:
     )
 
 
-GIVEN = "given_fields"
-"""The attribute of parsed options that has the names of the fields whose flags were there."""
-
-
-def _record(namespace: argparse.Namespace, name: str) -> None:
-    setattr(namespace, GIVEN, {*getattr(namespace, GIVEN, ()), name})
-
-
-class _Store(argparse.Action):
-    """Stores a value, and that the flag was there."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        del parser, option_string
-        setattr(namespace, self.dest, values)
-        _record(namespace, self.dest)
-
-
-class _Switch(argparse.BooleanOptionalAction):
-    """A flag with its opposite, and that it was there."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        super().__call__(parser, namespace, values, option_string)
-        _record(namespace, self.dest)
-
-
 def _flag(field: Field) -> dict[str, Any]:
     """What a flag of a field takes and says."""
     if field.kind == "flag":
-        return {"action": _Switch, "help": field.sentence}
+        return {"action": argparse.BooleanOptionalAction, "help": field.sentence}
     default = "" if field.optional else f" (default {field.default})"
-    found: dict[str, Any] = {
-        "action": _Store,
-        "help": field.sentence + default,
-        "metavar": field.metavar or _METAVARS[field.kind],
-    }
+    found: dict[str, Any] = {"help": field.sentence + default, "metavar": field.metavar or _METAVARS[field.kind]}
     if field.numeric or isinstance(field.default, int):
         found["type"] = number if field.kind == "fraction" else whole
     return found

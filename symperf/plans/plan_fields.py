@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
 from .structure import HOSTED, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
@@ -90,6 +91,7 @@ class PlanFields:
         choices=PRECISIONS,
         training=TRAINING_PRECISIONS,
         inference="searched",
+        remedy="; a base in 4 bits is frozen under adapters: --lora-rank R --base-precision nf4",
     )
     attention: str | None = plan_field(
         None,
@@ -208,6 +210,34 @@ class PlanFields:
         "norms, head, multi_token, language (all of these), vision, audio, projector, or several with commas between",
         choices=tuple(PARTS),
         metavar="LIST",
+    )
+    lora_rank: int | None = plan_field(
+        None,
+        "count",
+        "rank of adapters that are trained while all else is frozen (LoRA); by default there are none",
+        adapters=True,
+    )
+    lora_targets: str | None = plan_field(
+        None,
+        "list",
+        "linear layers that have adapters, as in checkpoints: q, k, v, o, gate, up, down, q_a, q_b, kv_a, kv_b, in, "
+        "out, or groups of them (attention, mlp, experts, all-linear), with commas between; by default all but those "
+        "of routed experts",
+        choices=tuple(TARGETS),
+        suffix="_proj",
+        adapters=True,
+        metavar="LIST",
+    )
+    dora: bool = plan_field(
+        False, "flag", "adapters learn the magnitudes of columns apart from their directions (DoRA)"
+    )
+    base_precision: str | None = plan_field(
+        None,
+        "choice",
+        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA) or int8; by "
+        "default that of the products",
+        choices=BASE_PRECISIONS,
+        heading="base",
     )
     rank_order: str = plan_field(
         "tp-cp-dp-pp",

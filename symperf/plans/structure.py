@@ -94,6 +94,10 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        documents: sequences are packed with documents, and attention does not leave them.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
         loss: how it follows the head.
         compiled: chains of element-wise kernels are one.
     """
@@ -128,6 +132,10 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    documents: bool = False
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
     loss: Loss = "unfused"
     compiled: bool = False
 

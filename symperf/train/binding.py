@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LOW_PRECISIONS = ("fp8", "fp4")
 """Precisions of the products of linear layers alone."""
 MEGATRON = "mixed-precision training with Adam, Rajbhandari et al. 2020 section 3.1; Korthikanti et al. 2022"
+DOCUMENTS = ("document_length", "document_variation", "shard_variation")
+"""Symbols of sequences that are packed with documents."""
 CUTLASS = "CUTLASS, the usual threadblock tiles 256x128, 128x128 and 64x128"
 UNALIGNED = (
     "calibrated: GPT-2 124M on A100 gains 25 % with a vocabulary of 50,304 for 50,257 (A. Karpathy on nanoGPT, 2023), "
@@ -55,6 +57,16 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "tile_wide": (128.0, CUTLASS),
     "tile_narrow": (64.0, CUTLASS),
     "alignment_efficiency": (0.36, UNALIGNED),
+    "adapter_passes": (
+        5.0,
+        "scaled and added by kernels of their own: PEFT, tuners/lora/layer.py; 1 where the product does both (Unsloth)",
+    ),
+    "base_element_bytes": (0.5, "4 bits: NF4, Dettmers et al. 2023 section 3"),
+    "base_block": (64.0, "a scale for each 64 values, Dettmers et al. 2023 section 3"),
+    "base_scale_bytes": (
+        1.015625,
+        "8 bits, and 32 for each 256 of them: double quantization, Dettmers et al. 2023 section 3; 4 without",
+    ),
     "loss_chunks": (8.0, TITAN_CHUNKS),
     "cut_efficiency": (0.868, CUT_RATE),
     "cut_kept": (0.435, CUT_BLOCKS),
@@ -66,6 +78,7 @@ DEFAULTS: dict[str, tuple[float, str]] = {
     "host_collective_latency": (0.0, "none assumed; set it to what your host needs to call a collective"),
     "overhead_latency": (0.0, "none assumed; set it to what input, logging and synchronisation add to a step"),
     "jitter": (0.0, "none assumed; set it to the relative spread of your devices' times"),
+    **dict.fromkeys(DOCUMENTS, (0.0, "one document fills a sequence; set by the lengths of documents")),
     **STATE_DEFAULTS,
 }
 """Symbols that neither model, system nor plan binds: value and provenance."""
@@ -82,7 +95,11 @@ LIMITS: dict[str, Limits] = {
     "optimizer_bytes": Limits(_ELEMENT_BYTES, 1 / 16, 1000, zero=True),
     "index_training": Limits(FRACTION, 1e-9, 1.0, zero=True),
     "token_imbalance": Limits(COUNT_OF_REALS, 1, 1e3),
+    "adapter_passes": Limits(COUNT_OF_REALS, 0.1, 100),
+    "base_block": Limits(COUNT, 1, 1e6),
     "workspace_bytes": Limits(BYTES, 1, 1e15, zero=True),
+    "document_length": Limits(COUNT_OF_REALS, 1, 1e9, zero=True),
+    **dict.fromkeys(DOCUMENTS[1:], Limits(COUNT_OF_REALS, 1e-9, 1e6, zero=True)),
     **SOFTWARE,
     **STATE_LIMITS,
 }
@@ -123,7 +140,8 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision_asked(plan, system))).items():
+    state = defaults_of(plan.optimizer, precision_asked(plan, system), plan.base_precision)
+    for name, (value, source) in (DEFAULTS | state).items():
         told = system.software.get(name)
         given = (value, source) if told is None else (told.value, told.source)
         bound[name] = (defaults[name], "set by the user") if name in defaults else given
@@ -131,6 +149,12 @@ def bind(
         if name not in defaults:
             bound[name] = (bound["activation_bytes"][0], bound[name][1])
     return bound
+
+
+def base_values(base_precision: str) -> Bound:
+    """What a frozen base that is stored in few bits binds."""
+    found = DEFAULTS | defaults_of("adam", "bf16", base_precision)
+    return {name: found[name] for name in ("base_element_bytes", "base_block", "base_scale_bytes")}
 
 
 def low_precision_rates(system: System, precision: str) -> Bound:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
+from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
-from ..plans.frozen_parts import frozen_classes
+from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
@@ -65,6 +66,7 @@ def structure_of(
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
+    frozen, adapted = trained_parts(plan, model, encoders)
     wide = plan.precision in WIDE_PRECISIONS
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
@@ -96,8 +98,12 @@ def structure_of(
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
         misaligned=misaligned_sizes(model, system, plan.precision),
         segments=model.segments,
-        frozen=frozen_classes(plan.freeze, model, encoders),
+        frozen=frozen,
         encoders=encoders,
+        documents=attention == "flash" and "document_length" in stated,
+        adapted=adapted,
+        decomposed=plan.dora,
+        stored=plan.base_precision is not None,
         loss=plan.loss,  # type: ignore[arg-type]
         compiled=plan.compiled,
     )
@@ -106,6 +112,14 @@ def structure_of(
 def states(system: System, name: str) -> bool:
     """Whether the software on a system gives a symbol a value other than 0."""
     return name in system.software and system.software[name].value > 0
+
+
+def without_training(structure: Structure, model: Model) -> Structure:
+    """The structure of the forward pass alone: nothing is trained, and weights are stored as they were."""
+    passed = language_classes(model.architecture, model.sizes.get("num_multi_token_layers", 0))
+    passed |= {name for each in structure.encoders for name in (each.part, "projector")}
+    frozen = tuple(each for each in CLASSES if each in passed)
+    return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:
@@ -146,7 +160,7 @@ class Settable:
             elif name in self.counts:
                 own[name] = positive_integer(name, value)
             elif name in self.limits:
-                own[name] = check_number(value, self.limits[name], f"set: {name}")
+                own[name] = _number(name, value, self.limits[name])
             else:
                 raise self._misplaced(name)
         return sizes, figures, own
@@ -158,6 +172,17 @@ class Settable:
         known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
         hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
         return InputError(f"set: unknown symbol {quote(name)}{hint}")
+
+
+REMEDIES = {"gradient_bytes": "; what has no gradients is named by --freeze, or is all but adapters under --lora-rank"}
+"""What to do instead of giving a symbol a value that it does not take."""
+
+
+def _number(name: str, value: Any, limits: Limits) -> float:
+    try:
+        return check_number(value, limits, f"set: {name}")
+    except InputError as error:
+        raise InputError(f"{error}{REMEDIES.get(name, '')}") from None
 
 
 TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))

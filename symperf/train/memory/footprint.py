@@ -41,6 +41,7 @@ from .multi_token_counts import ANY, module_activations, modules_on_fullest, rec
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_memory, state_terms
+from .stored_weights import widened_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +123,8 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     found = state_terms(structure, share)
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
+    if structure.stored:
+        found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
     if {"activations", "weights"} & set(structure.offload):
