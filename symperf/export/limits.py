@@ -18,6 +18,10 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "node_limit": (None,),
     "freeze": (None,),
     "overlap_ep": (1.0,),
+    "lora_rank": (None,),
+    "lora_targets": (None,),
+    "dora": (False,),
+    "base_precision": (None,),
 }
 """Fields that no framework's plan options set."""
 SWITCH: Final = (0.0, 1.0)

@@ -8,6 +8,7 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .hub import FSDP, OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ REFUSED: Final = {
     "resize_token_embeddings_to_32x": "",
     "use_pose": "PoSE is not modelled",
 }
-STACK: Final = None
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
@@ -83,13 +83,15 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     for name, why in REFUSED.items():
         if why:
             keys.refuse(name, why)
+    liger = any(keys.data.get(name) for name in CHOICES if name.startswith("liger_"))
+    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0} | _kernels(keys)
     for name in CHOICES:
-        keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
+        if name not in keys.read:
+            keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     keys.drop("pretraining_dataset", "it costs nothing in a step")
     keys.drop("resize_token_embeddings_to_32x", "vocabularies are taken as they are")
     base = keys.take("base_model", str)
     inner = sharded(keys, "deepspeed", folder)
-    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.take("fsdp", list)
     if options or any(name.startswith("fsdp_config.") for name in keys.data):
         if inner is not None:
@@ -104,7 +106,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     accumulation, batch = keys.count("gradient_accumulation_steps") or 1, keys.count("batch_size")
     fields |= _numbers(keys) | _checkpoints(keys, fields)
     fields["attention"] = _attention(keys)
-    flags = adapters(keys)
+    fields |= adapters(keys)
     sequence = keys.count("sequence_len") or 512
     if not keys.flag("sample_packing") and not keys.flag("pad_to_sequence_len"):
         keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them")
@@ -120,8 +122,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation,
         sequence,
         copies=copies if shards is not None else 1,
-        stack=STACK,
-        flags=flags,
+        stack=profile_of("liger") if liger else None,
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -157,6 +158,25 @@ def _checkpoints(keys: Keys, fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+LOSSES: Final = {
+    "cut_cross_entropy": "cut",
+    "liger_fused_linear_cross_entropy": "fused-linear",
+    "liger_cross_entropy": "fused",
+    "flash_attn_cross_entropy": "fused",
+    "unsloth_cross_entropy_loss": "fused",
+}
+
+
+def _kernels(keys: Keys) -> dict[str, Any]:
+    """What follows the head, and what a compiler joins, where plans say it."""
+    found: dict[str, Any] = {}
+    if "loss" in FIELDS:
+        found["loss"] = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
+    if "compiled" in FIELDS:
+        found["compiled"] = keys.flag("torch_compile")
+    return found
+
+
 def _attention(keys: Keys) -> str | None:
     told = keys.word("attn_implementation", ATTENTION, "attention")
     on = [name for name in KERNELS if keys.flag(name)]
@@ -167,10 +187,11 @@ def _attention(keys: Keys) -> str | None:
 
 
 def adapters(keys: Keys) -> dict[str, Any]:
-    """The flags of `symperf train` for low-rank adapters over a base that may be stored in 4 or 8 bits."""
+    """The fields of low-rank adapters over a base that may be stored in 4 bits."""
     kind = keys.take("adapter", str, choices=("lora", "qlora", ""))
     rank, targets = keys.count("lora_r"), keys.take("lora_target_modules", list)
-    every, dora = keys.flag("lora_target_linear"), keys.flag("peft_use_dora")
+    dora = keys.flag("peft_use_dora")
+    keys.flag("lora_target_linear")
     four, eight = keys.flag("load_in_4bit"), keys.flag("load_in_8bit")
     if not kind:
         if four or eight:
@@ -181,12 +202,10 @@ def adapters(keys: Keys) -> dict[str, Any]:
     found: dict[str, Any] = {"lora_rank": rank}
     if targets:
         found["lora_targets"] = ",".join(map(str, targets))
-    elif every:
-        found["lora_targets"] = "all-linear"
     if dora:
         found["dora"] = True
     if four or kind == "qlora":
         found["base_precision"] = "nf4"
     elif eight:
-        found["base_precision"] = "int8"
+        keys.fail("load_in_8bit", "false: a base in 8 bits is not modelled, --ignore-key load_in_8bit takes 16")
     return found
