@@ -47,7 +47,9 @@ ALLOWED = {
     "calibration": "common evaluation infer measuring operations runs systems validation",
     "calibration.kernels": "calibration common infer systems validation.kernels",
     "timeline": "common evaluation infer operations runs serve train train.memory train.step",
-    "report": "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems",
+    "report": (
+        "common evaluation infer models plan_search plan_search.inference plans runs serve spending systems train"
+    ),
     "cli": (
         "analysis book calibration calibration.kernels checking common derive evaluation export frameworks infer "
         "measuring models plan_search plan_search.inference plans report runs serve sweep systems technology "
