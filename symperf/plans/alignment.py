@@ -16,12 +16,15 @@ SIZES: Final = ("vocab_size", "hidden_size", "intermediate_size")
 """Sizes that are sides of products."""
 
 
-def misaligned_sizes(model: Model, system: System) -> tuple[str, ...]:
+def misaligned_sizes(model: Model, system: System, vocab_multiple: int | None = None) -> tuple[str, ...]:
     """Names of the sizes that are no multiple of 16 bytes, on a device that computes in tiles.
+
+    A vocabulary that is padded to a multiple is one where that is.
 
     What a device has of a size that is split may be none either, which is not seen here.
     """
-    return tuple(name for name in SIZES if system.quantised and model.sizes.get(name, 0) % ALIGNED)
+    sizes = {**model.sizes, **({"vocab_size": vocab_multiple} if vocab_multiple else {})}
+    return tuple(name for name in SIZES if system.quantised and sizes.get(name, 0) % ALIGNED)
 
 
 def alignment_warnings(model: Model, misaligned: tuple[str, ...], tp: int) -> list[str]:

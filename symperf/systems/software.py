@@ -20,7 +20,7 @@ from ..common.frozen import Frozen
 from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
-from .software_symbols import SOFTWARE
+from .software_symbols import PLANNED, SOFTWARE
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
@@ -150,11 +150,11 @@ def _read(path: Path) -> Software:
 
 def _values(table: Any, label: str) -> Mapping[str, Quantity]:
     """The table [values]: symbols of the software, each a value or a table of value, low, high and source."""
-    where, found = f"{label}: values", {}
+    where, known, found = f"{label}: values", {**SOFTWARE, **PLANNED}, {}
     for name, entry in _tables(table, where).items():
-        if name not in SOFTWARE:
-            raise InputError(f"{where}: unknown symbol {quote(name)}{nearest(name, SOFTWARE)}")
-        found[name] = quantity_of(entry, SOFTWARE[name], where, name)
+        if name not in known:
+            raise InputError(f"{where}: unknown symbol {quote(name)}{nearest(name, known)}")
+        found[name] = quantity_of(entry, known[name], where, name)
     return Frozen(found)
 
 
