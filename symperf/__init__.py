@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .api import inference as inference
     from .api import serving as serving
     from .api import training as training
+    from .api import tuning as tuning
     from .calibration.calibrate import calibrate as calibrate
     from .common.errors import InputError as InputError
     from .export.emit import emit as emit
@@ -53,6 +54,7 @@ _HOMES = {
     "search_inference": "plan_search.inference.search",
     "serving": "api",
     "training": "api",
+    "tuning": "api",
 }
 
 __all__ = [*_HOMES]

@@ -82,3 +82,25 @@ WLB_LLM = _arxiv(
     "Wang, Zheng and Cai, Anna and Xie, Xinfeng and others",
     2025,
 )
+LIGER = _arxiv(
+    "hsu2024", "2410.10989", "Liger Kernel: Efficient Triton Kernels for LLM Training", "Hsu, Pin-Lun and others", 2024
+)
+TORCHTITAN_LOSS = _add(
+    "torchtitan2026",
+    "misc",
+    "torchtitan: components/loss.py",
+    "PyTorch",
+    2026,
+    howpublished=r"\url{https://github.com/pytorch/torchtitan}",
+)
+WIJMANS = _arxiv(
+    "wijmans2025", "2411.09009", "Cut Your Losses in Large-Vocabulary Language Models", "Wijmans, Erik and others", 2025
+)
+ANSEL = _add(
+    "ansel2024",
+    "inproceedings",
+    "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation",
+    "Ansel, Jason and Yang, Edward and He, Horace and others",
+    2024,
+    booktitle="ASPLOS",
+)

@@ -45,7 +45,12 @@ CHAPTERS = (
     Chapter(
         "streams",
         "Kernels bound by memory",
-        {"elementwise": "Element-wise kernels", "embedding": "Embedding and loss", "optimizers": "Optimizers"},
+        {
+            "elementwise": "Element-wise kernels",
+            "embedding": "Embedding and loss",
+            "losses": "Fused and cut losses",
+            "optimizers": "Optimizers",
+        },
     ),
     Chapter(
         "attention",

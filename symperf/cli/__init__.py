@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy")
+REQUIRED = ("jinja2", "numba", "numpy", "platformdirs", "rich", "sympy", "yaml")
 """Packages that an installation has."""
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import argparse
 
 OWN = (
-    *("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "axes", "plot"),
+    *("prompt", "generate", "ttft", "tpot", "stack", "max_chunk", "plot"),
     *("speculate", "draft", "acceptance", "draft_length"),
 )
 TRAINED = tuple(f"max_{name}" for name in COLUMNS if FIELDS[name].inference != "searched")
-TRAINING = ("sequence", "weak", "tokens", *TRAINED, "dask")
+TRAINING = ("sequence", "weak", "tokens", "iso_time", "iso_cost", *TRAINED, "dask")
 """Flags that mean something in one kind of search only."""
 
 

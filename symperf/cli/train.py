@@ -13,6 +13,7 @@ from .documents import documents_of
 from .framework_file import fill_in, model_asked, require
 from .settings import parse_values, plan_of, print_run
 from .timeline import check_timeline, write_timeline
+from .tuning import told_of, tuning_of
 
 if TYPE_CHECKING:
     import argparse
@@ -40,10 +41,11 @@ def run(options: argparse.Namespace) -> int:
     documents = documents_of(options, positive_integer("sequence", sequence))
     for name, value in documents.symbols().items() if documents else ():
         values.setdefault(name, value)
-    work = {"batch": batch, "sequence": sequence, "stack": options.stack, "images": images}
-    answer = Run(model, system, plan, **work, values=values)
+    work = {"batch": batch, "sequence": sequence, "stack": options.stack}
+    step = tuning_of(options, model, system, plan, images=images, **work, values=values)
+    answer = step.update if step else Run(model, system, plan, **work, images=images, values=values)
     told = None if documents is None else DocumentAnswers(answer, documents)
-    print_run(answer, report, options, beside={"documents": told, "from": settings})
+    print_run(answer, report, options, beside={"documents": told, "from": settings, **told_of(step)})
     write_timeline(options, lambda: _timeline(answer))
     return 0
 

@@ -8,7 +8,7 @@ import tomllib
 from typing import Any, Final
 
 from ..common.errors import InputError, quote
-from ..common.plain_yaml import read_yaml
+from ..common.yaml_text import read_yaml
 
 OVERRIDE: Final = re.compile(r"[a-z_]+(\.[a-z_]+)+\s*=\s*\S.*|mixed_precision\s*=\s*\S+")
 FORMS: Final = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".sh": "words", ".txt": "words"}

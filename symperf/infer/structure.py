@@ -10,6 +10,7 @@ from ..common.errors import InputError
 from ..plans.alignment import misaligned_sizes
 from ..plans.structure import SENT, rank_order_of
 from .formats import SIXTEEN_BITS, format_of
+from .parallel_rules import replicas_of_experts
 from .stored import StoredFormat
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ def structure_of(
     """
     stored = StoredFormat(plan) if stored is None else stored
     precision, _, rate = format_of(plan, system)
-    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and plan.dp == 1)
+    alone = replicas_of_experts(plan, model) == 1
+    gathers = plan.expert_exchange == "gather" or (stack.exchange == "replicas" and alone)
     gathered = gathers and plan.ep * plan.effective_expert_tp > 1 and model.architecture.routed
     dealt = plan.ep > 1 and not gathered
     if plan.cp > 1 and not stack.fusion.fused_prefill:

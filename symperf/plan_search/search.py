@@ -175,8 +175,18 @@ class Answer:
             "tokens_per_s": question.batch * question.sequence / time,
             "mfu": self.winner.value("model_flops") / (time * question.devices * rate),
             "memory_bytes": float(kept.memory[place]),
+            "dollars_per_million_tokens": _dollars(question, time),
             self.criterion.column: self.criterion.value(question, float(kept.score[place])),
         }
+
+
+def _dollars(question: SearchQuestion, time: float) -> float | None:
+    """Of a million tokens; None on a system without a price, or where they differ by the joules of each plan."""
+    try:
+        rate = question.device_second
+    except InputError:
+        return None
+    return None if rate is None else rate * question.devices * time / (question.batch * question.sequence) * 1e6
 
 
 def answer_search(

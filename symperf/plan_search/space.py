@@ -19,6 +19,7 @@ from ..plans.plan_fields import COLUMNS
 from ..plans.software_limits import SoftwareLimits
 from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
+from ..spending.prices import device_second
 from ..train.inputs import stated_names, structure_of
 from .reasons import name_of
 
@@ -118,6 +119,15 @@ class SearchQuestion:
     def capacity(self) -> float:
         """Bytes of a device."""
         return self.base.system.value("memory_capacity")
+
+    @cached_property
+    def device_second(self) -> float | None:
+        """Dollars of a second of a device; None where each plan has its own.
+
+        Raises:
+            InputError: the system has no price.
+        """
+        return device_second(self.base)
 
     @cached_property
     def constants(self) -> tuple[str, ...]:

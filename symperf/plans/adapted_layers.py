@@ -21,8 +21,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "all-linear": LAYERS,
 }
 """What a plan may name -> the linear layers that this is."""
-BASE_PRECISIONS = ("nf4",)
-"""Formats of 4 bits in which frozen weights may be stored."""
+BASE_PRECISIONS = ("nf4", "int8")
+"""Formats of 4 and 8 bits in which frozen weights may be stored."""
 
 
 @dataclass(frozen=True)

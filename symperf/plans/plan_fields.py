@@ -8,7 +8,7 @@ from typing import get_args
 from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import HOSTED, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -231,8 +231,8 @@ class PlanFields:
     base_precision: str | None = plan_field(
         None,
         "choice",
-        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA); by default that "
-        "of the products",
+        "format in which the frozen weights of linear layers are stored under adapters: nf4 (QLoRA) or int8; by "
+        "default that of the products",
         choices=BASE_PRECISIONS,
         heading="base",
     )
@@ -245,6 +245,21 @@ class PlanFields:
         searched=True,
         inference="read",
         metavar="ORDER",
+    )
+    loss: str = plan_field(
+        "unfused",
+        "choice",
+        "how the loss follows the head: unfused (Megatron-LM's, logits in 32 bits), fused (one kernel, as of "
+        "torch.compile or Transformer Engine), chunked (loss_chunks chunks of tokens, as torchtitan), fused-linear "
+        "(Liger's) or cut (Cut Cross-Entropy, which stores no logits)",
+        choices=get_args(Loss),
+        metavar="KIND",
+    )
+    compiled: bool = plan_field(
+        False,
+        "flag",
+        "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
+        "them, norms of queries and keys with rotary positions",
     )
     vocab_multiple: int | None = plan_field(
         None,

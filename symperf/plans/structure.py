@@ -23,6 +23,9 @@ Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
 Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
+"""How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
+chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
@@ -96,6 +99,8 @@ class Structure:
         adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
         decomposed: adapters learn magnitudes apart from directions (DoRA).
         stored: frozen weights of linear layers are stored in few bits, and widened before each product.
+        loss: how it follows the head.
+        compiled: chains of element-wise kernels are one.
     """
 
     architecture: Architecture
@@ -133,6 +138,8 @@ class Structure:
     adapted: tuple[str, ...] = ()
     decomposed: bool = False
     stored: bool = False
+    loss: Loss = "unfused"
+    compiled: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -30,8 +30,13 @@ BASES = {
 """What the joules of an answer count."""
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
-    """The `search` object of the public contract, with the counts of the space and what explains the winner."""
+def as_json(answer: Answer, front: list[dict[str, Any]]) -> dict[str, Any]:
+    """The `search` object of the public contract, with the counts of the space and what explains the winner.
+
+    Args:
+        answer: of the search.
+        front: its plans on the Pareto front; none where it was not asked for.
+    """
     winner = answer.winner
     return {
         "model": winner.model.name,
@@ -49,7 +54,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "shares": winner.shares(),
         "alternatives": [_alternative(each) for each in alternatives(answer)],
         "energy_basis": answer.criterion.basis,
-        "pareto": answer.front,
+        "pareto": front,
     }
 
 
@@ -75,9 +80,8 @@ def _alternative(each: Alternative) -> dict[str, Any]:
     }
 
 
-def as_csv(answer: Answer, *, pareto: bool = False) -> str:
-    """The plans, a line each, under a line of names; nothing where a field has no value."""
-    records = answer.front if pareto else answer.records
+def as_csv(records: list[dict[str, Any]]) -> str:
+    """Plans, a line each, under a line of names; nothing where a field has no value."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -85,8 +89,23 @@ def as_csv(answer: Answer, *, pareto: bool = False) -> str:
     return text.getvalue()
 
 
-def show(answer: Answer, console: Console, *, took: float, command: str, pareto: bool = False) -> None:
-    """Print the counts, the plans, what binds the winner, the alternatives, the reasons of the others, a command."""
+def show(
+    answer: Answer,
+    console: Console,
+    *,
+    took: float,
+    command: str,
+    front: tuple[list[dict[str, Any]], tuple[str, ...]] | None = None,
+) -> None:
+    """Print the counts, the plans, what binds the winner, the alternatives, the reasons of the others, a command.
+
+    Args:
+        answer: of the search.
+        console: to print on.
+        took: seconds of the search.
+        command: that gives the best plan by itself.
+        front: the plans of a Pareto front with its axes, in place of the best.
+    """
     from rich.text import Text
 
     winner = answer.winner
@@ -95,10 +114,11 @@ def show(answer: Answer, console: Console, *, took: float, command: str, pareto:
     console.print(counts(answer, took))
     if not answer.whole:
         console.print(Text("interrupted: the best of what was seen", "yellow"))
-    records = answer.front if pareto else answer.records
-    if pareto:
-        console.print("\nno other plan is as good in time, memory and devices", style="bold")
-    console.print(plans(answer, records))
+    records = answer.records if front is None else front[0]
+    if front is not None:
+        *others, last = front[1]
+        console.print(f"\nno other plan is as good in {', '.join(others)} and {last}", style="bold")
+    console.print(plans(answer, records, priced=front is not None and "cost" in front[1]))
     if answer.criterion.basis is not None:
         console.print(BASES[answer.criterion.basis])
     shares = ", ".join(f"{name} {percent(share)}" for name, share in winner.shares().items() if share >= 5e-4)
@@ -121,11 +141,12 @@ def counts(answer: Answer, took: float) -> str:
     return f"{answer.considered:,} plans considered, {answer.legal:,} can run, {answer.feasible:,} fit; in {took:.2f} s"
 
 
-def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
+def plans(answer: Answer, records: list[dict[str, Any]], *, priced: bool = False) -> Table:
     """One row a plan, in the order of the plan's fields; those that all plans have as `symperf train` are left out."""
     names = fields_shown(answer, records)
     several = len(answer.found) > 1
     heads = ["time", "token/s", "MFU", "memory", *(["devices"] if several else [])]
+    heads += ["USD/M token"] if priced else []
     heads += [FIELDS[name].heading for name in names]
     ranks_by = answer.criterion.column
     heads += [ranks_by] if ranks_by != "time_s" else []
@@ -138,6 +159,7 @@ def plans(answer: Answer, records: list[dict[str, Any]]) -> Table:
             gibibytes(record["memory_bytes"]),
         ]
         cells += [str(record["devices"])] if several else []
+        cells += [f"{record['dollars_per_million_tokens']:.4g}"] if priced else []
         cells += [_cell(record[name]) if _tells(name, record) else "" for name in names]
         cells += [quantity(record[ranks_by], "")] if ranks_by != "time_s" else []
         table.add_row(*cells)

@@ -103,6 +103,8 @@ def structure_of(
         adapted=adapted,
         decomposed=plan.dora,
         stored=plan.base_precision is not None,
+        loss=plan.loss,  # type: ignore[arg-type]
+        compiled=plan.compiled,
     )
 
 

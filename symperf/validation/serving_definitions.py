@@ -93,6 +93,7 @@ class Script:
         utilization: part of the memory; 0: the software's default.
         measured: a beginning of the day in the column `silicon_data_source`; none: any.
         drafts: tokens that the model's own head drafts for each step.
+        one_group: the script starts one tensor-parallel group, whatever its configuration says of replicas and experts.
     """
 
     why: str
@@ -109,6 +110,7 @@ class Script:
     utilization: float = 0.0
     measured: str = ""
     drafts: int = 0
+    one_group: bool = False
 
     def holds(self, row: TableRow, model: str) -> bool:
         """Whether a row's server was started by it."""
@@ -225,6 +227,15 @@ SCRIPTS: Final = (
         utilization=0.95,
     ),
     Script(
+        "benchmarks/single_node/kimik2.5_fp4_b200.sh: --tensor-parallel-size=$TP, neither --data-parallel-size nor "
+        "--enable-expert-parallel",
+        "vllm",
+        ("kimi-k2.5",),
+        systems=("b200",),
+        precisions=("fp4",),
+        one_group=True,
+    ),
+    Script(
         "benchmarks/single_node/dsr1_fp8_b200.sh: kv-cache-dtype fp8_e4m3, chunked-prefill-size 32768, "
         "scheduler-recv-interval 10 or 30, mem-fraction-static 0.82",
         "sglang",
@@ -300,6 +311,15 @@ SCRIPTS: Final = (
     ),
 )
 """The first that holds is a row's; of InferenceX's rows only."""
+
+
+POOLS: Final = Script(
+    "recipes of InferenceX's configurations of two pools, github.com/ishandhanani/srt-slurm (such as "
+    "recipes/b200-fp4/8k1k/stp/low-latency-tp4-1p-tp8-1d.yaml @6951981c): kv-cache-dtype fp8_e4m3",
+    "",
+    (),
+    cache="fp8",
+)
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,8 @@ def test_what_train_would_choose_otherwise_is_printed() -> None:
     assert check_shown(found) == 10
     assert {"attention", "overlap_dp", "zero"} <= set(fields_shown(found, found.records))
     assert "attention" in plans(found, found.records).heads
-    found = answer_search(
-        sf.Model.load("llama-2-7b"),
-        system,
-        devices=8,
-        batch=8,
-        sequence=1024,
-        require={**few, "attention": ["flash"], "dropout": False},
-    )
+    plain = {**few, "attention": ["flash"], "dropout": False}
+    found = answer_search(sf.Model.load("llama-2-7b"), system, devices=8, batch=8, sequence=1024, require=plain)
     assert "attention" not in fields_shown(found, found.records)
 
 

@@ -167,12 +167,13 @@ def test_sums_between_both_matrices_are_as_narrow_as_the_rank() -> None:
 
 def test_nf4_takes_4_127_bits_a_parameter() -> None:
     """Dettmers et al. 2023 section 3: 4 bits and 8/64 + 32/(64 256)."""
-    run = run_of(lora_rank=8, lora_targets="q,v", base_precision="nf4")
+    run, wide = (run_of(lora_rank=8, lora_targets="q,v", base_precision=base) for base in ("nf4", "int8"))
     linear, norms = 32 * (4 * 4096**2 + 3 * 4096 * 11008), 32 * 2 * 4096
     assert run.memory_terms()["weights/layers"] == pytest.approx(
         linear * (4 + 8 / 64 + 32 / (64 * 256)) / 8 + 2 * norms
     )
     assert run.memory_terms()["workspace/widened"] == 2 * 4096 * 11008
+    assert wide.memory_terms()["weights/layers"] == linear * (1 + 4 / 4096) + 2 * norms
 
 
 def test_a_layer_keeps_the_inputs_of_its_adapters_and_what_is_between() -> None:
@@ -270,7 +271,7 @@ def test_contradictions_are_one_line_with_a_name(plan: dict[str, Any], message: 
     [
         ("--lora-rank 8 --lora-targets qp", "lora_targets: found 'qp', expected q or k .*did you mean q"),
         ("--lora-rank 0", "lora_rank: found 0, expected a whole number from 1"),
-        ("--lora-rank 8 --base-precision nf5", "base_precision: found 'nf5', expected nf4; did you mean nf4"),
+        ("--lora-rank 8 --base-precision nf5", "base_precision: found 'nf5', expected nf4 or int8; did you mean nf4"),
         ("--precision int4", "precision: found 'int4', expected bf16 or fp16 or fp8 or fp4; a base in 4 bits"),
         ("--precision int4-weight", "precision: .* of inference only.; a base in 4 bits is frozen under adapters"),
         ("--set gradient_bytes=0", "set: gradient_bytes: found 0, .*; what has no gradients is named by --freeze"),

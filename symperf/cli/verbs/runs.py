@@ -48,11 +48,28 @@ def _train(verb: Verb) -> None:
     )
     flags.images(train, "are among those of --sequence")
     train.add_argument("--stack", metavar="NAME", help="a training software (see: symperf list stacks), or a path")
+    _methods(train)
     _interval(train)
     _timeline(train, "--timeline", "--trace")
     add_documents(train)
     spending(train)
     flags.plan(train)
+
+
+def _methods(train: Parser) -> None:
+    """What else a step runs than the model that it trains."""
+    group = train.add_argument_group("methods of fine-tuning, whose steps run several models")
+    group.add_argument(
+        "--method",
+        metavar="NAME",
+        help="sft, dpo, reward (pairs: --batch counts them), distill, grpo or ppo (--batch counts prompts)",
+    )
+    group.add_argument("--teacher", metavar="MODEL", help="of distill: the model whose logits are learned")
+    group.add_argument("--reward-model", metavar="MODEL", help="of ppo (default: one like the policy)")
+    group.add_argument("--prompt", type=whole, metavar="TOKENS", help="of grpo and ppo: the rest is generated")
+    group.add_argument("--group", type=whole, metavar="N", help="answers to a prompt (default: 8 of grpo, 1 of ppo)")
+    group.add_argument("--rollout", metavar="TEXT", help='how answers are generated, as "plan: tp=2 dp=4, stack: vllm"')
+    group.add_argument("--no-reference", action="store_true", help="the loss reads no frozen reference")
 
 
 def _infer(verb: Verb) -> None:

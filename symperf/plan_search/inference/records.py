@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...serve.point import describe
+from ...spending.prices import rent_of
 from . import spent
 from .batch import BatchPlan
 from .pools import Pair
@@ -211,7 +212,7 @@ def _of_pair(pair: Pair) -> Parts:
 def _rates(question: InferenceQuestion, load: float) -> dict[str, Any]:
     """Measures that follow from requests a second; the others without a value."""
     rate = load * question.generate
-    price = question.base.system.quantities.get("price_per_hour")
+    price = rent_of(question.base.system)
     found: dict[str, Any] = dict.fromkeys(MEASURES)
     return found | {
         "devices": question.devices,

@@ -12,6 +12,7 @@ from ...plans.plan import FIELDS as PLAN
 from ...plans.plan import positive_integer
 from ...serve.request import ServingRequest
 from ...serve.speculation import checked_acceptance
+from ...spending.prices import rent_of
 from ...systems.quantities import check_number
 from ..request import check_mapping
 from .records import JOULES
@@ -108,7 +109,7 @@ def check_order(by: str | None, question: InferenceQuestion) -> str:
     if name in JOULES:
         _require_undrafted(question, "by")
         energy_basis(question)
-    if name == "tokens_per_dollar" and "price_per_hour" not in question.base.system.quantities:
+    if name == "tokens_per_dollar" and rent_of(question.base.system) is None:
         raise InputError(f"by: {name} needs price_per_hour, which system {question.system.name} does not have; set it")
     return name
 

@@ -20,6 +20,7 @@ from ...models import attention_widths as widths
 from ...models.own_sizes import of_kind
 from ...operations.schedule import Op, Overlap, Repeat, Sequence
 from ...plans.adapted_layers import products_of
+from .softmax_attention import SoftmaxAttention
 from .transformer import Decoder
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def _outputs(decoder: Decoder, name: str, layers: list[str], packed: tuple[str, 
         return columns * len(layers) / len(packed)
     (mixer, *_), kind = decoder.mixers[0], decoder.kind
     heads = widths.made_heads(kind, decoder.shapes.key_value_heads)
+    assert isinstance(mixer, SoftmaxAttention)
     sizes = of_kind({"k": heads * mixer.key_width, "v": heads * widths.value_width(kind)}, kind)
     sizes["q"] = columns - sum(sizes[each] for each in packed if each != "q")
     return sum(sizes[each] for each in layers)

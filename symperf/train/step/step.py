@@ -26,20 +26,17 @@ from ...formulas.language.symbols import (
     vpp,
 )
 from ...formulas.parallel import pipeline as pipe
-from ...models import counts
-from ...models.architecture import UNIFORM
 from ...operations.groups import Group, expert_shard_groups, pipeline_group, shard_groups, tied_stride
 from ...operations.schedule import ZERO, Ends, Idle, Node, Op, Overlap, Repeat, Sequence
 from ...operations.schedule import sequence as in_sequence
 from ...plans.gradients import gradients_of
-from ..layers.shared_block import SharedBlock
-from ..layers.transformer import Decoder
 from ..memory.device_share import dealing_of, fullest_share
 from ..memory.footprint import stage_activations
 from ..memory.multi_token_counts import ANY, copied_parameters
 from ..memory.stored_weights import gathered_bytes
 from . import host_offload as transfers
 from .adapted import AdaptedPasses
+from .decoders import decoders_of
 from .embedding_and_head import ModelEnds
 from .encoders import Encoders
 from .low_precision import Lowered
@@ -53,7 +50,6 @@ from .unequal_stages import paced_by_deciding_stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...models.architecture import LayerKind
     from ...plans.structure import Structure
 
 SPLIT_PASSES = ("forward", "inputs", "weights", "pair", "behind")
@@ -74,7 +70,7 @@ class TrainingStep:
         self.structure = structure
         # Where only some layers are recomputed, their forward passes come on top of plain backward passes.
         plain = dataclasses.replace(structure, recompute="none") if structure.some_layers else structure
-        self.decoder, self.layers = _decoders(plain)
+        self.decoder, self.layers = decoders_of(plain)
         self.model_ends = ModelEnds(structure)
         self.kernels = self.decoder.kernels
         self.micro_batches = pipe.micro_batch_count(batch, micro_batch, dp)
@@ -387,32 +383,3 @@ class TrainingStep:
 def _both(first: Node | None, second: Node | None) -> Node | None:
     """Two nodes one after the other, those that are there."""
     return in_sequence(first, second) if first and second else first or second
-
-
-def _decoders(structure: Structure) -> tuple[Decoder, list[tuple[Decoder, Any]]]:
-    """The layers of each kind with their count; and those of the stack that ends in the head.
-
-    Kinds that differ only by a window are one where attention computes every pair.
-    """
-    kinds = structure.architecture.kinds
-    if structure.architecture.uniform_dense and (len(kinds) == 1 or structure.attention == "eager"):
-        decoder = Decoder(structure, kinds[0] if len(kinds) == 1 else UNIFORM)
-        return decoder, [(decoder, num_layers)]
-    found = [
-        (
-            (SharedBlock if kind.shared else Decoder)(structure, kind, root_of(kind) if len(kinds) > 1 else "layer"),
-            counts.count_of(kind),
-        )
-        for kind in kinds
-    ]
-    return found[-1][0], found
-
-
-def root_of(kind: LayerKind) -> str:
-    """The first part of the paths of a kind of layers, in a model of several: what its count is called.
-
-    >>> from symperf.models.architecture import LayerKind
-    >>> root_of(LayerKind("ssm", "none", "num_ssm_layers"))
-    'layer/ssm'
-    """
-    return f"layer/{kind.label}"
