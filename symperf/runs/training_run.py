@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         asked |= {"forward_only": True} if forward_only else {}
         self.images = images
         super().__init__(model, system, plan, values=values, free=free, **asked)
-        self.batch, self.sequence, self.plan = batch, sequence, self._padded(plan.with_micro_batch(1))
+        self.batch, self.sequence, self.plan = batch, sequence, plan.with_micro_batch(1)
         own = dict(self.own)
         encoder = int(own.pop("encoder_sequence")) if "encoder_sequence" in own else None
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder, images))
@@ -96,13 +95,6 @@ class Run(FullRun, SweepMethods, MemoryTables):
 
         del plan
         return Software.load(stack).on(system)
-
-    def _padded(self, plan: Plan) -> Plan:
-        """A plan with the multiple to which its software pads vocabularies, unless it has one."""
-        told = self.system.software.get("vocab_multiple")
-        if told is None or plan.vocab_multiple is not None:
-            return plan
-        return dataclasses.replace(plan, vocab_multiple=int(told.value))
 
     @cached_property
     def compiled(self) -> Compiled:

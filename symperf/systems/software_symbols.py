@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .system_symbols import Limits
-from .units import COUNT, FRACTION, TIME
+from .units import FRACTION, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,5 +16,3 @@ SOFTWARE: Final[Mapping[str, Limits]] = {
     "overhead_latency": Limits(TIME, 1e-9, 1e4, zero=True),
     "jitter": Limits(FRACTION, 1e-9, 1.0, zero=True),
 }
-PLANNED: Final[Mapping[str, Limits]] = {"vocab_multiple": Limits(COUNT, 1, 1e6)}
-"""Fields of a plan for which a software has a value of its own, where the plan leaves them open."""

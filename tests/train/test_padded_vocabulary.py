@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 import symperf as sf
 from symperf.formulas.memory.parameters import padded_vocabulary_share
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 WORK: dict[str, Any] = {"batch": 32, "sequence": 1024}
 
 
 @cache
-def gpt2(multiple: int | None = None, tp: int = 1, stack: str | None = None, **values: Any) -> sf.Run:
+def gpt2(multiple: int | None = None, tp: int = 1, **values: Any) -> sf.Run:
     plan = sf.Plan(tp=tp, attention="flash", dropout=False, vocab_multiple=multiple)
-    return sf.training("gpt2", "a100-80gb-sxm", plan, stack=stack, **WORK, **values)
+    return sf.training("gpt2", "a100-80gb-sxm", plan, **WORK, **values)
 
 
 @given(st.integers(1, 300_000), st.integers(1, 512), st.integers(1, 16))
@@ -48,18 +45,11 @@ def test_alignment_is_what_it_brings() -> None:
     assert [any("aligned" in each for each in run.warnings) for run in (plain, aligned, odd)] == [True, False, True]
 
 
-def test_a_profile_has_a_default_which_a_plan_overrides(tmp_path: Path) -> None:
-    """Megatron-LM's 128, and what a profile of one's own says."""
-    assert gpt2(stack="megatron-2021").plan.vocab_multiple == 128
-    assert gpt2(64, stack="megatron-2021").plan.vocab_multiple == 64
-    own = tmp_path / "mine.toml"
-    own.write_text('name = "mine"\n[values]\nvocab_multiple = 8\n', encoding="utf-8")
-    assert gpt2(stack=str(own)).plan.vocab_multiple == 8
-    bound = gpt2(stack="megatron-2021").bind(tp=2)
-    assert bound.plan.vocab_multiple == 128
-    own.write_text('name = "mine"\n[values]\nvocab_multiple = 0\n', encoding="utf-8")
-    with pytest.raises(sf.InputError, match="vocab_multiple"):
-        sf.training("gpt2", "a100-80gb-sxm", sf.Plan(), stack=str(own), **WORK)
+def test_a_profile_has_a_default_which_a_plan_overrides() -> None:
+    """Megatron-LM's 128."""
+    assert sf.Plan.under("megatron-core-2026", tp=2).vocab_multiple == 128
+    assert sf.Plan.under("megatron-2021", vocab_multiple=64).vocab_multiple == 64
+    assert sf.Plan.under("torchtitan-2026").vocab_multiple is None
 
 
 def test_a_sweep_pads_as_a_run() -> None:
