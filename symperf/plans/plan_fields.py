@@ -264,6 +264,13 @@ class PlanFields:
         "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
         "them, norms of queries and keys with rotary positions",
     )
+    vocab_multiple: int | None = plan_field(
+        None,
+        "count",
+        "the vocabulary is padded so that each device's part of it is a multiple of this (Megatron-LM's "
+        "--make-vocab-size-divisible-by); by default what the software does, else no more than tp divides it",
+        form="value",
+    )
     dcp: int = plan_field(
         1,
         "degree",

@@ -94,6 +94,7 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        padded_vocabulary: the part of a device is a multiple of `vocab_multiple`.
         documents: sequences are packed with documents, and attention does not leave them.
         adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
         decomposed: adapters learn magnitudes apart from directions (DoRA).
@@ -133,6 +134,7 @@ class Structure:
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
     documents: bool = False
+    padded_vocabulary: bool = False
     adapted: tuple[str, ...] = ()
     decomposed: bool = False
     stored: bool = False

@@ -30,6 +30,7 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...operations.dealing import middle_layers
+from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
@@ -66,7 +67,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     if structure.segments:
         return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
-    return _terms(share, _activations(share))
+    return pad_vocabulary(structure, _terms(share, _activations(share)))
 
 
 def memory(structure: Structure) -> Any:
@@ -95,7 +96,7 @@ def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
 def stage_footprint(structure: Structure) -> dict[str, Any]:
     """The same terms on the device of stage i, in the symbol `stage_number`."""
     share = stage_share(structure)
-    return _terms(share, _stage_activations(share))
+    return pad_vocabulary(structure, _terms(share, _stage_activations(share)))
 
 
 def stage_forms(structure: Structure) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
     activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
-    return host_terms(structure, share.updated_parameters, weights, activations)
+    return pad_vocabulary(structure, host_terms(structure, share.updated_parameters, weights, activations))
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
