@@ -20,6 +20,7 @@ from ..common.frozen import Frozen
 from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
+from .runtime_memory import read_memory
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
@@ -77,6 +78,7 @@ class Software:
         source: where its kernels are read.
         shares: of efficiencies.
         constants: of its own kernels, by system.
+        memory: what it holds beside tensors.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Software:
     source: str
     shares: tuple[Share, ...]
     constants: Mapping[str, Mapping[str, Quantity]]
+    memory: Mapping[str, Quantity] = Frozen({})
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Software:
@@ -104,7 +107,8 @@ class Software:
             if share.applies(system) and share.efficiency in quantities:
                 quantities[share.efficiency] = _times(quantities[share.efficiency], share.quantity, self.name)
         own = next((self.constants[name] for name in system.lineage if name in self.constants), {})
-        return dataclasses.replace(system, quantities=Frozen(quantities)).with_constants(own)
+        held = Frozen({**system.held, **self.memory})
+        return dataclasses.replace(system, quantities=Frozen(quantities), held=held).with_constants(own)
 
 
 def names() -> list[str]:
@@ -128,7 +132,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share", "on")
+    known = ("name", "title", "source", "share", "on", "memory")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -140,7 +144,8 @@ def _read(path: Path) -> Software:
     name = text_of(table, "name", label)
     shares = tuple(_share(entry, label) for entry in entries)
     title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
-    return Software(name, title, source, shares, _constants(table.get("on", {}), label))
+    memory = read_memory(table.get("memory", {}), label)
+    return Software(name, title, source, shares, _constants(table.get("on", {}), label), Frozen(memory))
 
 
 def _constants(table: Any, label: str) -> Mapping[str, Mapping[str, Quantity]]:

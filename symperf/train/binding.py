@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..plans.plan import NUMBERS, STATE_BYTES
 from ..plans.structure import SENT
+from ..systems.runtime_memory import memory_values
 from ..systems.system_symbols import Limits
 from ..systems.units import BYTES, COUNT, FRACTION, TIME
 from ..systems.widening import product_format
@@ -110,7 +111,8 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    for name, (value, source) in (DEFAULTS | defaults_of(plan.optimizer, precision)).items():
+    held = memory_values(system.runtime, system.held)
+    for name, (value, source) in (DEFAULTS | held | defaults_of(plan.optimizer, precision)).items():
         bound[name] = (defaults[name], "set by the user") if name in defaults else (value, source)
     for name in SENT:
         if name not in defaults:

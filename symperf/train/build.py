@@ -25,6 +25,7 @@ from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
+from .memory.reserved import reserved_terms
 from .model_flops import model_flops, recomputed_flops
 from .step.step import TrainingStep
 
@@ -95,8 +96,12 @@ def build(structure: Structure) -> Compiled:
     definitions.append((time, strip_units(time_of(tree, stand_in))))
     outputs: dict[str, Any] = {"time": time}
     outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
-    outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
+    held = footprint(structure)
+    beside = reserved_terms(structure, held["activations"])
+    outputs |= {f"memory/{name}": expr for name, expr in held.items()}
+    outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
+    outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())
     outputs |= {f"encoders/{name}": strip_units(expr) for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True)

@@ -88,6 +88,7 @@ def layout_of(row: TableRow, model: Model, *, memory_only: bool = False) -> RowL
     left = {"micro_batch", "vpp"} if told_chunks else {"micro_batch"}
     fields |= {name: value for name, value in family.of_model(row).items() if name not in left}
     fields |= {name: value for name, value in degrees.items() if value > 1}
+    fields |= software.staged_plan if degrees["pp"] > 1 else {}
     fields["precision"] = precision_of(row.text("precision") or family.precision)
     fields["recompute"] = {"midway": "none"}.get(mode, mode)
     told = f"{row.text('recompute')} {row.text('precision')} {row.text('sequence_parallel')}".casefold()

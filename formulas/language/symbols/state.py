@@ -125,11 +125,34 @@ collective_buffer_bytes = add(
     "efficiency",
     "collective_buffer_bytes",
     "W_n",
-    "Memory that the library of collectives holds for its buffers.",
+    "Memory that the library of collectives holds for its buffers; in training, of one communicator.",
     BYTE,
     ZERO_UP,
 )
+library_bytes = add(
+    "efficiency",
+    "library_bytes",
+    "W_{lib}",
+    "Memory that libraries of products hold as workspaces, whatever they compute.",
+    BYTE,
+    ZERO_UP,
+)
+loss_working_bytes = add(
+    "format",
+    "loss_working_bytes",
+    "w_{ls}",
+    "Bytes for each logit that the loss needs at its peak beside what is kept of the logits.",
+    BYTE,
+    POSITIVE,
+)
 
+communicators = add("formal", "communicators", "n_{com}", "Communicators of a device that are in use.", domain=ZERO_UP)
+loss_bytes = add(
+    "formal", "loss_bytes", "A_{ls}", "Bytes that the loss needs beside the logits that are kept.", BYTE, POSITIVE
+)
+recomputed_bytes = add(
+    "formal", "recomputed_bytes", "A_{re}", "Bytes that one layer's recomputed activations take.", BYTE, POSITIVE
+)
 stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeline, the first is 1.")
 layers_in_front = add("formal", "layers_in_front", "l_f", "Layers of a model from its first on.")
 layers_before = add("formal", "layers_before", "l_b", "Layers of a model before those of a stage.", domain=ZERO_UP)

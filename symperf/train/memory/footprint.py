@@ -10,11 +10,10 @@ import sympy
 from ...formulas.language.atoms import Max, above_one, complement
 from ...formulas.language.symbols import (
     batch,
-    collective_buffer_bytes,
-    context_bytes,
     dp,
     first_stage_layers,
     last_stage_layers,
+    loss_working_bytes,
     micro_batch,
     num_layers,
     num_recomputed_layers,
@@ -23,6 +22,7 @@ from ...formulas.language.symbols import (
     strip_units,
     workspace_bytes,
 )
+from ...formulas.memory import reserved_memory as beside
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
 from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
@@ -35,12 +35,12 @@ from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, stage_share
-from .end_activations import end_activations
+from .end_activations import end_activations, logits_shape
 from .host_memory import buffers, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
-from .state_memory import gathered_memory, state_terms
+from .state_memory import gathered_ends, gathered_memory, state_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +122,7 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     found = state_terms(structure, share)
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
+        found["workspace/gathered_ends"] = gathered_ends(structure, share)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
     if {"activations", "weights"} & set(structure.offload):
@@ -130,9 +131,6 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     return found | {
         "activations": activations,
         "workspace/recompute": recomputed_bytes(structure),
-        "workspace/fragmentation": each.fragmentation_memory(activations),
-        "workspace/driver": context_bytes,
-        "workspace/collectives": collective_buffer_bytes,
         "workspace/framework": workspace_bytes,
     }
 
@@ -195,15 +193,25 @@ def recomputed_bytes(structure: Structure) -> Any:
 
 
 def _ends(structure: Structure) -> tuple[Any, Any]:
-    """Bytes that the ends keep of one micro-batch, the last with its modules for multi-token prediction."""
+    """Bytes that the ends keep: the first of one micro-batch, the last of all whose logits it holds, and of a loss.
+
+    The last has its modules for multi-token prediction. It holds the logits of all micro-batches under GPipe, else of
+    one, and one loss at a time.
+    """
     first, last = end_activations(structure)
     modules = modules_on_fullest(structure)
-    return first, last + modules * module_activations(structure) if modules else last
+    last = last + modules * module_activations(structure) if modules else last
+    last *= _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+    return first, last + loss_peak(structure)
 
 
-def _last_held(structure: Structure) -> Any:
-    """Micro-batches whose logits the last stage holds: all under GPipe, else one."""
-    return _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+def loss_peak(structure: Structure) -> Any:
+    """Bytes that the loss needs at its peak beyond what recomputation takes later."""
+    rows, columns = logits_shape(structure)
+    if not rows:
+        return sympy.S.Zero
+    working, again = beside.loss_working_memory(rows, columns, loss_working_bytes), recomputed_bytes(structure)
+    return beside.later_peak_memory(working, again) if again else working
 
 
 def _micro_batches() -> Any:
@@ -219,7 +227,6 @@ def _activations(share: DeviceShare) -> Any:
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
         return layer_bytes + held / 2 * first + last
-    last *= _last_held(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
         newest = kept_on_device(structure, "activations", stage_activations(share, 1))
@@ -231,7 +238,7 @@ def _given_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the fullest of the first, the second and the last stage, whose layers are given."""
     structure, held = share.structure, share.in_flight
     first, last = _ends(structure)
-    last_held = _last_held(structure)
+    last_held = _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
     second = held if structure.schedule == "gpipe" else one_f_one_b_stage_in_flight(_micro_batches(), pp, 2)
 
     def layers(count: Any, in_flight: Any) -> Any:
@@ -241,7 +248,7 @@ def _given_activations(share: DeviceShare) -> Any:
     return Max(
         layers(first_stage_layers, held) + held * first,
         layers(middle_layers(), second),
-        layers(last_stage_layers, last_held) + last_held * last,
+        layers(last_stage_layers, last_held) + last,
     )
 
 
@@ -253,4 +260,4 @@ def _stage_activations(share: DeviceShare) -> Any:
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
         return layer_bytes + (is_first + is_last) * (held / 2 * first + last)
-    return layer_bytes + is_first * held * first + is_last * _last_held(structure) * last
+    return layer_bytes + is_first * held * first + is_last * last

@@ -8,7 +8,7 @@ import sympy
 
 from ...formulas.kernels import low_precision as low
 from ...formulas.kernels import optimizers as opt
-from ...formulas.language.atoms import Max, above_one, ceil_div, complement
+from ...formulas.language.atoms import Max, Min, above_one, ceil_div, complement
 from ...formulas.language.symbols import gradient_bytes, hidden_size, optimizer_bytes, pp, tp, vocab_size, weight_bytes
 from ...formulas.memory import model_state
 from ...models import counts
@@ -135,3 +135,13 @@ def gathered_memory(structure: Structure) -> Any:
             unit += low.weight_copies_memory(linear)
         units.append(unit)
     return 2 * Max(*units)
+
+
+def gathered_ends(structure: Structure, share: DeviceShare) -> Any:
+    """Bytes of the table or the head that is gathered under ZeRO-3, and of its gradients: one of them at a time.
+
+    The head stays whole between its forward and its backward pass, where the loss has its peak.
+    """
+    matrix = ceil_div(vocab_size, tp) * hidden_size
+    held, trained = (Min(ends, matrix) for ends in (share.ends, share.trained_ends))
+    return above_one(shard_groups(structure)[0].ranks) * (held * weight_bytes + trained * gradient_bytes)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from ...systems.runtime_memory import DEFAULT_RUNTIME, MEMORY_SYMBOLS, RUNTIMES
 from ...systems.system_symbols import Limits
 from ...systems.units import BYTES, COUNT, FRACTION
 
 Values = dict[str, tuple[float, str]]
 
 _NVFP4 = "4 bits, and a scale of 8 bits for each 16 values (NVIDIA 2025, arXiv 2509.25149 section 2)"
+_LOSS = (
+    "the gradient of the logits in 16 bits beside their probabilities in FP32, in whose place it is made: Megatron-LM, "
+    "megatron/core/tensor_parallel/cross_entropy.py; PyTorch's cross_entropy 8, with the logits in 16 bits still held "
+    "10, of logits split by loss_parallel 12"
+)
 STATE_DEFAULTS: Values = {
     "master_bytes": (4.0, "FP32 master weights, Micikevicius et al. 2017 section 3.1"),
     "moment_bytes": (4.0, "moments in FP32, as the optimizers' papers have them"),
@@ -25,9 +31,8 @@ STATE_DEFAULTS: Values = {
     "overlap_offload": (1.0, "transfers prefetched beside the work, Ren et al. 2021 section 4; a limit"),
     "host_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your host reaches"),
     "host_memory_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your host reaches"),
-    "fragmentation": (0.0, "none assumed; set it to the part that your allocator loses"),
-    "context_bytes": (0.0, "none: no part of what an allocator reports; 0.1 to 0.8 GB by device and driver"),
-    "collective_buffer_bytes": (0.0, "none: no part of what an allocator reports; NCCL_BUFFSIZE (4 MiB) a channel"),
+    **{name: (quantity.value, quantity.source) for name, quantity in RUNTIMES[DEFAULT_RUNTIME].items()},
+    "loss_working_bytes": (2.0, _LOSS),
 }
 """Value and provenance."""
 
@@ -49,8 +54,7 @@ _KNOWN_LIMITS = {
     "amax_passes": Limits(COUNT, 1, 8, zero=True),
     "host_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "host_memory_efficiency": Limits(FRACTION, 1e-4, 1.0),
-    "context_bytes": Limits(BYTES, 1, 1e15, zero=True),
-    "collective_buffer_bytes": Limits(BYTES, 1, 1e15, zero=True),
+    **MEMORY_SYMBOLS,
 }
 STATE_LIMITS: dict[str, Limits] = {
     name: _KNOWN_LIMITS.get(name, _ELEMENT if name.endswith("_bytes") else _PART) for name in STATE_DEFAULTS
