@@ -8,8 +8,7 @@ from ..language.atoms import above_one
 from ..language.dimension import BYTE, ONE
 from ..language.formula import formula
 from ..language.symbols import collective_buffer_bytes
-from ..parallel.zero_bubble import excess
-from ..sources import MEGATRON_LOSS, NCCL_BUFFERS, PYTORCH_LOSS
+from ..sources import NCCL_BUFFERS, PYTORCH_LOSS
 
 
 @formula(
@@ -75,23 +74,3 @@ def loss_working_memory(rows: Any, vocab_size: Any, element_bytes: Any) -> Any:
     V*m*w
     """
     return rows * vocab_size * element_bytes
-
-
-@formula(
-    glyph="A_{bw}",
-    dimension=BYTE,
-    source=MEGATRON_LOSS,
-    increasing="loss_bytes",
-    decreasing="recomputed_bytes",
-)
-def later_peak_memory(loss_bytes: Any, recomputed_bytes: Any) -> Any:
-    """Bytes that the loss needs beyond what a recomputed layer takes afterwards: max(A_ls - A_re, 0).
-
-    Assumes: a layer's recomputation begins once the loss has given its memory back, so that only the larger counts.
-
-    Source: derivation: both stand beside all that is kept, one after the other.
-
-    >>> later_peak_memory(30, 12), later_peak_memory(12, 30)
-    (18, 0)
-    """
-    return excess(loss_bytes, recomputed_bytes)

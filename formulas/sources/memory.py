@@ -29,11 +29,3 @@ PYTORCH_LOSS = _add(
     2025,
     howpublished="torch/distributed/tensor/parallel/loss.py, https://github.com/pytorch/pytorch",
 )
-MEGATRON_LOSS = _add(
-    "nvidia2025loss",
-    "misc",
-    "Megatron-LM: the vocabulary-parallel cross-entropy",
-    "{NVIDIA}",
-    2025,
-    howpublished="megatron/core/tensor_parallel/cross_entropy.py, https://github.com/NVIDIA/Megatron-LM",
-)

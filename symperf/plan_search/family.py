@@ -66,11 +66,9 @@ def energy_program_of(structures: tuple[Structure, ...], columns: tuple[str, ...
 
     def make() -> Program:
         from ..codegen.lower import lower
-        from ..formulas.language.formula import memoize_formulas
         from ..spending.forms import spending_forms
 
-        with memoize_formulas():
-            forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
+        forms = {f"energy/{k}": spending_forms(structure)["energy"] for k, structure in enumerate(structures)}
         return lower([], forms, share=True)
 
     return RowProgram(load_or_make_program("search energy", text, make), columns)
@@ -82,20 +80,18 @@ def compile_structures(structures: Sequence[Structure], *, memory_only: bool = F
 
     from ..codegen.lower import lower
     from ..codegen.passes import prune
-    from ..formulas.language.formula import memoize_formulas
     from ..formulas.language.symbols import strip_units
     from ..train.memory.footprint import footprint
     from ..train.memory.reserved import reserved_terms
 
     shared: dict[tuple[str, Any], Any] = {}
     outputs: dict[str, Any] = {}
-    with memoize_formulas():
-        for k, structure in enumerate(structures):
-            terms = footprint(structure)
-            beside = reserved_terms(structure, terms["activations"])
-            outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
-            if not memory_only:
-                outputs[f"time/{k}"] = strip_units(_time(structure, shared))
+    for k, structure in enumerate(structures):
+        terms = footprint(structure)
+        beside = reserved_terms(structure, terms["activations"])
+        outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
+        if not memory_only:
+            outputs[f"time/{k}"] = strip_units(_time(structure, shared))
     definitions = [(symbol, strip_units(closed_form)) for (_, closed_form), symbol in shared.items()]
     return prune(lower(definitions, outputs, share=True), list(outputs))
 

@@ -34,7 +34,8 @@ from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
 from symperf.technology.structure import ChipStructure
 from symperf.train import build as training
-from symperf.train.memory.footprint import footprint, host_footprint, stage_footprint
+from symperf.train.memory.footprint import host_footprint, stage_footprint
+from symperf.train.memory.reserved import reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +193,7 @@ def _built(structure: Structure) -> None:
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
     training.metrics(structure, sympy.Symbol("time", positive=True))
     counts.visible_score_flops(structure.architecture)
-    footprint(structure)
+    reserved(structure)
     host_footprint(structure)
     stage_footprint(structure)
 

@@ -147,12 +147,6 @@ loss_working_bytes = add(
 )
 
 communicators = add("formal", "communicators", "n_{com}", "Communicators of a device that are in use.", domain=ZERO_UP)
-loss_bytes = add(
-    "formal", "loss_bytes", "A_{ls}", "Bytes that the loss needs beside the logits that are kept.", BYTE, POSITIVE
-)
-recomputed_bytes = add(
-    "formal", "recomputed_bytes", "A_{re}", "Bytes that one layer's recomputed activations take.", BYTE, POSITIVE
-)
 stage_number = add("formal", "stage_number", "i", "Number of a stage of a pipeline, the first is 1.")
 layers_in_front = add("formal", "layers_in_front", "l_f", "Layers of a model from its first on.")
 layers_before = add("formal", "layers_before", "l_b", "Layers of a model before those of a stage.", domain=ZERO_UP)

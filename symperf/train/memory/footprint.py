@@ -130,7 +130,6 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
         "activations": activations,
-        "workspace/recompute": recomputed_bytes(structure),
         "workspace/framework": workspace_bytes,
     }
 
@@ -193,25 +192,25 @@ def recomputed_bytes(structure: Structure) -> Any:
 
 
 def _ends(structure: Structure) -> tuple[Any, Any]:
-    """Bytes that the ends keep: the first of one micro-batch, the last of all whose logits it holds, and of a loss.
+    """Bytes that the ends keep: the first of one micro-batch, the last of all whose logits it holds.
 
     The last has its modules for multi-token prediction. It holds the logits of all micro-batches under GPipe, else of
-    one, and one loss at a time.
+    one.
     """
     first, last = end_activations(structure)
     modules = modules_on_fullest(structure)
     last = last + modules * module_activations(structure) if modules else last
-    last *= _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
-    return first, last + loss_peak(structure)
+    return first, last * (_micro_batches() if structure.schedule == "gpipe" else sympy.S.One)
 
 
-def loss_peak(structure: Structure) -> Any:
-    """Bytes that the loss needs at its peak beyond what recomputation takes later."""
+def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:
+    """Bytes of the larger of what comes and goes: a loss, on the part of devices that has one, or a layer's again."""
     rows, columns = logits_shape(structure)
+    again = recomputed_bytes(structure)
     if not rows:
-        return sympy.S.Zero
-    working, again = beside.loss_working_memory(rows, columns, loss_working_bytes), recomputed_bytes(structure)
-    return beside.later_peak_memory(working, again) if again else working
+        return again
+    working = loss * beside.loss_working_memory(rows, columns, loss_working_bytes)
+    return Max(again, working) if again else working
 
 
 def _micro_batches() -> Any:
@@ -226,12 +225,13 @@ def _activations(share: DeviceShare) -> Any:
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
-        return layer_bytes + held / 2 * first + last
+        return layer_bytes + held / 2 * first + last + _passing(structure)
     newest = layer_bytes
     if structure.schedule not in (*ZERO_BUBBLE, "gpipe"):
         newest = kept_on_device(structure, "activations", stage_activations(share, 1))
-    first_stage = layer_bytes + held * first + complement(above_one(pp)) * last
-    return Max(first_stage, above_one(pp) * (newest + last))
+    single = complement(above_one(pp))
+    first_stage = layer_bytes + held * first + single * last + _passing(structure, single)
+    return Max(first_stage, above_one(pp) * (newest + last + _passing(structure)))
 
 
 def _given_activations(share: DeviceShare) -> Any:
@@ -246,9 +246,9 @@ def _given_activations(share: DeviceShare) -> Any:
         return kept_on_device(structure, "activations", kept)
 
     return Max(
-        layers(first_stage_layers, held) + held * first,
-        layers(middle_layers(), second),
-        layers(last_stage_layers, last_held) + last,
+        layers(first_stage_layers, held) + held * first + recomputed_bytes(structure),
+        layers(middle_layers(), second) + recomputed_bytes(structure),
+        layers(last_stage_layers, last_held) + last + _passing(structure),
     )
 
 
@@ -259,5 +259,6 @@ def _stage_activations(share: DeviceShare) -> Any:
     first, last = _ends(structure)
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
-        return layer_bytes + (is_first + is_last) * (held / 2 * first + last)
-    return layer_bytes + is_first * held * first + is_last * last
+        ends = is_first + is_last
+        return layer_bytes + ends * (held / 2 * first + last) + _passing(structure, ends)
+    return layer_bytes + is_first * held * first + is_last * last + _passing(structure, is_last)
