@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
+from .recompute_modules import NEEDS, missing_module
 from .rule import BrokenRuleError, Rule, refuse
 from .structure import MATRIX_MIXERS, SPLIT
 
@@ -36,6 +37,10 @@ NAMES = (
     "routed",
     "some_layers",
     "recomputes_all",
+    "recomputes_some",
+    "modules_given",
+    "modules_known",
+    "operations_alone",
     "adam",
     "adafactor",
     "matrix_optimizer",
@@ -135,6 +140,22 @@ COMBINATION_RULES = (
         "recompute_layers_need_full_recomputation",
         "some_layers == 0 or recomputes_all == 1",
         "recompute_layers: counts layers of full recomputation, found recompute = {recompute}; add --recompute full",
+    ),
+    _rule(
+        "recompute_modules_need_selective_recomputation",
+        "modules_given == 0 or recomputes_some == 1",
+        "recompute_modules: are computed again by selective recomputation, found recompute = {recompute}; add "
+        "--recompute selective",
+    ),
+    _rule(
+        "recompute_modules_of_the_model",
+        "modules_known == 1",
+        "recompute_modules: {missing_module} needs {missing_part}, which {model} has not",
+    ),
+    _rule(
+        "operations_are_recomputed_alone",
+        "operations_alone == 1",
+        "recompute_modules: op says of every operation whether it is computed again; expected it alone",
     ),
     _rule(
         "adafactor_needs_whole_matrices",
@@ -268,6 +289,10 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "routed": architecture.routed,
         "some_layers": plan.recompute_layers is not None,
         "recomputes_all": plan.recompute == "full",
+        "recomputes_some": plan.recompute == "selective",
+        "modules_given": plan.recompute_modules is not None,
+        "modules_known": not missing_module(architecture, _modules(plan)),
+        "operations_alone": "op" not in _modules(plan) or _modules(plan) == ("op",),
         "adam": plan.optimizer == "adam",
         "adafactor": plan.optimizer == "adafactor",
         "matrix_optimizer": by_matrices,
@@ -285,8 +310,11 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
 def _words(plan: Plan, model: Model) -> dict[str, Any]:
     """What messages tell beside the values."""
     given = [name for name in ("first_stage_layers", "last_stage_layers") if getattr(plan, name) is not None]
+    missing = missing_module(model.architecture, _modules(plan))
     return {
         "model": model.name,
+        "missing_module": missing,
+        "missing_part": NEEDS.get(missing, ""),
         "schedule": plan.effective_schedule,
         "cp_kind": plan.cp_kind,
         "node_limit": plan.node_limit,
@@ -299,6 +327,11 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "kept_state": next((what for what in plan.offloads if what != "optimizer"), ""),
         "unequal": given[0] if given else "uneven_stages",
     }
+
+
+def _modules(plan: Plan) -> tuple[str, ...]:
+    """The modules that the plan names."""
+    return tuple(plan.recompute_modules.split(",")) if plan.recompute_modules else ()
 
 
 def _forward_part(model: Model) -> str:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from .fields import plan_field, table_of
 from .freezing import PARTS
+from .recompute_modules import MODULES
 from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
@@ -52,6 +53,15 @@ class PlanFields:
         choices=get_args(Recompute),
         searched=True,
         metavar="MODE",
+    )
+    recompute_modules: str | None = plan_field(
+        None,
+        "list",
+        "modules of a layer that selective recomputation computes again, as Megatron-Core names them, or op (all but "
+        "every second product and the core of attention, as torchtitan does); by default core_attn",
+        choices=MODULES,
+        metavar="LIST",
+        heading="modules",
     )
     sequence_parallel: bool = plan_field(
         False,

@@ -91,6 +91,7 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        modules: of a layer that selective recomputation computes again, of `recompute_modules.MODULES`.
     """
 
     architecture: Architecture
@@ -123,6 +124,7 @@ class Structure:
     segments: tuple[tuple[str, ...], ...] = ()
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
+    modules: tuple[str, ...] = ()
 
     @property
     def limits_domains(self) -> bool:

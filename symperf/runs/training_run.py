@@ -75,7 +75,7 @@ class Run(FullRun, SweepMethods, MemoryTables):
         self.warnings = tuple(check(self.plan, self.model, self.system, batch, sequence, encoder, images))
         self.warnings += widening(self.system, precision_asked(self.plan, self.system))
         self.structure = structure_of(self.model, self.system, self.plan, stated_names(own), images)
-        if self.structure.attention == "flash" and self.structure.recompute == "selective":
+        if self.structure.attention == "flash" and self.structure.modules == ("core_attn",):
             self.warnings += ("selective recomputation saves nothing with flash attention, which keeps no scores",)
         self.warnings += tuple(alignment_warnings(self.model, self.structure.misaligned, self.plan.tp))
         self.bound = bind(self.model, self.system, self.plan, batch, sequence, own, encoder)

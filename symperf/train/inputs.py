@@ -16,6 +16,7 @@ from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
 from ..plans.frozen_parts import frozen_classes
 from ..plans.plan import Plan, attention_of, positive_integer
+from ..plans.recompute_modules import modules_of
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
@@ -96,6 +97,7 @@ def structure_of(
         segments=model.segments,
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
+        modules=modules_of(plan.recompute, plan.recompute_modules),
     )
 
 

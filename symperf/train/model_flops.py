@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from ..formulas.language.symbols import num_layers, num_recomputed_layers, pp
+from ..formulas.language.symbols import batch, micro_batch, num_layers, num_recomputed_layers, pp, tp
 from ..models import counts
+from ..models.own_sizes import of_kind
+from ..operations.groups import parts
+from ..operations.schedule import Op, executions, terms
 from ..plans.gradients import gradients_of
+from .layers.recomputed import recomputed_modules
+from .layers.transformer import Decoder
 from .memory import multi_token_counts
 from .memory.encoder_counts import encoder_flops
 
 if TYPE_CHECKING:
+    from ..models.architecture import LayerKind
     from ..plans.structure import Structure
 
 LAYER_CLASSES = {
@@ -82,12 +88,27 @@ def _module_gradients(structure: Structure) -> Any:
     return total + (through + gradients.trains(gradients.vocabulary)) * head
 
 
+def _module_flops(structure: Structure, kind: LayerKind) -> Any:
+    """FLOPs of the products of a layer that are computed again for modules, over all devices and micro-batches."""
+    layer = Decoder(structure, kind)
+    again = recomputed_modules(layer, structure.modules)
+    if again is None:
+        return ZERO
+    times = executions(again)
+    products = [(path, op) for path, op in terms(again).items() if isinstance(op, Op) and op.shape is not None]
+    devices = tp * parts(structure) * batch / micro_batch
+    return of_kind(sum((times[path] * op.demand.flops for path, op in products), ZERO) * devices, kind)
+
+
 def recomputed_flops(structure: Structure) -> Any:
     """FLOPs that recomputation adds; of some layers of each stage, in proportion."""
-    whole = counts.recomputed_flops(structure.architecture, structure.recompute)
+    core = "core_attn" in structure.modules or structure.recompute != "selective"
+    whole = counts.recomputed_flops(structure.architecture, structure.recompute if core else "none")
     for count, kind, classes in counts.layer_flops(structure.architecture):
         if not gradients_of(structure).flows(kind):
-            whole -= count * counts.recomputed_of(classes, structure.recompute)
+            whole -= count * counts.recomputed_of(classes, structure.recompute) if core else ZERO
+        else:
+            whole += count * _module_flops(structure, kind)
     layers = whole * num_recomputed_layers * pp / num_layers if structure.some_layers else whole
     again = multi_token_counts.recomputed_flops(structure) if gradients_of(structure).through_modules else ZERO
     return layers + again

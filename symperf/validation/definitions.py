@@ -64,15 +64,15 @@ class TrainingFramework:
 MEGATRON_CORE = {"zero": 1, "overlap_dp": 1.0, "overlap_parameters": 1.0, "attention": "flash"}
 FSDP = {"overlap_dp": 1.0, "overlap_gather": 1.0, "attention": "flash", "dropout": False}
 
-FSDP2_STATE = {"optimizer_bytes": 10}
-"""FSDP2 keeps its sharded parameters in FP32 and gathers them in 16 bits: of weights (2), master and moments (12), what
-is sharded is 12 bytes in all."""
+FSDP2_STATE = {"optimizer_bytes": 10, "fragmentation": 0}
+"""FSDP2 keeps its sharded parameters in FP32 and gathers them in 16 bits: weights (2), master and moments (12) are 12
+bytes in all."""
 TITAN_MEMORY = (
-    "torchtitan/tools/utils.py and components/metrics.py report torch.cuda's reserved bytes; the loss ran eagerly at "
-    "the end of 2024 (components/loss.py: compiling it was turned off) and is compiled since, so that no tensor in FP32 "
-    "is as long as the logits; in pipelines parameters stay gathered from the first micro-batch on and gradients are "
-    "accumulated whole, in FP32 (parallelize_llama.py: no resharding after the forward pass), as under ZeRO-1, beside "
-    "sharded gradients in FP32"
+    "components/metrics.py reports torch.cuda's reserved bytes; run_train.sh sets expandable_segments, which fragment "
+    "nothing; the loss ran eagerly at the end of 2024 (components/loss.py: compiling it was turned off) and is "
+    "compiled since, so that no tensor in FP32 is as long as the logits; in pipelines parameters stay gathered from "
+    "the first micro-batch on and gradients are accumulated whole, in FP32 (parallelize_llama.py: no resharding after "
+    "the forward pass), as under ZeRO-1, beside sharded gradients in FP32"
 )
 COMPILED_LOSS = {"loss_working_bytes": 1 / 16}
 
@@ -139,10 +139,11 @@ SOFTWARE: Mapping[str, TrainingFramework] = {
         stack="flash-attention-2",
     ),
     "ms-swift (DeepSpeed)": TrainingFramework(
-        "ms-swift's ds_config: buckets of 2e8 elements, two of them as overlap_comm is on; gradients in 16 bits; models "
-        "of transformers, whose loss keeps the logits in 16 bits beside those in FP32 (loss/loss_utils.py)",
+        "ms-swift's ds_config: buckets of 2e8 elements, two as overlap_comm is on; gradients in 16 bits; models "
+        "of transformers, whose loss keeps the logits in 16 bits beside those in FP32 (loss/loss_utils.py); the "
+        "script sets expandable_segments",
         {"overlap_dp": 1.0, "attention": "flash", "dropout": False},
-        values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8},
+        values={"gradient_bytes": 2, "loss_working_bytes": 10, "workspace_bytes": 8e8, "fragmentation": 0},
         stack="flash-attention-2",
     ),
     "MaxText": TrainingFramework(

@@ -179,12 +179,13 @@ def _largest_layer(structure: Structure) -> Any:
 
 def recomputed_bytes(structure: Structure) -> Any:
     """Bytes that one layer's recomputed activations take while its backward pass runs, beside what is kept of it."""
-    if structure.recompute == "none" or (structure.recompute == "selective" and structure.attention == "flash"):
+    if structure.recompute == "none" or (structure.modules == ("core_attn",) and structure.attention == "flash"):
         return sympy.S.Zero
     kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
-    plain = dataclasses.replace(structure, recompute="none")
-    if structure.recompute == "selective":
-        return Max(*(layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds))
+    plain = dataclasses.replace(structure, recompute="none", modules=())
+    if structure.recompute == "selective" and "op" not in structure.modules:
+        freed = (layer_activations(plain, kind) - layer_activations(structure, kind) for kind in kinds)
+        return Max(*(form if structure.modules == ("core_attn",) else sympy.expand(form) for form in freed))
     found = [layer_activations(plain, kind) for kind in kinds]
     if structure.architecture.multi_token_head and recomputes(structure):
         found.append(ANY * (module_activations(plain) - module_activations(structure)))
