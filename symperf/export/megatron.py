@@ -149,10 +149,10 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _recomputation(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute == "none":
+    if plan.effective_recompute == "none":
         return
-    made.put("--recompute-granularity", plan.recompute, "recompute")
-    if plan.recompute == "selective":
+    made.put("--recompute-granularity", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
         _modules(made, asked)
         return
     some = plan.recompute_layers

@@ -158,8 +158,8 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _layers(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    made.put("activation_checkpoint.mode", plan.recompute, "recompute")
-    if plan.recompute == "selective":
+    made.put("activation_checkpoint.mode", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
         made.put("activation_checkpoint.selective_ac_option", "op", "recompute")
         if plan.recompute_modules == "op":
             made.cover("recompute_modules")

@@ -37,10 +37,13 @@ NAMES = (
     "routed",
     "some_layers",
     "recomputes_all",
-    "recomputes_some",
     "modules_given",
     "modules_known",
     "operations_alone",
+    "at_once",
+    "matrices_at_once",
+    "gradients_without_optimizer",
+    "drives_without_host",
     "adam",
     "adafactor",
     "matrix_optimizer",
@@ -54,7 +57,7 @@ NAMES = (
     "uneven",
 )
 """What conditions on choices read: 0 or 1, and the ZeRO stage."""
-HOST_NAMES = ("offloads", "host_works", "host_link", "host_memory")
+HOST_NAMES = ("offloads", "host_works", "host_link", "host_memory", "on_drives", "host_drives")
 
 
 def _rule(name: str, condition: str, message: str) -> Rule:
@@ -143,9 +146,9 @@ COMBINATION_RULES = (
     ),
     _rule(
         "recompute_modules_need_selective_recomputation",
-        "modules_given == 0 or recomputes_some == 1",
-        "recompute_modules: are computed again by selective recomputation, found recompute = {recompute}; add "
-        "--recompute selective",
+        "modules_given == 0 or recomputes_all == 0",
+        "recompute_modules: are computed again by selective recomputation, found recompute = full, which computes all "
+        "again; expected --recompute selective",
     ),
     _rule(
         "recompute_modules_of_the_model",
@@ -156,6 +159,22 @@ COMBINATION_RULES = (
         "operations_are_recomputed_alone",
         "operations_alone == 1",
         "recompute_modules: op says of every operation whether it is computed again; expected it alone",
+    ),
+    _rule(
+        "optimizer_in_backward_updates_by_element",
+        "at_once == 0 or (matrices_at_once == 0 and keeps_optimizer == 0)",
+        "optimizer_in_backward: updates each weight on the device as its gradient comes, found optimizer = {optimizer} "
+        "and offload = {offload}; expected Adam or SGD, and no optimizer on the host",
+    ),
+    _rule(
+        "offloaded_gradients_need_the_optimizer",
+        "gradients_without_optimizer == 0",
+        "offload: gradients on the host are for its optimizer; add --offload gradients,optimizer",
+    ),
+    _rule(
+        "drives_hold_what_is_offloaded",
+        "drives_without_host == 0",
+        "nvme: holds what the host keeps, found nvme = {nvme} and offload = {offload}; add --offload {nvme}",
     ),
     _rule(
         "adafactor_needs_whole_matrices",
@@ -219,6 +238,13 @@ HOST_RULES = (
         HOST_NAMES,
     ),
     Rule(
+        "no_bandwidth_of_drives",
+        "on_drives == 0 or host_drives == 1",
+        "nvme: system {system} describes no bandwidth of its host's drives (nvme_bandwidth); add --set "
+        "nvme_bandwidth=...",
+        HOST_NAMES,
+    ),
+    Rule(
         "no_bandwidth_of_host_memory",
         "host_works == 0 or host_memory == 1",
         "offload: system {system} describes no bandwidth of its host's memory (host_memory_bandwidth); add --set "
@@ -251,6 +277,8 @@ def check_host(plan: Plan, system: System) -> None:
         values = {
             "offloads": 1,
             "host_works": int(bool({"optimizer", "experts"} & set(plan.offloads))),
+            "on_drives": int(bool(plan.on_drives)),
+            "host_drives": int("nvme_bandwidth" in system.quantities),
             "host_link": int("host_bandwidth" in system.quantities),
             "host_memory": int("host_memory_bandwidth" in system.quantities),
         }
@@ -289,9 +317,12 @@ def _values(plan: Plan, model: Model, attention: str) -> dict[str, Any]:
         "routed": architecture.routed,
         "some_layers": plan.recompute_layers is not None,
         "recomputes_all": plan.recompute == "full",
-        "recomputes_some": plan.recompute == "selective",
         "modules_given": plan.recompute_modules is not None,
         "modules_known": not missing_module(architecture, _modules(plan)),
+        "at_once": plan.optimizer_in_backward,
+        "matrices_at_once": by_matrices,
+        "gradients_without_optimizer": "gradients" in plan.offloads and "optimizer" not in plan.offloads,
+        "drives_without_host": bool({*plan.on_drives} - {*plan.offloads}),
         "operations_alone": "op" not in _modules(plan) or _modules(plan) == ("op",),
         "adam": plan.optimizer == "adam",
         "adafactor": plan.optimizer == "adafactor",
@@ -320,6 +351,8 @@ def _words(plan: Plan, model: Model) -> dict[str, Any]:
         "node_limit": plan.node_limit,
         "recompute": plan.recompute,
         "precision": plan.precision,
+        "offload": plan.offload or "none",
+        "nvme": plan.nvme,
         "optimizer": plan.optimizer,
         "recurrent_mixer": _first_recurrent(model.architecture),
         "unlisted": _first_unlisted(model),

@@ -74,6 +74,16 @@ class Plan(PlanFields):
         return tuple(self.offload.split(",")) if self.offload else ()
 
     @property
+    def on_drives(self) -> tuple[str, ...]:
+        """What of that which the host keeps lies on its drives."""
+        return tuple(self.nvme.split(",")) if self.nvme else ()
+
+    @property
+    def effective_recompute(self) -> str:
+        """What the backward pass computes again: single modules are selective recomputation."""
+        return "selective" if self.recompute_modules and self.recompute == "none" else self.recompute
+
+    @property
     def effective_expert_tp(self) -> int:
         """The tensor-parallel degree inside an expert."""
         return int(self.number("expert_tp"))

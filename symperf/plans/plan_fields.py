@@ -8,7 +8,7 @@ from typing import get_args
 from .fields import plan_field, table_of
 from .freezing import PARTS
 from .recompute_modules import MODULES
-from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .structure import HOSTED, NVME, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -57,8 +57,8 @@ class PlanFields:
     recompute_modules: str | None = plan_field(
         None,
         "list",
-        "modules of a layer that selective recomputation computes again, as Megatron-Core names them, or op (all but "
-        "every second product and the core of attention, as torchtitan does); by default core_attn",
+        "modules of a layer that the backward pass computes again, as Megatron-Core names them, or op (all but "
+        "every second product and the core of attention, as torchtitan does); recompute selective alone is core_attn",
         choices=MODULES,
         metavar="LIST",
         heading="modules",
@@ -189,7 +189,7 @@ class PlanFields:
     optimizer: str = plan_field(
         "adam",
         "choice",
-        "what updates the weights: adam, adam-8bit, adafactor, sgd-momentum or muon",
+        "what updates the weights: adam, adam-8bit, adam-4bit, adafactor, sgd-momentum or muon",
         choices=get_args(Optimizer),
     )
     recompute_layers: int | None = plan_field(
@@ -201,12 +201,26 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
-        "computes), or several with commas between",
+        "what the host keeps: activations, gradients, optimizer or weights, in inference weights, cache or experts "
+        "(which it computes), or several with commas between",
         choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
         training=OFFLOADS,
         inference="read",
         metavar="LIST",
+    )
+    nvme: str | None = plan_field(
+        None,
+        "list",
+        "what of that which the host keeps lies on its drives: optimizer, weights or both with a comma between",
+        choices=NVME,
+        metavar="LIST",
+    )
+    optimizer_in_backward: bool = plan_field(
+        False,
+        "flag",
+        "each weight is updated as soon as its gradient is there, which is given back at once; gradients are not "
+        "clipped by their norm",
+        heading="in backward",
     )
     freeze: str | None = plan_field(
         None,

@@ -47,14 +47,14 @@ def has_module(architecture: Architecture, module: str) -> bool:
 
 
 def modules_of(recompute: str, text: str | None) -> tuple[str, ...]:
-    """The modules that selective recomputation computes again; without a list of them the core of attention.
+    """The modules that are computed again: those of a list, or under selective recomputation the core of attention.
 
-    >>> modules_of("selective", None), modules_of("selective", "mlp,moe"), modules_of("full", None)
+    >>> modules_of("selective", None), modules_of("none", "mlp,moe"), modules_of("full", None)
     (('core_attn',), ('mlp', 'moe'), ())
     """
-    if recompute != "selective":
-        return ()
-    return tuple(text.split(",")) if text else ("core_attn",)
+    if text:
+        return tuple(text.split(","))
+    return ("core_attn",) if recompute == "selective" else ()
 
 
 def missing_module(architecture: Architecture, modules: tuple[str, ...]) -> str:

@@ -21,15 +21,17 @@ Recompute = Literal["none", "selective", "full"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-h2", "zero-bubble-2p", "dualpipe"]
 Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
-Optimizer = Literal["adam", "adam-8bit", "adafactor", "sgd-momentum", "muon"]
+Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
 MATRIX_MIXERS = ("attention", "local_attention", "latent_attention", "compressed_attention", "none", *LISTED)
 """Mixers whose matrices are listed one by one, for optimizers and casts that need them."""
-OFFLOADS = ("activations", "optimizer", "weights")
+OFFLOADS = ("activations", "gradients", "optimizer", "weights")
 """What a host keeps of a training step."""
+NVME = ("optimizer", "weights")
+"""What of a training step the host may keep on drives."""
 HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
@@ -92,6 +94,8 @@ class Structure:
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
         modules: of a layer that selective recomputation computes again, of `recompute_modules.MODULES`.
+        updates_at_once: the optimizer runs inside the backward pass, and gives each gradient back at once.
+        nvme: what of that which the host keeps lies on its drives, some of `NVME`.
     """
 
     architecture: Architecture
@@ -125,6 +129,8 @@ class Structure:
     frozen: tuple[str, ...] = ()
     encoders: tuple[EncoderPart, ...] = ()
     modules: tuple[str, ...] = ()
+    updates_at_once: bool = False
+    nvme: tuple[str, ...] = ()
 
     @property
     def limits_domains(self) -> bool:

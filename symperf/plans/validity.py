@@ -77,6 +77,12 @@ RUN_RULES = (
         "batch: {batch} sequences are not divisible by dp x micro_batch = {dp} x {micro_batch} = {share}",
     ),
     Rule(
+        "optimizer_in_backward_needs_one_micro_batch",
+        "at_once == 0 or batch == dp * micro_batch",
+        "optimizer_in_backward: gradients are not accumulated, found {micro_batches} micro-batches of a replica; "
+        "expected micro_batch = batch / dp, and pp = 1",
+    ),
+    Rule(
         "interleaved_micro_batches_not_divisible_by_pp",
         "interleaved == 0 or batch // (dp * micro_batch) % pp == 0",
         "schedule: interleaved needs micro-batches divisible by pp, found batch / (dp x micro_batch) = "
@@ -162,6 +168,7 @@ def flags(plan: Plan, tiers: int) -> dict[str, int]:
         "zb_2p": int(plan.schedule == "zero-bubble-2p"),
         "dual_pipe": int(plan.schedule == "dualpipe"),
         "some_layers": int(plan.recompute_layers is not None),
+        "at_once": int(plan.optimizer_in_backward),
         "pipeline_inside": int(plan.rank_order == "tp-cp-pp-dp"),
     }
 

@@ -17,7 +17,7 @@ from .run_parts import (
     warnings_of,
 )
 from .scaled import gibibytes, percent, quantity, seconds
-from .stages import LISTED_STAGES, stages_json, stages_table
+from .stages import LISTED_STAGES, fullest_stage, stages_json, stages_table
 from .training_memory import memory_classes, memory_rows
 from .utilization import executed, impossible
 
@@ -42,7 +42,11 @@ def as_json(run: Run) -> dict[str, Any]:
         "mfu_executed": run.value("mfu_executed"),
         "devices": run.plan.devices,
         "memory_bytes": memory_classes(run),
-        **({"stages": stages_json(run)} if 1 < run.plan.pp <= LISTED_STAGES else {}),
+        **(
+            {"stages": stages_json(run), "fullest_stage": fullest_stage(run)}
+            if 1 < run.plan.pp <= LISTED_STAGES
+            else {}
+        ),
         **({"host_memory_bytes": run.host_memory()} if run.structure.offload else {}),
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
@@ -117,7 +121,7 @@ def show(run: Run, console: Console) -> None:
     console.print(table)
     console.print(breakdown(run))
     if 1 < run.plan.pp <= LISTED_STAGES:
-        console.print("\nmemory by stage", style="bold")
+        console.print(f"\nmemory by stage, the fullest is {fullest_stage(run)}", style="bold")
         console.print(stages_table(run))
     show_overheads(run, console)
     show_warnings(all_warnings(run), console)

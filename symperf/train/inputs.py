@@ -69,7 +69,7 @@ def structure_of(
     return Structure(
         architecture=model.architecture,
         attention=attention,  # type: ignore[arg-type]
-        recompute=plan.recompute,  # type: ignore[arg-type]
+        recompute=plan.effective_recompute,  # type: ignore[arg-type]
         sequence_parallel=plan.sequence_parallel,
         schedule=plan.effective_schedule,  # type: ignore[arg-type]
         zero=plan.zero,
@@ -98,6 +98,8 @@ def structure_of(
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
         modules=modules_of(plan.recompute, plan.recompute_modules),
+        updates_at_once=plan.optimizer_in_backward,
+        nvme=plan.on_drives,
     )
 
 

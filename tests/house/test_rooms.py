@@ -24,7 +24,7 @@ ALLOWED = {
     "train.layers": "common models operations plans",
     "train.memory": "common models operations plans systems train.layers",
     "train.step": "models operations plans train.layers train.memory",
-    "train": "common models operations plans systems train.memory train.step",
+    "train": "common models operations plans systems train.layers train.memory train.step",
     "export": "common models plans systems train",
     "infer": "common models operations plans systems train train.memory",
     "sweep": "common evaluation models plans systems train",

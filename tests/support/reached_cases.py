@@ -72,6 +72,11 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "l40s-shared-root", {"tp": 8}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
+    (
+        "llama-2-7b",
+        "h100-sxm",
+        {"dp": 8, "offload": "gradients,optimizer,weights", "nvme": "optimizer,weights", **HOST, "nvme_bandwidth": 3e9},
+    ),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "adafactor"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "sgd-momentum"}),

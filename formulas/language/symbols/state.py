@@ -82,6 +82,15 @@ host_bandwidth = add(
     POSITIVE,
     "host",
 )
+nvme_bandwidth = add(
+    "device",
+    "nvme_bandwidth",
+    r"\beta_{nv}",
+    "A device's share of the bandwidth of its host's drives, reading or writing.",
+    BANDWIDTH,
+    POSITIVE,
+    "nvme",
+)
 host_memory_bandwidth = add(
     "device",
     "host_memory_bandwidth",
@@ -102,6 +111,13 @@ host_matrix_rate = add(
 )
 host_efficiency = add(
     "efficiency", "host_efficiency", r"\eta_h", "Sustained part of the bandwidth to the host.", domain=POSITIVE
+)
+nvme_efficiency = add(
+    "efficiency",
+    "nvme_efficiency",
+    r"\eta_{nv}",
+    "Sustained part of the bandwidth of the host's drives.",
+    domain=POSITIVE,
 )
 host_memory_efficiency = add(
     "efficiency",

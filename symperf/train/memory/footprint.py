@@ -19,7 +19,6 @@ from ...formulas.language.symbols import (
     num_recomputed_layers,
     pp,
     stage_number,
-    strip_units,
     workspace_bytes,
 )
 from ...formulas.memory import reserved_memory as beside
@@ -36,7 +35,7 @@ from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, stage_share
 from .end_activations import end_activations, logits_shape
-from .host_memory import buffers, host_terms, kept_on_device
+from .host_memory import buffers, drive_terms, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
@@ -97,24 +96,14 @@ def stage_footprint(structure: Structure) -> dict[str, Any]:
     return _terms(share, _stage_activations(share))
 
 
-def stage_forms(structure: Structure) -> dict[str, Any]:
-    """The terms of stage i, their sum `total`, its `layers`, and the micro-batches `in_flight` that it holds."""
-    share = stage_share(structure)
-    terms = {name: strip_units(form) for name, form in stage_footprint(structure).items()}
-    layers = share.layers_of(num_layers) * (2 if structure.schedule == "dualpipe" else 1)
-    return terms | {
-        "total": sympy.Add(*terms.values()),
-        "layers": strip_units(layers),
-        "in_flight": strip_units(share.in_flight),
-    }
-
-
 def host_footprint(structure: Structure) -> dict[str, Any]:
-    """Bytes that the host holds for the fullest device, by name; nothing where nothing is offloaded."""
+    """Bytes that the host holds for the fullest device, by name, on its drives under `nvme/`; of what is offloaded."""
     share = fullest_share(structure)
     weights = share.sharded(share.layer_parameters, 3)
     activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
-    return host_terms(structure, share.updated_parameters, weights, activations)
+    drives = drive_terms(structure, share.updated_parameters, weights)
+    found = host_terms(structure, share.updated_parameters, weights, activations)
+    return found | {f"nvme/{name}": size for name, size in drives.items()}
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
@@ -125,7 +114,7 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
         found["workspace/gathered_ends"] = gathered_ends(structure, share)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
-    if {"activations", "weights"} & set(structure.offload):
+    if {"activations", "gradients", "weights"} & set(structure.offload):
         unit = device.largest_layer_parameters(structure.architecture)
         found["workspace/offload"] = buffers(structure, unit, _largest_layer(structure))
     return found | {
@@ -202,6 +191,18 @@ def _ends(structure: Structure) -> tuple[Any, Any]:
     modules = modules_on_fullest(structure)
     last = last + modules * module_activations(structure) if modules else last
     return first, last * (_micro_batches() if structure.schedule == "gpipe" else sympy.S.One)
+
+
+def stage_logits(structure: Structure) -> Any:
+    """Bytes of logits on the device of stage i, among its activations: those kept, and what the loss needs."""
+    rows, columns = logits_shape(structure)
+    if not rows:
+        return sympy.S.Zero
+    held = _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
+    kept = held * saved.logits_kept_bytes(rows, columns)
+    ends = each.is_last_stage(stage_number, pp)
+    ends += each.is_first_stage(stage_number) if structure.schedule == "dualpipe" else 0
+    return ends * (kept + beside.loss_working_memory(rows, columns, loss_working_bytes))
 
 
 def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:

@@ -32,7 +32,10 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
     parameters, trained = share.parameters, share.trained_parameters
     forms = {
         "weights": {name: model_state.weights_memory(count, weight_bytes) for name, count in parameters.items()},
-        "gradients": {name: model_state.gradients_memory(count, gradient_bytes) for name, count in trained.items()},
+        "gradients": {
+            name: model_state.gradients_memory(count, gradient_bytes)
+            for name, count in (_newest(structure, trained) if structure.updates_at_once else trained).items()
+        },
         "optimizer": _optimizer(structure, share, trained),
     }
     if structure.products != "half":
@@ -43,9 +46,20 @@ def state_terms(structure: Structure, share: DeviceShare) -> dict[str, Any]:
             for name in group:
                 if name in terms:
                     size = _shard(structure, state, name, terms[name])
-                    on_host = state in structure.offload and (state == "optimizer" or name in ("layers", "experts"))
+                    on_host = state in structure.offload and (state != "weights" or name in ("layers", "experts"))
                     found[f"{state}/{name}"] = kept_on_device(structure, state, size) if on_host else size
     return found
+
+
+def _newest(structure: Structure, trained: dict[str, Any]) -> dict[str, Any]:
+    """Parameters whose gradients are there at once where each is updated as it comes: of a layer, and of a table."""
+    kinds = [kind for _, kind in counts.kinds_with_counts(structure.architecture)]
+    frozen = structure.frozen
+    layer = Max(*(device.dense_parameters(structure.architecture, kind, frozen) for kind in kinds))
+    experts = 0 if "experts" in frozen else Max(*(device.expert_parameters(structure.architecture, k) for k in kinds))
+    largest = {"layers": layer, "multi_token": layer, "experts": experts, "multi_token_experts": experts}
+    table = ceil_div(vocab_size, tp) * hidden_size
+    return {name: Min(count, largest.get(name, table)) for name, count in trained.items()}
 
 
 def _shard(structure: Structure, state: str, name: str, size: Any) -> Any:
@@ -57,7 +71,7 @@ def _shard(structure: Structure, state: str, name: str, size: Any) -> Any:
 
 def _optimizer(structure: Structure, share: DeviceShare, parameters: dict[str, Any]) -> dict[str, Any]:
     match structure.optimizer:
-        case "adam-8bit":
+        case "adam-8bit" | "adam-4bit":
             return {name: opt.adam_8bit_memory(count) for name, count in parameters.items()}
         case "sgd-momentum":
             return {name: opt.sgd_momentum_memory(count) for name, count in parameters.items()}

@@ -27,6 +27,7 @@ STATE_DEFAULTS: Values = {
     "amax_passes": (0.0, "none with delayed or block scales; set it to 1 for current scales of whole tensors"),
     "offloaded_activations": (1.0, "all, where activations are offloaded"),
     "offloaded_optimizer": (1.0, "all, where the optimizer is offloaded (ZeRO-Offload)"),
+    "nvme_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your drives reach"),
     "offloaded_weights": (1.0, "all, where weights are offloaded (ZeRO-Infinity)"),
     "overlap_offload": (1.0, "transfers prefetched beside the work, Ren et al. 2021 section 4; a limit"),
     "host_efficiency": (1.0, "data-sheet bandwidth assumed; set it to what your host reaches"),
@@ -42,6 +43,10 @@ _BY_PRECISION: dict[str, Values] = {
 }
 _BY_OPTIMIZER: dict[str, Values] = {
     "adam-8bit": {"moment_bytes": (1.0, "8-bit moments, Dettmers et al. 2022")},
+    "adam-4bit": {
+        "moment_bytes": (0.5, "4-bit moments, Li et al. 2023"),
+        "optimizer_block": (128.0, "blocks of 128 elements, Li et al. 2023 section 3; torchao's AdamW4bit"),
+    },
 }
 _ELEMENT = Limits(BYTES, 1 / 16, 1000)
 _PART = Limits(FRACTION, 1e-6, 1.0, zero=True)
@@ -52,6 +57,7 @@ _KNOWN_LIMITS = {
     "weight_copies": Limits(COUNT, 1, 8, zero=True),
     "cast_copies": Limits(COUNT, 1, 8),
     "amax_passes": Limits(COUNT, 1, 8, zero=True),
+    "nvme_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "host_efficiency": Limits(FRACTION, 1e-4, 1.0),
     "host_memory_efficiency": Limits(FRACTION, 1e-4, 1.0),
     **MEMORY_SYMBOLS,
