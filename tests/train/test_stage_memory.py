@@ -193,4 +193,4 @@ def test_stage_forms_are_closed_in_the_number_of_the_stage() -> None:
     run = make(pp=4)
     forms = stage_footprint(run.structure)
     assert any(sympy.sympify(form).has(SYMBOLS["stage_number"].symbol) for form in forms.values())
-    assert set(run.stage_memory_forms()) == {*forms, "total", "layers", "in_flight"}
+    assert set(run.stage_memory_forms()) == {*forms, "total", "reserved", "logits", "layers", "in_flight"}
