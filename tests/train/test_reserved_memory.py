@@ -132,7 +132,7 @@ def test_modules_free_what_only_they_keep() -> None:
     assert kept - without == pytest.approx(layers * inner, rel=1e-9)
     moe = {"model": "deepseek-v2-lite", "dp": 8}
     freed = activations(**moe) - activations(**moe, recompute_modules="moe_act")
-    assert freed == pytest.approx(25 * rows * 6 * 1408 * 2, rel=0.03)
+    assert freed == pytest.approx(26 * rows * 6 * 1408 * 2, rel=1e-9)
 
 
 def test_selective_recomputation_alone_is_the_core_of_attention() -> None:
@@ -158,17 +158,14 @@ def test_all_modules_are_nearly_full_recomputation() -> None:
 
 
 def test_operations_keep_every_second_product() -> None:
-    """torchtitan's selective op on Llama 3 8B: products 1, 3, 5 and 7 (q, v, gate, down), the core, and the input.
-
-    While a layer runs backward all of it is there, which is more than the loss needs before.
-    """
-    rows, loss = 4096, 2 * 4096 * 128256
+    """torchtitan's selective op on Llama 3 8B: products 1, 3, 5 and 7 (q, v, gate, down), the core, and the input."""
+    rows = 4096
     kept = (4096 + 4096 + 1024 + 14336 + 4096 + 4096) * 2 + 32 * 4
     plain = activations(dp=8) - activations(dp=8, recompute_modules="op")
     layer = activations(dp=8, num_layers=33) - activations(dp=8)
     again = activations(dp=8, num_layers=33, recompute_modules="op") - activations(dp=8, recompute_modules="op")
     assert again == pytest.approx(rows * kept, rel=1e-9)
-    assert plain == pytest.approx(32 * (layer - again) + loss - layer, rel=1e-9)
+    assert plain == pytest.approx(32 * (layer - again), rel=1e-9)
     assert make(recompute_modules="op").value("hfu") / make().value("hfu") < make(recompute="full").value(
         "hfu"
     ) / make().value("mfu")
