@@ -1,4 +1,4 @@
-"""The command line that gives one plan of a search for inference by itself."""
+"""The command line that gives one plan of a search by itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..plan_search.inference.records import PlanRecord
     from ..plan_search.inference.space import InferenceQuestion
+    from ..plan_search.search import Answer
 
 
 def command(
@@ -36,8 +37,36 @@ def command(
     asked |= {"stack": options.stack or str(question.stack)}
     for name, value in asked.items():
         words += [] if value is None else [_flag(name), _text(value)]
-    for name, value in {**question.software.fixed, **found.fields}.items():
+    fields = {**question.software.fixed, **found.fields}
+    if fields.get("draft_length"):
+        drafts = {name: getattr(options, name) for name in ("speculate", "draft")}
+        accepted = options.acceptance
+        drafts["acceptance"] = ",".join(map(_text, accepted)) if isinstance(accepted, tuple | list) else accepted
+        words += [word for name, value in drafts.items() if value is not None for word in (_flag(name), _text(value))]
+    elif "draft_length" in fields:
+        del fields["draft_length"]
+    for name, value in fields.items():
         if name != "batch" and value is not None and (name not in FIELDS or value != FIELDS[name].default):
+            words += [_flag(name), _text(value)]
+    for key in options.ignore_key:
+        words += ["--ignore-key", key]
+    for name, value in _set(question.values).items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join(words)
+
+
+def train_command(record: Mapping[str, Any], answer: Answer, options: argparse.Namespace) -> str:
+    """The command that answers what a record of a search for training tells."""
+    question = next(each.question for each in answer.found if each.question.devices == record["devices"])
+    words = ["symperf", "train", options.model, "-s", options.system]
+    words += ["--batch", str(question.batch), "--sequence", str(question.sequence)]
+    for name, field in FIELDS.items():
+        value = record[name]
+        if value == field.default or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(_flag(name) if value else _flag(f"no_{name}"))
+        else:
             words += [_flag(name), _text(value)]
     for key in options.ignore_key:
         words += ["--ignore-key", key]

@@ -29,6 +29,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "expert_parallel.enabled": Option(bool, PAGE),
     "expert_parallel.autoep_size": Option(int, PAGE),
     "activation_checkpointing.cpu_checkpointing": Option(bool, PAGE),
+    "activation_checkpointing.partition_activations": Option(bool, PAGE),
 }
 OPTIMIZERS: Final = {"adam": "Adam", "muon": "Muon"}
 
@@ -122,6 +123,7 @@ def _model(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
     if plan.effective_recompute != "none":
         some = "" if plan.recompute_layers is None else f", {plan.recompute_layers} layers of a stage"
+        made.put("activation_checkpointing.partition_activations", False, "recompute")
         made.note(
             "recompute", f"{plan.effective_recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint"
         )

@@ -115,10 +115,15 @@ def _stages(made: Sheet, asked: ExportRequest) -> None:
 
 
 def _uneven(made: Sheet, asked: ExportRequest) -> None:
-    """The layout of stages that differ by a layer: E, t and L are the embedding, a layer and the loss."""
+    """The layout of stages that differ by a layer.
+
+    E, t, m and L are the embedding, a layer, a module for multi-token prediction and the loss.
+    """
     layers = asked.stage_layers
     if layers is not None:
-        stages = "|".join("t" * count for count in layers)
+        assert asked.model is not None
+        modules = "m" * asked.model.sizes.get("num_multi_token_layers", 0)
+        stages = "|".join("t" * count for count in layers) + modules
         made.put("--pipeline-model-parallel-layout", f"E{stages}L", "uneven_stages")
     elif asked.model is None:
         made.note("uneven_stages", "--pipeline-model-parallel-layout needs the number of layers; give a model")

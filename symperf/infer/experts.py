@@ -172,6 +172,8 @@ class Experts:
         formats = (activation_bytes, table_bytes) if whole else (operand_bytes, weight_bytes)
         sizes = rows, groups, hidden_size, self.up_columns, self.inner, *formats
         time = grouped.fused_experts_time(*sizes, choices) + FUSED_KERNELS * thin.gap_time()
+        if "expert_maps" in self.kernels.structure.families and (self.dealt_out or self.gathered):
+            time += grouped.expert_map_time(ep)
         work = matmul.matmul_flops(rows, self.up_columns + self.inner, hidden_size, 1)
         op = self.kernels.fused(self.path("routed"), time, work, grouped.fused_experts_bytes(*sizes))
         return self.kernels.in_format(op)

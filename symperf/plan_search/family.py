@@ -80,7 +80,7 @@ def compile_structures(structures: Sequence[Structure], *, memory_only: bool = F
 
     from ..codegen.lower import lower
     from ..codegen.passes import prune
-    from ..formulas.language.symbols import strip_units
+    from ..formulas.language.symbols import UNITS
     from ..train.memory.footprint import footprint
     from ..train.memory.reserved import reserved_terms
 
@@ -91,9 +91,9 @@ def compile_structures(structures: Sequence[Structure], *, memory_only: bool = F
         beside = reserved_terms(structure, terms["activations"])
         outputs[f"memory/{k}"] = sympy.Add(*terms.values(), *beside.values())
         if not memory_only:
-            outputs[f"time/{k}"] = strip_units(_time(structure, shared))
-    definitions = [(symbol, strip_units(closed_form)) for (_, closed_form), symbol in shared.items()]
-    return prune(lower(definitions, outputs, share=True), list(outputs))
+            outputs[f"time/{k}"] = _time(structure, shared)
+    definitions = [(symbol, closed_form) for (_, closed_form), symbol in shared.items()]
+    return prune(lower(definitions, outputs, share=True, stand_for=UNITS), list(outputs))
 
 
 def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:

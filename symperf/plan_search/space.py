@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ..common.errors import InputError
 from ..plans.plan import FIELDS, Plan, attention_of
 from ..plans.plan_fields import COLUMNS
-from ..plans.validity import IMPOSSIBLE, NAMES, reason_of, run_values
+from ..plans.software_limits import SoftwareLimits
+from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
+from ..spending.prices import device_second
 from ..train.inputs import stated_names, structure_of
+from .reasons import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,6 +63,7 @@ class SearchQuestion:
         limits: largest values of degrees and of the micro-batch.
         max_memory: bytes on a device that a plan may use; by default its capacity.
         by_energy: whether plans are ranked by the joules of resources, and not by time.
+        software: what a software runs, where only that is sought.
     """
 
     model: Model
@@ -72,6 +76,7 @@ class SearchQuestion:
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     max_memory: float | None = None
     by_energy: bool = False
+    software: SoftwareLimits = dataclasses.field(default_factory=SoftwareLimits)
 
     def run(self, **fields: Any) -> Run:
         """The run of one plan.
@@ -98,6 +103,9 @@ class SearchQuestion:
         """The values of every field of the plan, in the order in which they are tried."""
         found: dict[str, tuple[Any, ...]] = {name: (field.default,) for name, field in FIELDS.items()}
         found |= _degrees(self) | _choices(self) | dict(self.required)
+        found = {
+            name: self.software.narrow(name, values, asked=name in self.required) for name, values in found.items()
+        }
         for name, most in self.limits.items():
             found[name] = tuple(value for value in found[name] if value <= most)
         return found
@@ -111,6 +119,15 @@ class SearchQuestion:
     def capacity(self) -> float:
         """Bytes of a device."""
         return self.base.system.value("memory_capacity")
+
+    @cached_property
+    def device_second(self) -> float | None:
+        """Dollars of a second of a device; None where each plan has its own.
+
+        Raises:
+            InputError: the system has no price.
+        """
+        return device_second(self.base)
 
     @cached_property
     def constants(self) -> tuple[str, ...]:
@@ -203,8 +220,9 @@ def _combination(question: SearchQuestion, number: int, form: TableForm, fields:
     try:
         plan = Plan(**fields, **_smallest(form))
         structure = structure_of(model, system, plan, stated_names(question.values))
+        question.software.refuse(fields, parts=form.parts)
     except InputError as error:
-        return Combination(number, form, fields, (), None, str(error), reason_of(error))
+        return Combination(number, form, fields, (), None, str(error), name_of(error, model.name))
     rules = run_values(plan, model.name, model.sizes, system, work, question.values.get("encoder_sequence"))
     return Combination(number, form, fields, tuple(rules.get(name, 1) for name in question.constants), structure)
 

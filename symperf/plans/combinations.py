@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import RECURRENT
 from .recompute_modules import NEEDS, missing_module
-from .rule import BrokenRuleError, Rule, refuse
+from .rule import BrokenRuleError, Rule
 from .structure import MATRIX_MIXERS, SPLIT
 
 if TYPE_CHECKING:
     from ..models.architecture import Architecture
     from ..models.model import Model
-    from ..systems.system import System
     from .plan import Plan
 
 NAMES = (
@@ -57,7 +56,6 @@ NAMES = (
     "uneven",
 )
 """What conditions on choices read: 0 or 1, and the ZeRO stage."""
-HOST_NAMES = ("offloads", "host_works", "host_link", "host_memory", "on_drives", "host_drives")
 
 
 def _rule(name: str, condition: str, message: str) -> Rule:
@@ -230,30 +228,6 @@ COMBINATION_RULES = (
 )
 """What the choices of a plan must satisfy with a model."""
 
-HOST_RULES = (
-    Rule(
-        "no_link_to_the_host",
-        "offloads == 0 or host_link == 1",
-        "offload: system {system} describes no link to its host (host_bandwidth); add --set host_bandwidth=...",
-        HOST_NAMES,
-    ),
-    Rule(
-        "no_bandwidth_of_drives",
-        "on_drives == 0 or host_drives == 1",
-        "nvme: system {system} describes no bandwidth of its host's drives (nvme_bandwidth); add --set "
-        "nvme_bandwidth=...",
-        HOST_NAMES,
-    ),
-    Rule(
-        "no_bandwidth_of_host_memory",
-        "host_works == 0 or host_memory == 1",
-        "offload: system {system} describes no bandwidth of its host's memory (host_memory_bandwidth); add --set "
-        "host_memory_bandwidth=...",
-        HOST_NAMES,
-    ),
-)
-"""What offloading needs of a system."""
-
 
 def check_combination(plan: Plan, model: Model, attention: str) -> None:
     """Refuse choices that do not go together.
@@ -265,24 +239,6 @@ def check_combination(plan: Plan, model: Model, attention: str) -> None:
     broken = _first_broken(tuple(int(values[name]) for name in NAMES))
     if broken is not None:
         raise BrokenRuleError.of(broken, values | _words(plan, model))
-
-
-def check_host(plan: Plan, system: System) -> None:
-    """Refuse an offload to a host whose link or memory the system does not describe.
-
-    Raises:
-        BrokenRuleError: what is missing.
-    """
-    if plan.offloads:
-        values = {
-            "offloads": 1,
-            "host_works": int(bool({"optimizer", "experts"} & set(plan.offloads))),
-            "on_drives": int(bool(plan.on_drives)),
-            "host_drives": int("nvme_bandwidth" in system.quantities),
-            "host_link": int("host_bandwidth" in system.quantities),
-            "host_memory": int("host_memory_bandwidth" in system.quantities),
-        }
-        refuse(HOST_RULES, values | {"system": system.name})
 
 
 @lru_cache(maxsize=4096)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
-from .combinations import check_combination, check_host
+from .adapters import trained_parts
+from .combinations import check_combination
 from .encoders import check_encoders, encoders_of
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
-from .frozen_parts import frozen_classes
+from .host_rules import check_host
 from .plan_fields import CONTEXT_KINDS as CONTEXT_KINDS
 from .plan_fields import FIELDS as FIELDS
 from .plan_fields import NUMBERS as NUMBERS
@@ -146,7 +147,7 @@ def check(
     positive_integer("sequence", sequence)
     check_combination(plan, model, attention_of(plan, model))
     encoders = encoders_of(model, media, plan.tp)
-    frozen = frozen_classes(plan.freeze, model, encoders)
+    frozen, _ = trained_parts(plan, model, encoders)
     check_encoders(plan, model, encoders, frozen, sequence)
     check_host(plan, system)
     require_modelled(model, encoder_sequence)

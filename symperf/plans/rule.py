@@ -39,6 +39,7 @@ FLAGS = (
 """Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""
 WORK = ("batch", "sequence", "encoder_sequence")
 SIZES = (
+    "hidden_size",
     "num_experts",
     "expert_intermediate_size",
     "num_attention_heads",

@@ -23,6 +23,9 @@ Context = Literal["none", "ring", "all-to-all", "all-gather"]
 Stages = Literal["even", "uneven", "given"]
 Optimizer = Literal["adam", "adam-8bit", "adam-4bit", "adafactor", "sgd-momentum", "muon"]
 RankOrder = Literal["tp-cp-dp-pp", "tp-cp-pp-dp"]
+Loss = Literal["unfused", "fused", "chunked", "fused-linear", "cut"]
+"""How the loss follows the head: kernels that each read logits in 32 bits; one that reads them in 16; that one chunk by
+chunk, in a number of chunks that is given or that keeps a chunk's logits as small as the input; or no logits stored."""
 Products = Literal["half", "fp8", "fp4"]
 """Formats of the products of linear layers in training: 16 bits, or lower, with casts and copies."""
 LISTED = tuple(mixer for mixer in RECURRENT if mixer not in ("matrix_memory", "wkv"))
@@ -36,7 +39,7 @@ HOSTED = ("weights", "cache", "experts")
 """What a host keeps of an inference."""
 """What the host may keep, in the order in which it is written."""
 ZERO_BUBBLE = ("zero-bubble", "zb-h2", "zero-bubble-2p")
-STATED = ("host_latency", "overhead_latency", "jitter")
+STATED = ("host_latency", "host_collective_latency", "overhead_latency", "jitter")
 """Symbols that are 0 unless a run states them; only then the step has their terms."""
 SENT = ("dispatch_element_bytes", "combine_element_bytes")
 """Formats of transfers of experts, there and back: that of activations unless a run states them."""
@@ -96,6 +99,12 @@ class Structure:
         modules: of a layer that selective recomputation computes again, of `recompute_modules.MODULES`.
         updates_at_once: the optimizer runs inside the backward pass, and gives each gradient back at once.
         nvme: what of that which the host keeps lies on its drives, some of `NVME`.
+        documents: sequences are packed with documents, and attention does not leave them.
+        adapted: linear layers that have adapters, which alone are trained, some of `adapted_layers.LAYERS`.
+        decomposed: adapters learn magnitudes apart from directions (DoRA).
+        stored: frozen weights of linear layers are stored in few bits, and widened before each product.
+        loss: how it follows the head.
+        compiled: chains of element-wise kernels are one.
     """
 
     architecture: Architecture
@@ -131,6 +140,12 @@ class Structure:
     modules: tuple[str, ...] = ()
     updates_at_once: bool = False
     nvme: tuple[str, ...] = ()
+    documents: bool = False
+    adapted: tuple[str, ...] = ()
+    decomposed: bool = False
+    stored: bool = False
+    loss: Loss = "unfused"
+    compiled: bool = False
 
     @property
     def limits_domains(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..common.table import Table
-from . import encoders
+from . import encoders, trained_adapters
 from .run_parts import (
     does_not_fit,
     facts,
@@ -51,6 +51,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "capacity_bytes": run.value("capacity_bytes"),
         "fits": run.fits,
         **({"images": encoders.as_json(run)} if run.images else {}),
+        **({"adapters": trained_adapters.as_json(run)} if run.structure.adapted else {}),
         "shares": run.shares(),
         **terms_json(run),
         "warnings": list(all_warnings(run)),
@@ -110,9 +111,11 @@ def show(run: Run, console: Console) -> None:
     table.add_row("MFU, HFU", f"{percent(run.value('mfu'))}, {percent(run.value('hfu'))}  ({per_device} per device)")
     if other := executed(run, "mfu", "mfu_executed"):
         table.add_row("executed", other)
-    for row in memory_rows(run):
-        table.add_row(*row)
-    for row in encoders.rows(run) if run.images else ():
+    for row in (
+        *memory_rows(run),
+        *trained_adapters.rows(run),
+        *(encoders.rows(run) if run.images else ()),
+    ):
         table.add_row(*row)
     table.add_row("time is due to", shares_of(run))
     if run.structure.offload:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from ..evaluation.base_run import ALIASES
-from ..plans.combinations import check_host
 from ..plans.grammar import Node, evaluate, number, predicate
+from ..plans.host_rules import check_host
 from ..plans.plan import FIELDS, LARGEST, NUMBERS, Plan, require_modelled
 from ..plans.validity import (
     ABSENT,

@@ -6,7 +6,7 @@ names as that of a serving software.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..common.errors import InputError, nearest, quote
 from .limits import Limits, Quantity
@@ -117,11 +117,10 @@ def read_memory(table: object, label: str) -> dict[str, Quantity]:
     return found
 
 
-def memory_values(runtime: str, software: Mapping[str, Quantity]) -> dict[str, tuple[float, str]]:
-    """Value and provenance of the symbols that a runtime and a software give.
+def memory_values(runtime: str) -> dict[str, tuple[float, str]]:
+    """Value and provenance of the symbols that a runtime gives.
 
-    >>> memory_values("compiled", {})["fragmentation"][0]
+    >>> memory_values("compiled")["fragmentation"][0]
     0.0
     """
-    found: dict[str, Any] = {**RUNTIMES[runtime], **software}
-    return {name: (quantity.value, quantity.source) for name, quantity in found.items()}
+    return {name: (quantity.value, quantity.source) for name, quantity in RUNTIMES[runtime].items()}

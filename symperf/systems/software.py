@@ -21,6 +21,7 @@ from .kernel_constants import FAMILIES, TRAINED
 from .profiles import locate, names_in
 from .quantities import quantity_of, text_of
 from .runtime_memory import read_memory
+from .software_symbols import SOFTWARE
 from .system_symbols import Limits, Quantity
 from .units import FRACTION
 
@@ -78,7 +79,7 @@ class Software:
         source: where its kernels are read.
         shares: of efficiencies.
         constants: of its own kernels, by system.
-        memory: what it holds beside tensors.
+        values: of symbols that are of the software and its host, and of memory that it holds beside tensors.
     """
 
     name: str
@@ -86,7 +87,7 @@ class Software:
     source: str
     shares: tuple[Share, ...]
     constants: Mapping[str, Mapping[str, Quantity]]
-    memory: Mapping[str, Quantity] = Frozen({})
+    values: Mapping[str, Quantity]
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Software:
@@ -107,8 +108,8 @@ class Software:
             if share.applies(system) and share.efficiency in quantities:
                 quantities[share.efficiency] = _times(quantities[share.efficiency], share.quantity, self.name)
         own = next((self.constants[name] for name in system.lineage if name in self.constants), {})
-        held = Frozen({**system.held, **self.memory})
-        return dataclasses.replace(system, quantities=Frozen(quantities), held=held).with_constants(own)
+        found = dataclasses.replace(system, quantities=Frozen(quantities)).with_constants(own)
+        return found.with_software(self.values)
 
 
 def names() -> list[str]:
@@ -132,7 +133,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share", "on", "memory")
+    known = ("name", "title", "source", "share", "on", "values", "memory")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -144,8 +145,19 @@ def _read(path: Path) -> Software:
     name = text_of(table, "name", label)
     shares = tuple(_share(entry, label) for entry in entries)
     title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
-    memory = read_memory(table.get("memory", {}), label)
-    return Software(name, title, source, shares, _constants(table.get("on", {}), label), Frozen(memory))
+    constants = _constants(table.get("on", {}), label)
+    values = {**_values(table.get("values", {}), label), **read_memory(table.get("memory", {}), label)}
+    return Software(name, title, source, shares, constants, Frozen(values))
+
+
+def _values(table: Any, label: str) -> Mapping[str, Quantity]:
+    """The table [values]: symbols of the software, each a value or a table of value, low, high and source."""
+    where, found = f"{label}: values", {}
+    for name, entry in _tables(table, where).items():
+        if name not in SOFTWARE:
+            raise InputError(f"{where}: unknown symbol {quote(name)}{nearest(name, SOFTWARE)}")
+        found[name] = quantity_of(entry, SOFTWARE[name], where, name)
+    return Frozen(found)
 
 
 def _constants(table: Any, label: str) -> Mapping[str, Mapping[str, Quantity]]:

@@ -66,8 +66,8 @@ class System:
     links: Links = "switch"
     runtime: str = DEFAULT_RUNTIME
     """What runs on the device and holds memory beside tensors, one of `runtime_memory.RUNTIMES`."""
-    held: Mapping[str, Quantity] = Frozen({})
-    """Memory beside tensors as a training software states it."""
+    software: Mapping[str, Quantity] = Frozen({})
+    """Values of symbols of the software that runs on it."""
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -166,7 +166,11 @@ class System:
                 raw.values[key] = quantity_of(entry, SYMBOLS[key], where, key)
             else:
                 raise InputError(f"{where}: no symbol {quote(key)}{nearest(key, [*SYMBOLS, 'matrix_rate'])}")
-        return _build(raw)
+        return dataclasses.replace(_build(raw), software=self.software)
+
+    def with_software(self, values: Mapping[str, Quantity]) -> System:
+        """The system under a software that gives some symbols values."""
+        return dataclasses.replace(self, software=Frozen({**self.software, **values})) if values else self
 
     def with_constants(self, constants: Mapping[str, Quantity]) -> System:
         """The system with what software reaches on it; values that a user gave stay."""

@@ -10,11 +10,11 @@ from ..codegen.lower import lower
 from ..formulas.language.named_calls import remember_forms
 from ..formulas.language.symbols import (
     SYMBOLS,
+    UNITS,
     batch,
     matrix_rate,
     pp,
     sequence,
-    strip_units,
     tp,
 )
 from ..formulas.memory.parameters import flops_utilization
@@ -26,7 +26,7 @@ from ..operations.schedule import Idle, Op, count_operations, executions, terms,
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
 from .memory.reserved import reserved_terms
-from .model_flops import model_flops, recomputed_flops
+from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def totals(structure: Structure) -> dict[str, Any]:
         "tokens": batch * sequence,
         "devices": tp * pp * replicas(structure),
         "parameters": counts.total_parameters(structure.architecture),
+        **({"adapter_parameters": trained_adapter_parameters(structure)} if structure.adapted else {}),
     }
 
 
@@ -86,25 +87,25 @@ def build(structure: Structure) -> Compiled:
     def stand_in(leaf: Op | Idle) -> Any:
         return stand_ins[leaf.path]
 
-    definitions = [(stand_ins[path], strip_units(leaf.time)) for path, leaf in named.items() if isinstance(leaf, Op)]
+    definitions = [(stand_ins[path], leaf.time) for path, leaf in named.items() if isinstance(leaf, Op)]
     definitions += [
-        (stand_ins[path], strip_units(leaf.count * time_of(leaf.child, stand_in)))
+        (stand_ins[path], leaf.count * time_of(leaf.child, stand_in))
         for path, leaf in named.items()
         if isinstance(leaf, Idle)
     ]
     time = sympy.Symbol("time", positive=True)
-    definitions.append((time, strip_units(time_of(tree, stand_in))))
+    definitions.append((time, time_of(tree, stand_in)))
     outputs: dict[str, Any] = {"time": time}
-    outputs |= {name: strip_units(expr) for name, expr in metrics(structure, time).items()}
+    outputs |= metrics(structure, time)
     held = footprint(structure)
     beside = reserved_terms(structure, held["activations"])
     outputs |= {f"memory/{name}": expr for name, expr in held.items()}
     outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
     outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())
-    outputs |= {f"encoders/{name}": strip_units(expr) for name, expr in encoder_bytes(structure).items()}
+    outputs |= {f"encoders/{name}": expr for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
-    program = lower(definitions, outputs, share=True)
+    program = lower(definitions, outputs, share=True, stand_for=UNITS)
     resources = {name: SYMBOLS[name].resource for name in program.inputs}
     return Compiled(
         program,
@@ -118,7 +119,7 @@ def _demands(named: dict[str, Op | Idle], counts_of: dict[str, Any]) -> dict[str
     for path, leaf in named.items():
         if isinstance(leaf, Op):
             outputs[f"term/{path}/count"] = counts_of[path]
-            outputs[f"term/{path}/flops"] = strip_units(leaf.demand.flops)
+            outputs[f"term/{path}/flops"] = leaf.demand.flops
             outputs[f"term/{path}/bytes"] = leaf.demand.memory_bytes
             outputs[f"term/{path}/message"] = leaf.demand.message_bytes
     return outputs

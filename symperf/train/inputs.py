@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..common.errors import InputError, nearest, quote
 from ..models.description import BASE_SIZES
+from ..plans.adapters import trained_parts
 from ..plans.alignment import misaligned_sizes
 from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
-from ..plans.frozen_parts import frozen_classes
+from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.recompute_modules import modules_of
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
@@ -65,6 +66,7 @@ def structure_of(
     dropout = model.architecture.dropout if plan.dropout is None else plan.dropout
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
+    frozen, adapted = trained_parts(plan, model, encoders)
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
         architecture=model.architecture,
@@ -91,16 +93,35 @@ def structure_of(
         power_limited=system.power_limited,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
-        overheads=any(name in stated for name in STATED),
+        overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
-        frozen=frozen_classes(plan.freeze, model, encoders),
+        frozen=frozen,
         encoders=encoders,
         modules=modules_of(plan.recompute, plan.recompute_modules),
         updates_at_once=plan.optimizer_in_backward,
         nvme=plan.on_drives,
+        documents=attention == "flash" and "document_length" in stated,
+        adapted=adapted,
+        decomposed=plan.dora,
+        stored=plan.base_precision is not None,
+        loss=plan.loss,  # type: ignore[arg-type]
+        compiled=plan.compiled,
     )
+
+
+def states(system: System, name: str) -> bool:
+    """Whether the software on a system gives a symbol a value other than 0."""
+    return name in system.software and system.software[name].value > 0
+
+
+def without_training(structure: Structure, model: Model) -> Structure:
+    """The structure of the forward pass alone: nothing is trained, and weights are stored as they were."""
+    passed = language_classes(model.architecture, model.sizes.get("num_multi_token_layers", 0))
+    passed |= {name for each in structure.encoders for name in (each.part, "projector")}
+    frozen = tuple(each for each in CLASSES if each in passed)
+    return dataclasses.replace(structure, frozen=frozen, adapted=(), decomposed=False)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:
@@ -141,7 +162,7 @@ class Settable:
             elif name in self.counts:
                 own[name] = positive_integer(name, value)
             elif name in self.limits:
-                own[name] = check_number(value, self.limits[name], f"set: {name}")
+                own[name] = _number(name, value, self.limits[name])
             else:
                 raise self._misplaced(name)
         return sizes, figures, own
@@ -153,6 +174,17 @@ class Settable:
         known = [*self.sizes, *SYSTEM_SYMBOLS, "matrix_rate", *self.limits, *Plan.names(), *self.arguments]
         hint = nearest(name.lower(), known) or ", expected one that `symperf list symbols` shows"
         return InputError(f"set: unknown symbol {quote(name)}{hint}")
+
+
+REMEDIES = {"gradient_bytes": "; what has no gradients is named by --freeze, or is all but adapters under --lora-rank"}
+"""What to do instead of giving a symbol a value that it does not take."""
+
+
+def _number(name: str, value: Any, limits: Limits) -> float:
+    try:
+        return check_number(value, limits, f"set: {name}")
+    except InputError as error:
+        raise InputError(f"{error}{REMEDIES.get(name, '')}") from None
 
 
 TRAINING: Final = Settable(TRAINED_SIZES, LIMITS, WORK, ("encoder_sequence",))

@@ -266,7 +266,7 @@ COMMAND = ["search", "llama-2-7b", "-s", SYSTEM, "--devices", "2", "--prompt", "
         (["--tpot", "-1"], 2, "tpot: found -1.0"),
         (["--tpot", "0.05", "--by", "latency"], 2, "latency needs a batch"),
         (["--tpot", "0.05", "--by", "speed"], 2, "by: found 'speed'"),
-        (["--tpot", "0.05", "--by", "tokens-per-dollar"], 2, "price_per_hour"),
+        (["--tpot", "0.05", "--by", "tokens-per-dollar", "-s", "h800-sxm"], 2, "price_per_hour"),
         (["--tpot", "0.05", "--sequence", "4"], 2, "--sequence with --prompt"),
         (["--tpot", "0.05", "--explain", "tp=2"], 2, "--explain"),
         (["--tpot", "0.05", "--axes", "cost,ttft"], 2, "axes: are those of a Pareto front"),

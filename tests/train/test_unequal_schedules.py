@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sympy
-from support import schedule_simulator as sim
 
 import symperf as sf
 from symperf.codegen.interpret import floats, run
 from symperf.codegen.lower import lower
 from symperf.formulas.language.symbols import strip_units
 from symperf.operations.schedule import Op, part, time_of
+from symperf.timeline import simulator as sim
 from symperf.train.memory.device_share import dealing_of
 from symperf.train.step.passes import of_weights, pair_passes
 from symperf.train.step.step import TrainingStep

@@ -29,17 +29,19 @@ from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...operations.dealing import middle_layers
+from ...operations.shapes import Shapes
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
 from .device_share import dealing_of, fullest_share, stage_share
-from .end_activations import end_activations, logits_shape
+from .end_activations import end_activations, logits_kept, logits_shape
 from .host_memory import buffers, drive_terms, host_terms, kept_on_device
 from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_ends, gathered_memory, state_terms
+from .stored_weights import widened_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +114,8 @@ def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:
     if structure.zero == 3:
         found["workspace/gathered"] = gathered_memory(structure)
         found["workspace/gathered_ends"] = gathered_ends(structure, share)
+    if structure.stored:
+        found["workspace/widened"] = widened_memory(structure)
     if structure.context != "none":
         found["workspace/context"] = context_workspace(structure)
     if {"activations", "gradients", "weights"} & set(structure.offload):
@@ -199,9 +203,14 @@ def stage_logits(structure: Structure) -> Any:
     if not rows:
         return sympy.S.Zero
     held = _micro_batches() if structure.schedule == "gpipe" else sympy.S.One
-    kept = held * saved.logits_kept_bytes(rows, columns)
+    if structure.architecture.head == "labels":
+        kept = held * saved.logits_kept_bytes(rows, columns)
+    else:
+        kept = held * logits_kept(structure, Shapes.of(structure, structure.architecture.kinds[-1]))
     ends = each.is_last_stage(stage_number, pp)
     ends += each.is_first_stage(stage_number) if structure.schedule == "dualpipe" else 0
+    if structure.loss != "unfused":
+        return ends * kept
     return ends * (kept + beside.loss_working_memory(rows, columns, loss_working_bytes))
 
 
@@ -209,7 +218,7 @@ def _passing(structure: Structure, loss: Any = sympy.S.One) -> Any:
     """Bytes of the larger of what comes and goes: a loss, on the part of devices that has one, or a layer's again."""
     rows, columns = logits_shape(structure)
     again = recomputed_bytes(structure)
-    if not rows:
+    if not rows or structure.loss != "unfused":
         return again
     working = loss * beside.loss_working_memory(rows, columns, loss_working_bytes)
     return Max(again, working) if again else working

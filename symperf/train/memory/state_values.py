@@ -48,6 +48,13 @@ _BY_OPTIMIZER: dict[str, Values] = {
         "optimizer_block": (128.0, "blocks of 128 elements, Li et al. 2023 section 3; torchao's AdamW4bit"),
     },
 }
+_BY_BASE: dict[str, Values] = {
+    "int8": {
+        "base_element_bytes": (1.0, "8 bits: LLM.int8(), Dettmers et al. 2022"),
+        "base_block": (4096.0, "a scale for each row of the weight, of about 4,096 values: assumed, 1,024 to 16,384"),
+        "base_scale_bytes": (4.0, "an FP32 scale for each row: bitsandbytes, Int8Params.SCB"),
+    },
+}
 _ELEMENT = Limits(BYTES, 1 / 16, 1000)
 _PART = Limits(FRACTION, 1e-6, 1.0, zero=True)
 _KNOWN_LIMITS = {
@@ -68,10 +75,10 @@ STATE_LIMITS: dict[str, Limits] = {
 """What values these symbols may take."""
 
 
-def defaults_of(optimizer: str, precision: str) -> Values:
-    """The values that an optimizer and a precision change.
+def defaults_of(optimizer: str, precision: str, base_precision: str | None = None) -> Values:
+    """The values that an optimizer, a precision and the format of a frozen base change.
 
     >>> defaults_of("adam-8bit", "fp8")["moment_bytes"][0], defaults_of("adam", "bf16")
     (1.0, {})
     """
-    return _BY_OPTIMIZER.get(optimizer, {}) | _BY_PRECISION.get(precision, {})
+    return _BY_OPTIMIZER.get(optimizer, {}) | _BY_PRECISION.get(precision, {}) | _BY_BASE.get(base_precision or "", {})

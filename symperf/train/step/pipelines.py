@@ -54,16 +54,18 @@ def split_schedule(step: TrainingStep) -> list[Node | None]:
 
 
 def _split_equal_stages(step: TrainingStep) -> Scheduled:
-    passes = _split_passes(step.structure.schedule, (step.forward, step.backward))
+    named = _split_passes(step.structure.schedule, (step.forward, step.backward))
+    passes = [step.hosted_split(name, node) for name, node in named.items()]
     counts = (*(step.micro_batches,) * 3, *(sympy.S.Zero,) * (len(passes) - 3))
     return Scheduled(tuple(passes), counts, lambda *times: _split_time(step, times))
 
 
-def _split_passes(schedule: str, stage: tuple[Node, Node]) -> list[Node]:
+def _split_passes(schedule: str, stage: tuple[Node, Node]) -> dict[str, Node]:
     """The passes of a stage: forward, gradients of inputs, gradients of weights, and under DualPipe a pair."""
     forward, backward = stage
-    found = [forward, part(backward, lambda op: not of_weights(op)), part(backward, of_weights)]
-    return [*found, pair_passes(forward, backward)] if schedule == "dualpipe" else found
+    inputs, weights = part(backward, lambda op: not of_weights(op)), part(backward, of_weights)
+    found: dict[str, Node] = {"forward": forward, "inputs": inputs, "weights": weights}
+    return found | {"pair": pair_passes(forward, backward)} if schedule == "dualpipe" else found
 
 
 def _split_time(step: TrainingStep, times: tuple[Any, ...]) -> Any:

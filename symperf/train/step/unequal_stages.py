@@ -37,15 +37,20 @@ MIDDLE = 1
 
 
 class Parts:
-    """Passes under names, by which a rule asks for their times."""
+    """Passes under names, by which a rule asks for their times.
 
-    def __init__(self) -> None:
+    Args:
+        hosted: what the host's pace makes of a pass, by the last part of its name.
+    """
+
+    def __init__(self, hosted: Callable[[str, Node], Node] = lambda _, node: node) -> None:
+        self.hosted = hosted
         self.nodes: dict[str, Node] = {}
         self.counts: list[Any] = []
 
     def add(self, name: str, node: Node, count: Any = ZERO) -> None:
         """A pass that is run `count` times."""
-        self.nodes[name] = node
+        self.nodes[name] = self.hosted(name.rpartition("/")[2], node)
         self.counts.append(count)
 
     def add_passes(self, name: str, passes: tuple[Node, Node], count: Any = ZERO) -> None:
@@ -236,7 +241,7 @@ def _dual_pipe(step: TrainingStep) -> Scheduled:
 
 def _mean_and_ends(step: TrainingStep, count: Any, of_ends: Any = None) -> Parts:
     """The passes of a stage of the mean size, which is counted, and those of both ends."""
-    parts = Parts()
+    parts = Parts(step.hosted_split)
     parts.add_passes("mean", step.passes(fullest=False), count)
     for end, passes in step.end_passes().items():
         parts.add_passes(end, passes, count if of_ends is None else of_ends)
