@@ -57,11 +57,12 @@ CHOICES: Final = (
     *("torch_compile_mode", "liger_rope", "liger_rms_norm", "liger_glu_activation", "liger_swiglu", "liger_layer_norm"),
     *("liger_cross_entropy", "liger_fused_linear_cross_entropy", "cut_cross_entropy", "use_kernels"),
 )
+METHODS: Final = {"dpo": "dpo", "ipo": "dpo", "grpo": "grpo"}
+"""Words of `rl` -> methods of `symperf train`; IPO differs from DPO by its loss alone."""
 REFUSED: Final = {
     "qat": "quantization-aware training is not modelled",
     "relora": "ReLoRA is not modelled",
-    "reward_model": "reward models are asked for by --method",
-    "process_reward_model": "reward models are asked for by --method",
+    "process_reward_model": "scores of single steps are not modelled",
     "s2_attention": "shifted sparse attention is not modelled",
     "unfrozen_parameters": "parts that are trained are named by --freeze",
     "lisa_n_layers": "LISA is not modelled",
@@ -104,12 +105,12 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     accumulation, batch = keys.count("gradient_accumulation_steps") or 1, keys.count("batch_size")
     fields |= _numbers(keys) | _checkpoints(keys, fields)
     fields["attention"] = _attention(keys)
-    flags = adapters(keys)
+    fields |= adapters(keys)
     sequence = keys.count("sequence_len") or 512
     if not keys.flag("sample_packing") and not keys.flag("pad_to_sequence_len"):
         keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them")
     keys.flag("pad_to_sequence_len")
-    keys.refuse("rl", "steps of several models are asked for by --method")
+    method = "reward" if keys.flag("reward_model") else keys.word("rl", METHODS)
     keys.finish(WITHOUT_COST)
     return FrameworkSettings(
         "axolotl",
@@ -121,7 +122,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         sequence,
         copies=copies if shards is not None else 1,
         stack=STACK,
-        flags=flags,
+        flags={"method": method} if method else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -167,7 +168,7 @@ def _attention(keys: Keys) -> str | None:
 
 
 def adapters(keys: Keys) -> dict[str, Any]:
-    """The flags of `symperf train` for low-rank adapters over a base that may be stored in 4 or 8 bits."""
+    """The fields of a plan for low-rank adapters over a base that may be stored in 4 or 8 bits."""
     kind = keys.take("adapter", str, choices=("lora", "qlora", ""))
     rank, targets = keys.count("lora_r"), keys.take("lora_target_modules", list)
     every, dora = keys.flag("lora_target_linear"), keys.flag("peft_use_dora")

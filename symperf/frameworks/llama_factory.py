@@ -54,6 +54,10 @@ REFUSED: Final = {
 STACK: Final = None
 
 
+METHODS = {"rm": "reward", "dpo": "dpo", "ppo": "ppo"}
+"""Stages -> methods of `symperf train`; pairs are what a batch counts in both."""
+
+
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
     """The settings of the keys of a file, beside which a file of DeepSpeed may lie."""
     keys = Keys("llama-factory", label, {k: v for k, v in flatten(data).items() if v not in ({}, "", None)}, ignore)
@@ -63,8 +67,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     base = keys.take("model_name_or_path", str)
     stage = keys.take("stage", str, choices=("pt", "sft", "rm", "ppo", "dpo", "kto")) or "sft"
-    if stage not in ("pt", "sft"):
-        keys.fail("stage", "pt or sft; steps of several models are asked for by --method")
+    if stage == "kto":
+        keys.fail("stage", "pt, sft, rm, dpo or ppo: pairs that are none are not modelled")
     inner = sharded(keys, "deepspeed", folder)
     fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.data.get("fsdp")
@@ -81,7 +85,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         fields["recompute"] = "full"
         keys.note("recompute: full, which LLaMA-Factory turns on unless disable_gradient_checkpointing")
     keys.drop("gradient_checkpointing", "LLaMA-Factory turns it on by itself")
-    flags = _adapters(keys, fields)
+    fields |= _adapters(keys, fields)
     sequence = keys.count("cutoff_len") or 2048
     packs = keys.flag("packing", "neat_packing") if len({"packing", "neat_packing"} & keys.data.keys()) < 2 else True
     keys.read |= {name: keys.data[name] for name in ("packing", "neat_packing") if name in keys.data}
@@ -96,7 +100,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation=accumulation,
         sequence=sequence,
         stack=STACK,
-        flags=flags,
+        flags={"method": METHODS[stage]} if stage in METHODS else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

@@ -224,7 +224,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ),
     ("f.yml", AXOLOTL.replace("flash_attention: true", "flash_attention: 1"), [], "expected true or false"),
     ("f.yml", AXOLOTL + "eager_attention: true\n", [], "expected one kernel of attention"),
-    ("f.yml", AXOLOTL + "rl: dpo\n", [], "steps of several models"),
+    ("f.yml", AXOLOTL + "rl: orpo\n", [], "rl: found 'orpo', expected dpo or ipo or grpo"),
     ("f.yml", AXOLOTL + "deepspeed: no.json\n", [], "no such file 'no.json' beside it"),
     ("f.yaml", LLAMA_FACTORY.replace("stage: sft", "stage: stf"), [], "found 'stf', expected"),
     ("f.yaml", LLAMA_FACTORY + "use_galore: true\n", [], "GaLore is not modelled"),
