@@ -188,7 +188,7 @@ class Experts:
         if "experts" not in self.layer.structure.adapted:
             return 0
         each = (form.adapter_memory(packed * inner, columns) for inner, columns, packed in self.sides.values())
-        (found,) = self.in_their_width([sum(each)])  # type: ignore[list-item]
+        (found,) = self.in_their_width([sum(each)])
         return self.slots / self.parts * found
 
     @property
