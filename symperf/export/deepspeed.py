@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from ..plans.plan_fields import WIDE_PRECISIONS
 from .lines import nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -72,7 +73,7 @@ def _sharding(made: Sheet, asked: ExportRequest) -> None:
             made.put("zero_optimization.offload_optimizer.device", "cpu", "offload")
         elif what == "weights" and plan.zero == 3:
             made.put("zero_optimization.offload_param.device", "cpu", "offload")
-        elif what == "activations" and plan.recompute != "none":
+        elif what == "activations" and plan.effective_recompute != "none":
             made.put("activation_checkpointing.cpu_checkpointing", True, "offload")
         else:
             needs = {"optimizer": "zero above 0", "weights": "zero = 3", "activations": "recomputation"}[what]
@@ -121,10 +122,12 @@ def _pipeline(made: Sheet, asked: ExportRequest) -> None:
 
 def _model(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute != "none":
+    if plan.effective_recompute != "none":
         some = "" if plan.recompute_layers is None else f", {plan.recompute_layers} layers of a stage"
         made.put("activation_checkpointing.partition_activations", False, "recompute")
-        made.note("recompute", f"{plan.recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint")
+        made.note(
+            "recompute", f"{plan.effective_recompute}{some}: the model's code calls deepspeed.checkpointing.checkpoint"
+        )
         made.cover("recompute_layers")
     made.note("attention", f"{asked.attention or 'open'} in the plan; the model's code decides")
     if asked.dropout is not None:
@@ -135,6 +138,8 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     plan, precision = asked.plan, asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set bf16 or fp16")
+    elif precision in WIDE_PRECISIONS:
+        made.note("precision", f"{precision}: DeepSpeed runs in 32 bits where neither bf16 nor fp16 is enabled")
     elif precision in ("bf16", "fp16"):
         made.put(f"{precision}.enabled", True, "precision")
     else:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import InputError, nearest, quote
 from .adapters import trained_parts
-from .combinations import check_combination, check_host
+from .combinations import check_combination
 from .encoders import check_encoders, encoders_of
 from .fields import LARGEST as LARGEST
 from .fields import positive_integer as positive_integer
+from .host_rules import check_host
 from .plan_fields import CONTEXT_KINDS as CONTEXT_KINDS
 from .plan_fields import FIELDS as FIELDS
 from .plan_fields import NUMBERS as NUMBERS
@@ -22,6 +23,8 @@ from .plan_fields import PlanFields, attributes
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
+    import os
+
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
@@ -74,6 +77,16 @@ class Plan(PlanFields):
         return tuple(self.offload.split(",")) if self.offload else ()
 
     @property
+    def on_drives(self) -> tuple[str, ...]:
+        """What of that which the host keeps lies on its drives."""
+        return tuple(self.nvme.split(",")) if self.nvme else ()
+
+    @property
+    def effective_recompute(self) -> str:
+        """What the backward pass computes again: single modules are selective recomputation."""
+        return "selective" if self.recompute_modules and self.recompute == "none" else self.recompute
+
+    @property
     def effective_expert_tp(self) -> int:
         """The tensor-parallel degree inside an expert."""
         return int(self.number("expert_tp"))
@@ -104,6 +117,22 @@ class Plan(PlanFields):
             if name not in cls.names():
                 raise InputError(f"plan: unknown field {quote(name)}{nearest(name, cls.names())}")
         return cls(**fields)
+
+    @classmethod
+    def under(cls, stack: str | os.PathLike[str], **fields: Any) -> Plan:
+        """A plan from named fields, the others as a training software's profile chooses them.
+
+        Raises:
+            InputError: an unknown name, with the nearest.
+
+        >>> Plan.under("torchtitan-2026", dp=8).zero
+        3
+        """
+        from ..systems.software import Software
+        from .profile_plan import defaults_under
+
+        plan = cls.of(**fields)
+        return dataclasses.replace(plan, **defaults_under(Software.load(stack), vars(plan), fields))
 
 
 Plan.__doc__ = str(Plan.__doc__).replace("{attributes}", attributes())
