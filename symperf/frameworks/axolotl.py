@@ -8,6 +8,7 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .hub import FSDP, OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ REFUSED: Final = {
     "resize_token_embeddings_to_32x": "",
     "use_pose": "PoSE is not modelled",
 }
-STACK: Final = None
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
@@ -84,13 +84,15 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     for name, why in REFUSED.items():
         if why:
             keys.refuse(name, why)
+    liger = any(keys.data.get(name) for name in CHOICES if name.startswith("liger_"))
+    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0} | _kernels(keys)
     for name in CHOICES:
-        keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
+        if name not in keys.read:
+            keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     keys.drop("pretraining_dataset", "it costs nothing in a step")
     keys.drop("resize_token_embeddings_to_32x", "vocabularies are taken as they are")
     base = keys.take("base_model", str)
     inner = sharded(keys, "deepspeed", folder)
-    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.take("fsdp", list)
     if options or any(name.startswith("fsdp_config.") for name in keys.data):
         if inner is not None:
@@ -121,8 +123,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation,
         sequence,
         copies=copies if shards is not None else 1,
-        stack=STACK,
         flags={"method": method} if method else {},
+        stack=profile_of("liger") if liger else None,
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -155,6 +157,25 @@ def _checkpoints(keys: Keys, fields: Mapping[str, Any]) -> dict[str, Any]:
         found["offload"] = ",".join([*kept, "activations"])
     if keys.flag("gradient_checkpointing", "activation_offloading"):
         found["recompute"] = "full"
+    return found
+
+
+LOSSES: Final = {
+    "cut_cross_entropy": "cut",
+    "liger_fused_linear_cross_entropy": "fused-linear",
+    "liger_cross_entropy": "fused",
+    "flash_attn_cross_entropy": "fused",
+    "unsloth_cross_entropy_loss": "fused",
+}
+
+
+def _kernels(keys: Keys) -> dict[str, Any]:
+    """What follows the head, and what a compiler joins, where plans say it."""
+    found: dict[str, Any] = {}
+    if "loss" in FIELDS:
+        found["loss"] = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
+    if "compiled" in FIELDS:
+        found["compiled"] = keys.flag("torch_compile")
     return found
 
 
