@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..plans.plan_fields import WIDE_PRECISIONS
+from ..plans.recompute_modules import modules_of
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -38,7 +39,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--recompute-granularity": Option(str, ARGUMENTS, ("full", "selective")),
     "--recompute-method": Option(str, ARGUMENTS, ("uniform", "block")),
     "--recompute-num-layers": Option(int, ARGUMENTS),
-    "--recompute-modules": Option(str, ARGUMENTS, ("core_attn",)),
+    "--recompute-modules": Option(str, ARGUMENTS),
     "--use-distributed-optimizer": Option(bool, ARGUMENTS),
     "--use-megatron-fsdp": Option(bool, ARGUMENTS),
     "--data-parallel-sharding-strategy": Option(
@@ -154,11 +155,11 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _recomputation(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute == "none":
+    if plan.effective_recompute == "none":
         return
-    made.put("--recompute-granularity", plan.recompute, "recompute")
-    if plan.recompute == "selective":
-        made.put("--recompute-modules", "core_attn", "recompute")
+    made.put("--recompute-granularity", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
+        _modules(made, asked)
         return
     some = plan.recompute_layers
     if some is not None and some % plan.vpp:
@@ -166,6 +167,16 @@ def _recomputation(made: Sheet, asked: ExportRequest) -> None:
         some = None
     made.put("--recompute-method", "uniform" if some is None else "block", "recompute")
     made.put("--recompute-num-layers", 1 if some is None else some // plan.vpp, "recompute", "recompute_layers")
+
+
+def _modules(made: Sheet, asked: ExportRequest) -> None:
+    """The modules of selective recomputation; operations one by one are no module."""
+    plan = asked.plan
+    if plan.recompute_modules == "op":
+        made.note("recompute_modules", "op: Megatron-LM computes modules again, not every second product")
+        return
+    names = modules_of(plan.recompute, plan.recompute_modules)
+    made.put("--recompute-modules", " ".join(names), "recompute", "recompute_modules")
 
 
 def _sharding(made: Sheet, asked: ExportRequest) -> None:

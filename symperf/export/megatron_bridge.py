@@ -130,4 +130,4 @@ def _rest(made: Sheet, source: Sheet, asked: ExportRequest) -> None:
 
 
 def _value(name: str, value: Any) -> Any:
-    return [value] if OPTIONS[name].kind is list else value
+    return value.split() if OPTIONS[name].kind is list else value
