@@ -18,6 +18,8 @@ FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "node_limit": (None,),
     "freeze": (None,),
     "overlap_ep": (1.0,),
+    "loss": ("unfused",),
+    "compiled": (False,),
     "lora_rank": (None,),
     "lora_targets": (None,),
     "dora": (False,),
@@ -72,6 +74,7 @@ MEGATRON: Final = SoftwareLimits(
     FIXED
     | {
         "schedule": ("1f1b", "interleaved"),
+        "loss": ("unfused", "fused"),
         "overlap_tp": (1.0,),
         "overlap_dp": SWITCH,
         "overlap_parameters": SWITCH,
@@ -90,6 +93,7 @@ BRIDGE: Final = SoftwareLimits(
         **MEGATRON.values,
         **NO_STAGES,
         "cp_kind": ("ring",),
+        "loss": ("unfused",),
         "zero": (0, 1),
         "zero_shards": (None,),
         "attention": ("flash",),

@@ -168,13 +168,9 @@ LOSSES: Final = {
 
 
 def _kernels(keys: Keys) -> dict[str, Any]:
-    """What follows the head, and what a compiler joins, where plans say it."""
-    found: dict[str, Any] = {}
-    if "loss" in FIELDS:
-        found["loss"] = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
-    if "compiled" in FIELDS:
-        found["compiled"] = keys.flag("torch_compile")
-    return found
+    """What follows the head, and what a compiler joins."""
+    loss = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
+    return {"loss": loss, "compiled": keys.flag("torch_compile")}
 
 
 def _attention(keys: Keys) -> str | None:

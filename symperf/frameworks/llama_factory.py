@@ -83,8 +83,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         keys.note("recompute: full, which LLaMA-Factory turns on unless disable_gradient_checkpointing")
     keys.drop("gradient_checkpointing", "LLaMA-Factory turns it on by itself")
     fields |= _adapters(keys, fields)
-    if "loss" in FIELDS:
-        fields["loss"] = "fused-linear" if liger else "unfused"
+    fields["loss"] = "fused-linear" if liger else "unfused"
     sequence = keys.count("cutoff_len") or 2048
     packs = keys.flag("packing", "neat_packing") if len({"packing", "neat_packing"} & keys.data.keys()) < 2 else True
     keys.read |= {name: keys.data[name] for name in ("packing", "neat_packing") if name in keys.data}

@@ -281,11 +281,9 @@ def _numbers(keys: Keys) -> dict[str, Any]:
 
 
 def _loss(keys: Keys) -> dict[str, Any]:
-    """What follows the head, where plans say it: one kernel of logits in 16 bits, or those of Megatron-LM."""
-    if "loss" not in FIELDS:
-        return {}
-    keys.take("--cross-entropy-fusion-impl", str)
-    return {"loss": "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
+    """What follows the head: one kernel of logits in 16 bits, one with the head, or those of Megatron-LM."""
+    kind = keys.word("--cross-entropy-fusion-impl", {"native": "fused", "te": "fused", "linear": "fused-linear"})
+    return {"loss": kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
 
 
 def _state(keys: Keys) -> dict[str, Any]:

@@ -75,6 +75,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     for name, why in REFUSED.items():
         keys.refuse(name, why)
     compiled = keys.data.get("compile.enable") is True or keys.data.get("training.compile") is True
+    joined = keys.data.get("compile.components") or ("model", "loss")
     for name in KERNELS:
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     fields, deal = _stages(keys)
@@ -84,8 +85,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     fields |= {"tp": tp, "cp": cp, "cp_kind": rotate or "all-gather", "sequence_parallel": tp > 1, "overlap_tp": 0.0}
     fields |= {"ep": keys.count("parallelism.expert_parallel_degree") or 1, "dropout": False, "attention": "flash"}
     fields["expert_tp"] = keys.count("parallelism.expert_tensor_parallel_degree")
-    if "compiled" in FIELDS:
-        fields["compiled"] = compiled
+    # The loss is a component of what is compiled, unless the file names others.
+    fields |= {"compiled": compiled, "loss": "fused" if compiled and "loss" in joined else "unfused"}
     sharding, copies = _sharding(keys, cp)
     fields |= sharding | _layers(keys) | _numbers(keys)
     batch, accumulation = _batch(keys, fields)

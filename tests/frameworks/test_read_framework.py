@@ -96,6 +96,8 @@ WANTED: dict[str, tuple[int, dict[str, Any], Plan, int]] = {
             overlap_parameters=1.0,
             cp_kind="all-gather",
             zero_shards=4,
+            loss="fused",
+            compiled=True,
         ),
         64,
     ),
