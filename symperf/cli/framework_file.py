@@ -40,10 +40,11 @@ def fill_in(options: argparse.Namespace) -> FrameworkSettings | None:
     given = {name: getattr(options, name) for name in (*Plan.names(), "batch", "devices") if name in options.given}
     given |= {name: asked[name] for name in (*Plan.names(), "batch") if name in asked}
     fields, batch = found.settle(given, model_asked(options).sizes["num_layers"])
-    for name, value in (fields | {"batch": batch, "sequence": found.sequence, "stack": found.stack}).items():
+    beneath = fields | {"batch": batch, "sequence": found.sequence, "stack": found.stack} | dict(found.flags)
+    for name, value in beneath.items():
         if name not in options.given and value is not None:
             setattr(options, name, value)
-    options.given_fields = {*fields, *(options.given & set(Plan.names()))}  # a profile chooses none of these
+    options.given |= frozenset(fields)  # a profile chooses none of these
     options.set += [f"{name}={value}" for name, value in found.values.items() if name not in asked]
     return found
 

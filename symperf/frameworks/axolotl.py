@@ -58,11 +58,12 @@ CHOICES: Final = (
     *("torch_compile_mode", "liger_rope", "liger_rms_norm", "liger_glu_activation", "liger_swiglu", "liger_layer_norm"),
     *("liger_cross_entropy", "liger_fused_linear_cross_entropy", "cut_cross_entropy", "use_kernels"),
 )
+METHODS: Final = {"dpo": "dpo", "ipo": "dpo", "grpo": "grpo"}
+"""Words of `rl` -> methods of `symperf train`; IPO differs from DPO by its loss alone."""
 REFUSED: Final = {
     "qat": "quantization-aware training is not modelled",
     "relora": "ReLoRA is not modelled",
-    "reward_model": "reward models are asked for by --method",
-    "process_reward_model": "reward models are asked for by --method",
+    "process_reward_model": "scores of single steps are not modelled",
     "s2_attention": "shifted sparse attention is not modelled",
     "unfrozen_parameters": "parts that are trained are named by --freeze",
     "lisa_n_layers": "LISA is not modelled",
@@ -111,7 +112,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     if not keys.flag("sample_packing") and not keys.flag("pad_to_sequence_len"):
         keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them")
     keys.flag("pad_to_sequence_len")
-    keys.refuse("rl", "steps of several models are asked for by --method")
+    method = "reward" if keys.flag("reward_model") else keys.word("rl", METHODS)
     keys.finish(WITHOUT_COST)
     return FrameworkSettings(
         "axolotl",
@@ -123,6 +124,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         sequence,
         copies=copies if shards is not None else 1,
         stack=profile_of("liger") if liger else None,
+        flags={"method": method} if method else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

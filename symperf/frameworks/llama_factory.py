@@ -54,6 +54,10 @@ REFUSED: Final = {
 }
 
 
+METHODS = {"rm": "reward", "dpo": "dpo", "ppo": "ppo"}
+"""Stages -> methods of `symperf train`; pairs are what a batch counts in both."""
+
+
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
     """The settings of the keys of a file, beside which a file of DeepSpeed may lie."""
     keys = Keys("llama-factory", label, {k: v for k, v in flatten(data).items() if v not in ({}, "", None)}, ignore)
@@ -64,8 +68,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     base = keys.take("model_name_or_path", str)
     stage = keys.take("stage", str, choices=("pt", "sft", "rm", "ppo", "dpo", "kto")) or "sft"
-    if stage not in ("pt", "sft"):
-        keys.fail("stage", "pt or sft; steps of several models are asked for by --method")
+    if stage == "kto":
+        keys.fail("stage", "pt, sft, rm, dpo or ppo: pairs that are none are not modelled")
     inner = sharded(keys, "deepspeed", folder)
     fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.data.get("fsdp")
@@ -98,6 +102,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation=accumulation,
         sequence=sequence,
         stack=profile_of("liger") if liger else None,
+        flags={"method": METHODS[stage]} if stage in METHODS else {},
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

@@ -29,6 +29,7 @@ class FrameworkSettings:
         deal: how a pipeline's layers are dealt: `each` stage's, or how many the `first` and the `last` have less.
         copies: of the sharded state, where it is not one.
         stack: the profile of a training software that is nearest.
+        flags: what `symperf train` has flags for beside the plan's, by name.
         values: of symbols.
         read: values by key of the file that were read.
         ignored: keys that were not, each with why.
@@ -46,6 +47,7 @@ class FrameworkSettings:
     deal: Mapping[str, int] = field(default_factory=dict)
     copies: int = 1
     stack: str | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Any] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)

@@ -241,7 +241,7 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ),
     ("f.yml", AXOLOTL.replace("flash_attention: true", "flash_attention: 1"), [], "expected true or false"),
     ("f.yml", AXOLOTL + "eager_attention: true\n", [], "expected one kernel of attention"),
-    ("f.yml", AXOLOTL + "rl: dpo\n", [], "steps of several models"),
+    ("f.yml", AXOLOTL + "rl: orpo\n", [], "rl: found 'orpo', expected dpo or ipo or grpo"),
     ("f.yml", AXOLOTL + "adapter: lora\n", [], "adapter lora needs lora_r, found none"),
     ("f.yml", AXOLOTL + "load_in_8bit: true\n", [], "need an adapter, found none"),
     ("f.yml", AXOLOTL + "adapter: lora\nlora_r: 8\nload_in_8bit: true\n", [], "a base in 8 bits is not modelled"),
