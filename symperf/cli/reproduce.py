@@ -65,7 +65,11 @@ def train_command(record: Mapping[str, Any], answer: Answer, options: argparse.N
     profiled = () if question.stack is None else Software.load(question.stack).plan
     plan = Plan(**{name: record[name] for name in FIELDS})
     for name, field in FIELDS.items():
-        value = plan.effective_expert_tp if name == "expert_tp" and name in profiled else record[name]
+        value = record[name]
+        if value is None and name in profiled:  # what the profile chooses is told
+            value = {"expert_tp": plan.effective_expert_tp, "dropout": answer.winner.model.architecture.dropout}.get(
+                name
+            )
         if value is None or (value == field.default and name not in profiled):
             continue
         if isinstance(value, bool):

@@ -188,8 +188,7 @@ def adapters(keys: Keys) -> dict[str, Any]:
     """The fields of low-rank adapters over a base that may be stored in 4 bits."""
     kind = keys.take("adapter", str, choices=("lora", "qlora", ""))
     rank, targets = keys.count("lora_r"), keys.take("lora_target_modules", list)
-    dora = keys.flag("peft_use_dora")
-    keys.flag("lora_target_linear")
+    every, dora = keys.flag("lora_target_linear"), keys.flag("peft_use_dora")
     four, eight = keys.flag("load_in_4bit"), keys.flag("load_in_8bit")
     if not kind:
         if four or eight:
@@ -200,6 +199,8 @@ def adapters(keys: Keys) -> dict[str, Any]:
     found: dict[str, Any] = {"lora_rank": rank}
     if targets:
         found["lora_targets"] = ",".join(map(str, targets))
+    elif every:
+        found["lora_targets"] = "all-linear"
     if dora:
         found["dora"] = True
     if four or kind == "qlora":

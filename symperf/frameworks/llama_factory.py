@@ -140,8 +140,7 @@ def _adapters(keys: Keys, fields: dict[str, Any]) -> dict[str, Any]:
             keys.fail("quantization_bit", "none with finetuning_type full")
         return {}
     found: dict[str, Any] = {"lora_rank": rank}
-    if targets not in (None, ["all"]):
-        found["lora_targets"] = ",".join(map(str, targets))
+    found["lora_targets"] = "all-linear" if targets in (None, ["all"]) else ",".join(map(str, targets))
     if dora:
         found["dora"] = True
     if bits == 8:

@@ -194,8 +194,6 @@ def _stages(keys: Keys, pp: int, layers: int | None) -> dict[str, Any]:
 
 def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
     """A layout of stages in letters, where its layers differ by one or at the ends only."""
-    if "layout" in FIELDS:
-        return {"layout": layout, "vpp": 1}
     text = re.sub(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", _repeated, layout.replace(",", "").replace(" ", ""))
     stages = [part.count("t") for part in text.split("|")]
     if set(text) - set("EtmL|") or len(stages) % pp:
@@ -207,6 +205,8 @@ def _layout(keys: Keys, layout: str, pp: int) -> dict[str, Any]:
         return {"vpp": 1, "uneven_stages": True}
     if vpp == 1 and pp > 1 and len(set(stages[1:-1])) <= 1:
         return {"vpp": 1, "first_stage_layers": stages[0], "last_stage_layers": stages[-1]}
+    if "layout" in FIELDS:
+        return {"vpp": vpp, "layout": layout}
     return keys.fail("--pipeline-model-parallel-layout", "stages that are equal but for the first and the last")
 
 

@@ -174,7 +174,11 @@ def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
     )
     (tmp_path / "l.yaml").write_text(text, encoding="utf-8")
     plan, _ = sf.read_framework(tmp_path / "l.yaml").plan(32, devices=1)
-    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (8, None, "nf4")
+    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (
+        8,
+        Plan(lora_rank=8, lora_targets="all-linear").lora_targets,
+        "nf4",
+    )
 
 
 def test_every_option_that_is_written_is_read() -> None:
@@ -198,13 +202,13 @@ def test_flags_override_the_file(folder: Path, call: Callable[[Any], Any]) -> No
     assert (code, err) == (0, "")
     plain = json.loads(out)
     plan = Plan(dp=8, micro_batch=2, recompute="full", zero=2, precision="bf16", overlap_dp=1.0, offload="optimizer")
-    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024)
+    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024, stack=plain["from"]["stack"])
     assert plain["time_s"] == want.value("time")
     assert plain["from"]["framework"] == "deepspeed"
     assert plain["from"]["read"]["zero_optimization.stage"] == 2
     code, out, _ = call([*ask, "--zero", "0", "--overlap-dp", "0", "--offload", "none", "--tp", "1", "--json"])
     plan = Plan(dp=8, micro_batch=2, recompute="full", precision="bf16")
-    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024)
+    want = sf.training("llama-2-7b", "a100-80gb-sxm", plan, batch=64, sequence=1024, stack=plain["from"]["stack"])
     assert (code, json.loads(out)["time_s"]) == (0, want.value("time"))
     code, out, _ = call(ask)
     assert code == 0
