@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..plans.plan_fields import WIDE_PRECISIONS
+from ..plans.recompute_modules import modules_of
 from .lines import flags as text
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -38,7 +39,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--recompute-granularity": Option(str, ARGUMENTS, ("full", "selective")),
     "--recompute-method": Option(str, ARGUMENTS, ("uniform", "block")),
     "--recompute-num-layers": Option(int, ARGUMENTS),
-    "--recompute-modules": Option(str, ARGUMENTS, ("core_attn",)),
+    "--recompute-modules": Option(str, ARGUMENTS),
     "--use-distributed-optimizer": Option(bool, ARGUMENTS),
     "--use-megatron-fsdp": Option(bool, ARGUMENTS),
     "--data-parallel-sharding-strategy": Option(
@@ -56,6 +57,7 @@ OPTIONS: Final[dict[str, Option]] = {
     "--attention-dropout": Option(float, ARGUMENTS),
     "--hidden-dropout": Option(float, ARGUMENTS),
     "--cross-entropy-loss-fusion": Option(bool, ARGUMENTS),
+    "--make-vocab-size-divisible-by": Option(int, ARGUMENTS),
     "--optimizer": Option(str, ARGUMENTS, ("adam", "sgd", "muon", "dist_muon")),
     "--optimizer-cpu-offload": Option(bool, ARGUMENTS),
     "--cpu-offloading-num-layers": Option(int, ARGUMENTS),
@@ -155,11 +157,11 @@ def _batch(made: Sheet, asked: ExportRequest) -> None:
 
 def _recomputation(made: Sheet, asked: ExportRequest) -> None:
     plan = asked.plan
-    if plan.recompute == "none":
+    if plan.effective_recompute == "none":
         return
-    made.put("--recompute-granularity", plan.recompute, "recompute")
-    if plan.recompute == "selective":
-        made.put("--recompute-modules", "core_attn", "recompute")
+    made.put("--recompute-granularity", plan.effective_recompute, "recompute")
+    if plan.effective_recompute == "selective":
+        _modules(made, asked)
         return
     some = plan.recompute_layers
     if some is not None and some % plan.vpp:
@@ -167,6 +169,16 @@ def _recomputation(made: Sheet, asked: ExportRequest) -> None:
         some = None
     made.put("--recompute-method", "uniform" if some is None else "block", "recompute")
     made.put("--recompute-num-layers", 1 if some is None else some // plan.vpp, "recompute", "recompute_layers")
+
+
+def _modules(made: Sheet, asked: ExportRequest) -> None:
+    """The modules of selective recomputation; operations one by one are no module."""
+    plan = asked.plan
+    if plan.recompute_modules == "op":
+        made.note("recompute_modules", "op: Megatron-LM computes modules again, not every second product")
+        return
+    names = modules_of(plan.recompute, plan.recompute_modules)
+    made.put("--recompute-modules", " ".join(names), "recompute", "recompute_modules")
 
 
 def _sharding(made: Sheet, asked: ExportRequest) -> None:
@@ -230,6 +242,8 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
 
 
 def _loss(made: Sheet, asked: ExportRequest) -> None:
+    if asked.plan.vocab_multiple is not None:
+        made.put("--make-vocab-size-divisible-by", asked.plan.vocab_multiple, "vocab_multiple")
     kind = asked.plan.loss
     if kind == "fused":
         made.put("--cross-entropy-loss-fusion", True, "loss")

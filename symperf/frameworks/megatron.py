@@ -281,9 +281,11 @@ def _numbers(keys: Keys) -> dict[str, Any]:
 
 
 def _loss(keys: Keys) -> dict[str, Any]:
-    """What follows the head: one kernel of logits in 16 bits, one with the head, or those of Megatron-LM."""
+    """The multiple of the vocabulary, and what follows the head: one kernel, one with the head, or several."""
     kind = keys.word("--cross-entropy-fusion-impl", {"native": "fused", "te": "fused", "linear": "fused-linear"})
-    return {"loss": kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
+    loss = kind or "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"
+    multiple = keys.count("--make-vocab-size-divisible-by")
+    return {"loss": loss} | ({} if multiple is None else {"vocab_multiple": multiple})
 
 
 def _state(keys: Keys) -> dict[str, Any]:

@@ -61,7 +61,6 @@ REFUSED: Final = {
     "float8.force_recompute_fp8_weight_in_bwd": "weights that are cast again are not modelled",
     "float8.enable_fsdp_float8_all_gather": "parameters that are gathered in 8 bits are not modelled",
     "quantize.linear.float8.enable_fsdp_float8_all_gather": "parameters that are gathered in 8 bits are not modelled",
-    "optimizer.early_step_in_backward": "an optimizer inside of the backward pass is not modelled",
 }
 KERNELS: Final = (
     *("training.compile", "compile.enable", "compile.components", "compile.backend", "compile.model_backend_override"),
@@ -177,16 +176,16 @@ def _layers(keys: Keys) -> dict[str, Any]:
     keys.take("activation_checkpoint.selective_ac_option", str)
     if "activation_checkpoint.mode" in keys.ignored:
         mode = "none"
-    if mode in (None, "selective", "memory_budget"):
-        modules = FIELDS.get("recompute_modules")
-        if modules is None or mode == "memory_budget":
-            raise InputError(
-                f"{keys.label}: activation_checkpoint.mode: found {mode or 'none given, which is selective'} "
-                f"({option or 2}), expected full or none: torchtitan keeps chosen operations, which is not modelled; "
-                "--ignore-key activation_checkpoint.mode --recompute none, selective or full says what to take"
-            )
-    kept = keys.flag("training.enable_cpu_offload")
-    return {"recompute": mode or "selective", "offload": "optimizer,weights" if kept else None}
+    kept = {"offload": "optimizer,weights" if keys.flag("training.enable_cpu_offload") else None}
+    if mode in (None, "selective") and option == "op":
+        return kept | {"recompute": "selective", "recompute_modules": "op"}
+    if mode not in ("full", "none"):
+        raise InputError(
+            f"{keys.label}: activation_checkpoint.mode: found {mode or 'none, which is selective'} ({option or 2}), "
+            "expected full or none, or selective by op: layers by turns are not modelled; --ignore-key "
+            "activation_checkpoint.mode --recompute none, selective or full says what to take"
+        )
+    return kept | {"recompute": mode}
 
 
 def _numbers(keys: Keys) -> dict[str, Any]:
@@ -204,5 +203,5 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         precision = "fp8"
     if precision not in FIELDS["precision"].training:
         keys.fail("training.mixed_precision_param", "bfloat16")
-    name = keys.word("optimizer.name", OPTIMIZERS)
-    return {"precision": precision, "optimizer": name or "adam"}
+    name, early = keys.word("optimizer.name", OPTIMIZERS), keys.flag("optimizer.early_step_in_backward")
+    return {"precision": precision, "optimizer": name or "adam", "optimizer_in_backward": early}

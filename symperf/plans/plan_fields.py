@@ -8,7 +8,8 @@ from typing import get_args
 from .adapted_layers import BASE_PRECISIONS, TARGETS
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import HOSTED, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
+from .recompute_modules import MODULES
+from .structure import HOSTED, NVME, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
 
 WIDE_PRECISIONS = ("fp32", "tf32")
 """Formats of products whose factors have 32 bits, in training alone."""
@@ -55,6 +56,15 @@ class PlanFields:
         choices=get_args(Recompute),
         searched=True,
         metavar="MODE",
+    )
+    recompute_modules: str | None = plan_field(
+        None,
+        "list",
+        "modules of a layer that the backward pass computes again, as Megatron-Core names them, or op (all but "
+        "every second product and the core of attention, as torchtitan does); recompute selective alone is core_attn",
+        choices=MODULES,
+        metavar="LIST",
+        heading="modules",
     )
     sequence_parallel: bool = plan_field(
         False,
@@ -184,7 +194,7 @@ class PlanFields:
     optimizer: str = plan_field(
         "adam",
         "choice",
-        "what updates the weights: adam, adam-8bit, adafactor, sgd-momentum or muon",
+        "what updates the weights: adam, adam-8bit, adam-4bit, adafactor, sgd-momentum or muon",
         choices=get_args(Optimizer),
     )
     recompute_layers: int | None = plan_field(
@@ -196,12 +206,26 @@ class PlanFields:
     offload: str | None = plan_field(
         None,
         "list",
-        "what the host keeps: activations, optimizer or weights, in inference weights, cache or experts (which it "
-        "computes), or several with commas between",
+        "what the host keeps: activations, gradients, optimizer or weights, in inference weights, cache or experts "
+        "(which it computes), or several with commas between",
         choices=(*OFFLOADS, *(name for name in HOSTED if name not in OFFLOADS)),
         training=OFFLOADS,
         inference="read",
         metavar="LIST",
+    )
+    nvme: str | None = plan_field(
+        None,
+        "list",
+        "what of that which the host keeps lies on its drives: optimizer, weights or both with a comma between",
+        choices=NVME,
+        metavar="LIST",
+    )
+    optimizer_in_backward: bool = plan_field(
+        False,
+        "flag",
+        "each weight is updated as soon as its gradient is there, which is given back at once; gradients are not "
+        "clipped by their norm",
+        heading="in backward",
     )
     freeze: str | None = plan_field(
         None,
@@ -263,6 +287,13 @@ class PlanFields:
         "flag",
         "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
         "them, norms of queries and keys with rotary positions",
+    )
+    vocab_multiple: int | None = plan_field(
+        None,
+        "count",
+        "the vocabulary is padded so that each device's part of it is a multiple of this (Megatron-LM's "
+        "--make-vocab-size-divisible-by); by default what the software does, else no more than tp divides it",
+        form="value",
     )
     dcp: int = plan_field(
         1,

@@ -33,6 +33,7 @@ FLAGS = (
     "zb_2p",
     "dual_pipe",
     "some_layers",
+    "at_once",
     "pipeline_inside",
 )
 """Names that stand for structural choices in a rule: 0 or 1, and the number of network tiers."""

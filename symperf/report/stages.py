@@ -23,23 +23,49 @@ def classes(terms: dict[str, float]) -> dict[str, float]:
 
 
 def stages_json(run: Run) -> list[dict[str, Any]]:
-    """One object a stage: its number, layers, micro-batches in flight, and bytes by class."""
+    """One object a stage: its number, layers, micro-batches in flight, bytes by class, and by part."""
     return [
-        {"stage": number, "layers": row["layers"], "in_flight": row["in_flight"], "memory_bytes": classes(row)}
+        {
+            "stage": number,
+            "layers": row["layers"],
+            "in_flight": row["in_flight"],
+            "memory_bytes": classes(row) | {"reserved": row["reserved"]},
+            "parts": parts(row),
+        }
         for number, row in enumerate(run.stage_memory(), 1)
     ]
 
 
+def parts(row: dict[str, float]) -> dict[str, float]:
+    """What a device of a stage has its memory for, in words of the field; the parts sum to what it must have."""
+    held = classes(row)
+    return {
+        "weights": held["weights"],
+        "gradients": held["gradients"],
+        "states": held["optimizer"],
+        "activations": held["activations"] - row["logits"],
+        "logits": row["logits"],
+        "buffers": held["workspace"],
+        "reserved_extra": row["reserved"] - row["total"],
+    }
+
+
+def fullest_stage(run: Run) -> int:
+    """The number of the stage whose device must have most, the first of equals."""
+    reserved = [row["reserved"] for row in run.stage_memory()]
+    return reserved.index(max(reserved)) + 1
+
+
 def stages_table(run: Run) -> Table:
     """One row a stage; neighbours that hold the same share one."""
-    table = Table(("stage", "layers", "in flight", *CLASSES, "total"))
     rows = run.stage_memory()
+    table = Table(("stage", "layers", "in flight", *(name.replace("_", " ") for name in parts(rows[0])), "reserved"))
     start = 0
     for position, row in enumerate(rows):
         if position + 1 < len(rows) and rows[position + 1] == row:
             continue
         name = str(position + 1) if start == position else f"{start + 1}-{position + 1}"
-        sizes = (gibibytes(size) for size in classes(row).values())
+        sizes = (gibibytes(size) for size in (*parts(row).values(), row["reserved"]))
         table.add_row(name, f"{row['layers']:.4g}", f"{row['in_flight']:.4g}", *sizes)
         start = position + 1
     return table

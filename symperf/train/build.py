@@ -23,8 +23,10 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
+from ..operations.vocabulary import pad_vocabulary
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
+from .memory.reserved import reserved_terms
 from .model_flops import model_flops, recomputed_flops, trained_adapter_parameters
 from .step.step import TrainingStep
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @remember_forms(maxsize=16)
 def step_tree(structure: Structure) -> Node:
     """The schedule tree of a structure's training step."""
-    return TrainingStep(structure).tree()
+    return pad_vocabulary(structure, TrainingStep(structure).tree())
 
 
 def totals(structure: Structure) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def totals(structure: Structure) -> dict[str, Any]:
 @remember_forms(maxsize=16)
 def step_counts(structure: Structure) -> dict[Op, Any]:
     """How often each operation of a step runs, on all devices together: stages have the mean number of layers."""
-    node = TrainingStep(structure).work()
+    node = pad_vocabulary(structure, TrainingStep(structure).work())
     return count_operations(node, tp * pp * replicas(structure), share=1 / pp)
 
 
@@ -96,8 +98,12 @@ def build(structure: Structure) -> Compiled:
     definitions.append((time, time_of(tree, stand_in)))
     outputs: dict[str, Any] = {"time": time}
     outputs |= metrics(structure, time)
-    outputs |= {f"memory/{name}": expr for name, expr in footprint(structure).items()}
+    held = footprint(structure)
+    beside = reserved_terms(structure, held["activations"])
+    outputs |= {f"memory/{name}": expr for name, expr in held.items()}
+    outputs |= {f"reserved/{name}": expr for name, expr in beside.items()}
     outputs["memory"] = memory(structure)
+    outputs["reserved"] = outputs["memory"] + sympy.Add(*beside.values())
     outputs |= {f"encoders/{name}": expr for name, expr in encoder_bytes(structure).items()}
     outputs |= _demands(named, executions(tree))
     program = lower(definitions, outputs, share=True, stand_for=UNITS)

@@ -18,6 +18,7 @@ from ..plans.encoders import encoders_of
 from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
 from ..plans.plan_fields import WIDE_PRECISIONS
+from ..plans.recompute_modules import modules_of
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
@@ -72,7 +73,7 @@ def structure_of(
     return Structure(
         architecture=model.architecture,
         attention=attention,  # type: ignore[arg-type]
-        recompute=plan.recompute,  # type: ignore[arg-type]
+        recompute=plan.effective_recompute,  # type: ignore[arg-type]
         sequence_parallel=plan.sequence_parallel,
         schedule=plan.effective_schedule,  # type: ignore[arg-type]
         zero=plan.zero,
@@ -96,10 +97,14 @@ def structure_of(
         sent=sent_formats(stated) if model.architecture.routed else (),
         overheads=any(name in stated or states(system, name) for name in STATED),
         families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
-        misaligned=misaligned_sizes(model, system, plan.precision),
+        misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
         segments=model.segments,
         frozen=frozen,
         encoders=encoders,
+        padded_vocabulary=plan.vocab_multiple is not None,
+        modules=modules_of(plan.recompute, plan.recompute_modules),
+        updates_at_once=plan.optimizer_in_backward,
+        nvme=plan.on_drives,
         documents=attention == "flash" and "document_length" in stated,
         adapted=adapted,
         decomposed=plan.dora,

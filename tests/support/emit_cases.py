@@ -43,6 +43,7 @@ MEGATRON: dict[str, Any] = {
     "--attention-dropout": float,
     "--hidden-dropout": float,
     "--cross-entropy-loss-fusion": bool,
+    "--make-vocab-size-divisible-by": int,
     "--optimizer": ["adam", "sgd", "muon", "dist_muon"],
     "--optimizer-cpu-offload": bool,
     "--cpu-offloading-num-layers": int,

@@ -34,7 +34,8 @@ from symperf.technology.cost import YIELDS, cost_forms
 from symperf.technology.forms import chip_forms
 from symperf.technology.structure import ChipStructure
 from symperf.train import build as training
-from symperf.train.memory.footprint import footprint, host_footprint, stage_footprint
+from symperf.train.memory.footprint import host_footprint, stage_footprint
+from symperf.train.memory.reserved import reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,11 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "l40s-shared-root", {"tp": 8}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "zero": 3, "zero_shards": 4}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "offload": "activations,optimizer,weights", **HOST}),
+    (
+        "llama-2-7b",
+        "h100-sxm",
+        {"dp": 8, "offload": "gradients,optimizer,weights", "nvme": "optimizer,weights", **HOST, "nvme_bandwidth": 3e9},
+    ),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "muon"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "adafactor"}),
     ("llama-2-7b", "h100-sxm", {"dp": 8, "optimizer": "sgd-momentum"}),
@@ -91,7 +97,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zero-bubble", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zb-h2", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"cp": 4}),
-    ("llama-2-7b", "h100-sxm", {"document_length": 500.0}),
+    ("llama-2-7b", "h100-sxm", {"document_length": 500.0, "vocab_multiple": 64}),
     ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
     ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
     ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4}),
@@ -198,7 +204,7 @@ def _built(structure: Structure) -> None:
     time_of(tree, lambda leaf: sympy.Symbol(leaf.path, positive=True))
     training.metrics(structure, sympy.Symbol("time", positive=True))
     counts.visible_score_flops(structure.architecture)
-    footprint(structure)
+    reserved(structure)
     host_footprint(structure)
     stage_footprint(structure)
 

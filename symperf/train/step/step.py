@@ -277,7 +277,7 @@ class TrainingStep:
         structure = self.structure
         kept = stage_activations(self.share, 1) if "activations" in structure.offload else ZERO
         moves = {
-            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept)
+            phase: transfers.beside_pass(structure, phase, self.layer_weights, kept, self.share.updated_parameters)
             for phase in ("forward", "backward")
         }
         return moves if self.gradients.through_layers else {**moves, "backward": []}
