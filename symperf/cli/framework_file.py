@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from ..frameworks.settings import FrameworkSettings
 
-WORDS = {"lora_rank": "adapters", "lora_targets": "adapters", "dora": "DoRA", "base_precision": "a base in 4 or 8 bits"}
-"""What flags are about, for the message where this version has none of that name."""
-
 
 def fill_in(options: argparse.Namespace) -> FrameworkSettings | None:
     """Give the options what `--from` says, unless a flag says it; None where it is not asked for.
@@ -45,10 +42,9 @@ def fill_in(options: argparse.Namespace) -> FrameworkSettings | None:
     fields, batch = found.settle(given, model_asked(options).sizes["num_layers"])
     beneath = fields | {"batch": batch, "sequence": found.sequence, "stack": found.stack} | dict(found.flags)
     for name, value in beneath.items():
-        if not hasattr(options, name):
-            raise InputError(f"{found.label}: asks for {WORDS.get(name, name)}, which is not modelled")
         if name not in options.given and value is not None:
             setattr(options, name, value)
+    options.given_fields = {*fields, *(options.given & set(Plan.names()))}  # a profile chooses none of these
     options.set += [f"{name}={value}" for name, value in found.values.items() if name not in asked]
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ..plans.plan import FIELDS
+from ..plans.plan import FIELDS, Plan
+from ..systems.software import Software
 
 if TYPE_CHECKING:
     import argparse
@@ -60,9 +61,12 @@ def train_command(record: Mapping[str, Any], answer: Answer, options: argparse.N
     question = next(each.question for each in answer.found if each.question.devices == record["devices"])
     words = ["symperf", "train", options.model, "-s", options.system]
     words += ["--batch", str(question.batch), "--sequence", str(question.sequence)]
+    words += [] if question.stack is None else ["--stack", str(question.stack)]
+    profiled = () if question.stack is None else getattr(Software.load(question.stack), "plan", {})
+    plan = Plan(**{name: record[name] for name in FIELDS})
     for name, field in FIELDS.items():
-        value = record[name]
-        if value == field.default or value is None:
+        value = plan.effective_expert_tp if name == "expert_tp" and name in profiled else record[name]
+        if value is None or (value == field.default and name not in profiled):
             continue
         if isinstance(value, bool):
             words.append(_flag(name) if value else _flag(f"no_{name}"))

@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
             "progress": progress,
             "dask": options.dask,
             "software": more.software(options, model),
+            "stack": more.stack(options),
         }
         found, scaling = more.search(model, system, options, _devices(options.devices), question)
     took = time.monotonic() - started

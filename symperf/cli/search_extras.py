@@ -9,6 +9,7 @@ from ..analysis import Unreachable
 from ..common.errors import InputError, nearest, quote
 from ..export.emit import FRAMEWORKS, emit
 from ..export.limits import training_limits
+from ..frameworks.profiles import profile_of
 from ..plan_search.failures import fail
 from ..plan_search.scaling import strong, training, weak
 from ..plan_search.search import answer
@@ -95,6 +96,13 @@ def check(options: argparse.Namespace) -> None:
 def software(options: argparse.Namespace, model: Model) -> SoftwareLimits | None:
     """What the framework runs that the best plan is written for; None where it is written for none that trains."""
     return None if options.emit is None else training_limits(options.emit, model)
+
+
+def stack(options: argparse.Namespace) -> str | None:
+    """The profile that is asked for, or that of the framework that the best plan is written for."""
+    if options.stack is not None or options.emit is None:
+        return None if options.stack is None else str(options.stack)
+    return profile_of(options.emit)
 
 
 def search(

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     settings = fill_in(options)
     values = parse_values(options.set)
     require(options, values)
-    plan = plan_of(options, values, training=True)
+    plan = plan_of(options, values, training=True, stack=None if settings else options.stack)
     batch, sequence = values.pop("batch", options.batch), values.pop("sequence", options.sequence)
     model, system = model_asked(options), System.load(options.system)
     sequence = _of_images(model) if sequence is None else sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from ..plans.plan_fields import WIDE_PRECISIONS
 from .lines import nest_tables
 from .sheet import ExportRequest, Option, Sheet, fractions
 
@@ -137,6 +138,8 @@ def _numbers(made: Sheet, asked: ExportRequest) -> None:
     plan, precision = asked.plan, asked.precision
     if precision is None:
         made.note("precision", "left open by the plan; give a system, or set bf16 or fp16")
+    elif precision in WIDE_PRECISIONS:
+        made.note("precision", f"{precision}: DeepSpeed runs in 32 bits where neither bf16 nor fp16 is enabled")
     elif precision in ("bf16", "fp16"):
         made.put(f"{precision}.enabled", True, "precision")
     else:

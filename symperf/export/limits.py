@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 FIXED: Final[dict[str, tuple[Any, ...]]] = {
     "node_limit": (None,),
     "freeze": (None,),
+    "lora_rank": (None,),
+    "lora_targets": (None,),
+    "dora": (False,),
+    "base_precision": (None,),
     "overlap_ep": (1.0,),
 }
 """Fields that no framework's plan options set."""

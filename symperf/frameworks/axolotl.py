@@ -8,6 +8,7 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .hub import FSDP, OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ CHOICES: Final = (
     *("torch_compile_mode", "liger_rope", "liger_rms_norm", "liger_glu_activation", "liger_swiglu", "liger_layer_norm"),
     *("liger_cross_entropy", "liger_fused_linear_cross_entropy", "cut_cross_entropy", "use_kernels"),
 )
+METHODS: Final = {"dpo": "dpo", "ipo": "dpo", "grpo": "grpo"}
+"""Words of `rl` -> methods of `symperf train`; IPO differs from DPO by its loss alone."""
 REFUSED: Final = {
     "qat": "quantization-aware training is not modelled",
     "relora": "ReLoRA is not modelled",
-    "reward_model": "reward models are asked for by --method",
-    "process_reward_model": "reward models are asked for by --method",
+    "process_reward_model": "scores of single steps are not modelled",
     "s2_attention": "shifted sparse attention is not modelled",
     "unfrozen_parameters": "parts that are trained are named by --freeze",
     "lisa_n_layers": "LISA is not modelled",
@@ -73,7 +75,6 @@ REFUSED: Final = {
     "resize_token_embeddings_to_32x": "",
     "use_pose": "PoSE is not modelled",
 }
-STACK: Final = None
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
@@ -83,13 +84,15 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     for name, why in REFUSED.items():
         if why:
             keys.refuse(name, why)
+    liger = any(keys.data.get(name) for name in CHOICES if name.startswith("liger_"))
+    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0} | _kernels(keys)
     for name in CHOICES:
-        keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
+        if name not in keys.read:
+            keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     keys.drop("pretraining_dataset", "it costs nothing in a step")
     keys.drop("resize_token_embeddings_to_32x", "vocabularies are taken as they are")
     base = keys.take("base_model", str)
     inner = sharded(keys, "deepspeed", folder)
-    fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.take("fsdp", list)
     if options or any(name.startswith("fsdp_config.") for name in keys.data):
         if inner is not None:
@@ -104,12 +107,12 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     accumulation, batch = keys.count("gradient_accumulation_steps") or 1, keys.count("batch_size")
     fields |= _numbers(keys) | _checkpoints(keys, fields)
     fields["attention"] = _attention(keys)
-    flags = adapters(keys)
+    fields |= adapters(keys)
     sequence = keys.count("sequence_len") or 512
     if not keys.flag("sample_packing") and not keys.flag("pad_to_sequence_len"):
         keys.note(f"data: every sequence is taken as full, {sequence} tokens; the file neither packs nor pads them")
     keys.flag("pad_to_sequence_len")
-    keys.refuse("rl", "steps of several models are asked for by --method")
+    method = "reward" if keys.flag("reward_model") else keys.word("rl", METHODS)
     keys.finish(WITHOUT_COST)
     return FrameworkSettings(
         "axolotl",
@@ -120,8 +123,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         accumulation,
         sequence,
         copies=copies if shards is not None else 1,
-        stack=STACK,
-        flags=flags,
+        flags={"method": method} if method else {},
+        stack=profile_of("liger") if liger else None,
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),
@@ -157,6 +160,25 @@ def _checkpoints(keys: Keys, fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+LOSSES: Final = {
+    "cut_cross_entropy": "cut",
+    "liger_fused_linear_cross_entropy": "fused-linear",
+    "liger_cross_entropy": "fused",
+    "flash_attn_cross_entropy": "fused",
+    "unsloth_cross_entropy_loss": "fused",
+}
+
+
+def _kernels(keys: Keys) -> dict[str, Any]:
+    """What follows the head, and what a compiler joins, where plans say it."""
+    found: dict[str, Any] = {}
+    if "loss" in FIELDS:
+        found["loss"] = next((kind for name, kind in LOSSES.items() if keys.flag(name)), "unfused")
+    if "compiled" in FIELDS:
+        found["compiled"] = keys.flag("torch_compile")
+    return found
+
+
 def _attention(keys: Keys) -> str | None:
     told = keys.word("attn_implementation", ATTENTION, "attention")
     on = [name for name in KERNELS if keys.flag(name)]
@@ -167,7 +189,7 @@ def _attention(keys: Keys) -> str | None:
 
 
 def adapters(keys: Keys) -> dict[str, Any]:
-    """The flags of `symperf train` for low-rank adapters over a base that may be stored in 4 or 8 bits."""
+    """The fields of a plan for low-rank adapters over a base that may be stored in 4 or 8 bits."""
     kind = keys.take("adapter", str, choices=("lora", "qlora", ""))
     rank, targets = keys.count("lora_r"), keys.take("lora_target_modules", list)
     every, dora = keys.flag("lora_target_linear"), keys.flag("peft_use_dora")

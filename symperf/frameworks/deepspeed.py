@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ REFUSED: Final = {
     "hybrid_engine.enabled": "generation between steps is not modelled",
     "model_parameters": "it is of another framework",
 }
-STACK: Final = None
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> FrameworkSettings:
@@ -80,7 +80,9 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     for name, why in REFUSED.items():
         keys.refuse(name, why)
     zero = keys.take("zero_optimization.stage", int, choices=(0, 1, 2, 3)) or 0
-    fields = {"zero": zero} | _degrees(keys) | _numbers(keys) | _activations(keys)
+    fields: dict[str, Any] = (
+        {"zero": zero, "attention": None, "dropout": None} | _degrees(keys) | _numbers(keys) | _activations(keys)
+    )
     overlap = keys.take("zero_optimization.overlap_comm", bool)
     if overlap is None:
         overlap = zero == 3  # deepspeed/runtime/zero/config.py: where it is left out, so it is in stage 3 alone
@@ -112,7 +114,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
         fields,
         batch=batch,
         accumulation=accumulation,
-        stack=STACK,
+        stack=profile_of("deepspeed"),
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

@@ -8,6 +8,7 @@ from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .hub import OPTIMIZERS, batch_of, fully_sharded, model_of, sharded
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ REFUSED: Final = {
     "pure_bf16": "state without a copy in 32 bits is set by --set optimizer_bytes=4",
     "fp8_enable_fsdp_float8_all_gather": "parameters that are gathered in 8 bits are not modelled",
 }
-STACK: Final = None
+
+
+METHODS = {"rm": "reward", "dpo": "dpo", "ppo": "ppo"}
+"""Stages -> methods of `symperf train`; pairs are what a batch counts in both."""
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Path) -> FrameworkSettings:
@@ -59,12 +63,13 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
     keys = Keys("llama-factory", label, {k: v for k, v in flatten(data).items() if v not in ({}, "", None)}, ignore)
     for name, why in REFUSED.items():
         keys.refuse(name, why)
+    liger = keys.data.get("enable_liger_kernel") is True
     for name in CHOICES:
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     base = keys.take("model_name_or_path", str)
     stage = keys.take("stage", str, choices=("pt", "sft", "rm", "ppo", "dpo", "kto")) or "sft"
-    if stage not in ("pt", "sft"):
-        keys.fail("stage", "pt or sft; steps of several models are asked for by --method")
+    if stage == "kto":
+        keys.fail("stage", "pt, sft, rm, dpo or ppo: pairs that are none are not modelled")
     inner = sharded(keys, "deepspeed", folder)
     fields: dict[str, Any] = {"zero": 0, "overlap_dp": 1.0}
     options = keys.data.get("fsdp")
@@ -81,7 +86,9 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         fields["recompute"] = "full"
         keys.note("recompute: full, which LLaMA-Factory turns on unless disable_gradient_checkpointing")
     keys.drop("gradient_checkpointing", "LLaMA-Factory turns it on by itself")
-    flags = _adapters(keys, fields)
+    fields |= _adapters(keys, fields)
+    if "loss" in FIELDS:
+        fields["loss"] = "fused-linear" if liger else "unfused"
     sequence = keys.count("cutoff_len") or 2048
     packs = keys.flag("packing", "neat_packing") if len({"packing", "neat_packing"} & keys.data.keys()) < 2 else True
     keys.read |= {name: keys.data[name] for name in ("packing", "neat_packing") if name in keys.data}
@@ -95,8 +102,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str], folder: Pat
         None if base is None else model_of(base, folder),
         accumulation=accumulation,
         sequence=sequence,
-        stack=STACK,
-        flags=flags,
+        flags={"method": METHODS[stage]} if stage in METHODS else {},
+        stack=profile_of("liger") if liger else None,
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

@@ -13,6 +13,7 @@ from ..plans.plan import FIELDS
 from .keys import Keys
 from .megatron_keys import KERNELS, WITHOUT_COST
 from .megatron_model import MODEL, config_of
+from .profiles import profile_of
 from .settings import FrameworkSettings
 from .shell import shell_options
 
@@ -29,6 +30,7 @@ SWITCHES: Final = (
     *("--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split", "--no-bias-swiglu-fusion"),
     *("--apply-layernorm-1p", "--no-position-embedding", "--moe-grouped-gemm", "--moe-permute-fusion"),
     *(
+        "--cross-entropy-loss-fusion",
         "--tp-comm-overlap",
         "--moe-enable-deepep",
         "--no-overlap-p2p-communication",
@@ -42,7 +44,6 @@ STRATEGIES: Final = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_p
 OPTIMIZERS: Final = {"adam": "adam", "sgd": "sgd-momentum", "muon": "muon", "dist_muon": "muon"}
 WIDTHS: Final = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
 """Bytes of an element."""
-STACK: Final = "transformer-engine"
 
 
 def read_text(text: str, label: str, ignore: Iterable[str], *, model: bool) -> FrameworkSettings:
@@ -68,7 +69,7 @@ def read(
         keys.refuse(name, why)
     layers = keys.count("--num-layers", "--encoder-num-layers")
     fields = _degrees(keys) | _batch(keys) | _recomputation(keys) | _sharding(keys)
-    fields |= _stages(keys, fields["pp"], layers) | _overlap(keys, fields["zero"]) | _numbers(keys)
+    fields |= _loss(keys) | _stages(keys, fields["pp"], layers) | _overlap(keys, fields["zero"]) | _numbers(keys)
     values = _state(keys) | _offload(keys, fields, layers)
     some = fields.pop("recomputed")
     if some is not None and (layers is None or some * fields["vpp"] * fields["pp"] < layers):
@@ -147,7 +148,7 @@ def _degrees(keys: Keys) -> dict[str, Any]:
     }
 
 
-def _exchange(keys: Keys, ep: int) -> str:
+def _exchange(keys: Keys, ep: int) -> str | None:
     """The profile, after the kernels that exchange tokens between experts."""
     kind = keys.take("--moe-token-dispatcher-type", str, choices=("allgather", "alltoall", "flex"))
     if ep > 1 and kind == "allgather":
@@ -155,7 +156,7 @@ def _exchange(keys: Keys, ep: int) -> str:
     if ep > 1 and kind is None:
         keys.note("experts: tokens are exchanged all to all (--moe-token-dispatcher-type is left out)")
     deep = keys.flag("--moe-enable-deepep") or keys.take("--moe-flex-dispatcher-backend", str) == "deepep"
-    return "deepep" if deep and kind == "flex" else STACK
+    return profile_of("megatron-deepep" if deep and kind == "flex" else keys.framework)
 
 
 def _batch(keys: Keys) -> dict[str, Any]:
@@ -277,6 +278,14 @@ def _numbers(keys: Keys) -> dict[str, Any]:
         "attention": backend,
         "optimizer": keys.word("--optimizer", OPTIMIZERS) or "adam",
     }
+
+
+def _loss(keys: Keys) -> dict[str, Any]:
+    """What follows the head, where plans say it: one kernel of logits in 16 bits, or those of Megatron-LM."""
+    if "loss" not in FIELDS:
+        return {}
+    keys.take("--cross-entropy-fusion-impl", str)
+    return {"loss": "fused" if keys.flag("--cross-entropy-loss-fusion") else "unfused"}
 
 
 def _state(keys: Keys) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..common.errors import InputError
 from ..plans.plan import FIELDS
 from .keys import Keys, flatten
+from .profiles import profile_of
 from .settings import FrameworkSettings
 
 if TYPE_CHECKING:
@@ -66,7 +67,6 @@ KERNELS: Final = (
     *("training.compile", "compile.enable", "compile.components", "compile.backend", "compile.model_backend_override"),
     *("parallelism.enable_async_tensor_parallel", "parallelism.enable_compiled_autograd", "compile.graph_passes"),
 )
-STACK: Final = None
 
 
 def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> FrameworkSettings:
@@ -74,6 +74,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     keys = Keys("torchtitan", label, {k: v for k, v in flatten(data).items() if v != {}}, ignore)
     for name, why in REFUSED.items():
         keys.refuse(name, why)
+    compiled = keys.data.get("compile.enable") is True or keys.data.get("training.compile") is True
     for name in KERNELS:
         keys.drop(name, "a choice of kernels, which the profile (--stack) tells")
     fields, deal = _stages(keys)
@@ -83,6 +84,8 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
     fields |= {"tp": tp, "cp": cp, "cp_kind": rotate or "all-gather", "sequence_parallel": tp > 1, "overlap_tp": 0.0}
     fields |= {"ep": keys.count("parallelism.expert_parallel_degree") or 1, "dropout": False, "attention": "flash"}
     fields["expert_tp"] = keys.count("parallelism.expert_tensor_parallel_degree")
+    if "compiled" in FIELDS:
+        fields["compiled"] = compiled
     sharding, copies = _sharding(keys, cp)
     fields |= sharding | _layers(keys) | _numbers(keys)
     batch, accumulation = _batch(keys, fields)
@@ -99,7 +102,7 @@ def read(data: Mapping[str, Any], label: str, ignore: Iterable[str]) -> Framewor
         sequence,
         copies=copies,
         deal=deal,
-        stack=STACK,
+        stack=profile_of("torchtitan-compiled" if compiled else "torchtitan"),
         read=keys.read,
         ignored=keys.ignored,
         notes=tuple(keys.notes),

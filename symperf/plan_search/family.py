@@ -101,9 +101,10 @@ def _time(structure: Structure, shared: dict[tuple[str, Any], Any]) -> Any:
     import sympy
 
     from ..operations.schedule import Idle, Op, terms, time_of
+    from ..operations.vocabulary import pad_vocabulary
     from ..train.step.step import TrainingStep
 
-    tree = TrainingStep(structure).tree()
+    tree = pad_vocabulary(structure, TrainingStep(structure).tree())
     own: dict[str, Any] = {}
     for path, leaf in terms(tree).items():
         if isinstance(leaf, Op):

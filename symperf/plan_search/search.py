@@ -18,6 +18,7 @@ from .space import SearchQuestion
 from .tally import Tally
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.model import Model
@@ -207,6 +208,7 @@ def answer_search(
     progress: Progress | None = None,
     dask: str | None = None,
     software: SoftwareLimits | None = None,
+    stack: str | os.PathLike[str] | None = None,
 ) -> Answer:
     """Search the plans; the arguments are those of `symperf.search`, and what a software runs.
 
@@ -237,6 +239,7 @@ def answer_search(
                 memory,
                 by_energy(by, system, given),
                 runs,
+                stack,
             )
             ranking = criterion(by, question)
             contradictions(question)

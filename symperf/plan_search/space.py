@@ -20,10 +20,12 @@ from ..plans.software_limits import SoftwareLimits
 from ..plans.validity import IMPOSSIBLE, NAMES, run_values
 from ..runs.training_run import Run
 from ..spending.prices import device_second
+from ..systems.software import Software
 from ..train.inputs import stated_names, structure_of
 from .reasons import name_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from ..models.model import Model
@@ -64,6 +66,7 @@ class SearchQuestion:
         max_memory: bytes on a device that a plan may use; by default its capacity.
         by_energy: whether plans are ranked by the joules of resources, and not by time.
         software: what a software runs, where only that is sought.
+        stack: name of a training software's profile, or the path of one.
     """
 
     model: Model
@@ -77,6 +80,7 @@ class SearchQuestion:
     max_memory: float | None = None
     by_energy: bool = False
     software: SoftwareLimits = dataclasses.field(default_factory=SoftwareLimits)
+    stack: str | os.PathLike[str] | None = None
 
     def run(self, **fields: Any) -> Run:
         """The run of one plan.
@@ -90,6 +94,7 @@ class SearchQuestion:
             Plan(**fields),
             batch=self.batch,
             sequence=self.sequence,
+            stack=self.stack,
             values=dict(self.values),
         )
 
@@ -102,13 +107,27 @@ class SearchQuestion:
     def candidates(self) -> dict[str, tuple[Any, ...]]:
         """The values of every field of the plan, in the order in which they are tried."""
         found: dict[str, tuple[Any, ...]] = {name: (field.default,) for name, field in FIELDS.items()}
-        found |= _degrees(self) | _choices(self) | dict(self.required)
+        found |= _degrees(self) | _choices(self) | self.chosen | dict(self.required)
         found = {
             name: self.software.narrow(name, values, asked=name in self.required) for name, values in found.items()
         }
         for name, most in self.limits.items():
             found[name] = tuple(value for value in found[name] if value <= most)
         return found
+
+    @cached_property
+    def chosen(self) -> dict[str, tuple[Any, ...]]:
+        """What the profile chooses for fields that are not searched."""
+        if self.stack is None:
+            return {}
+        plan = getattr(Software.load(self.stack), "plan", {})
+        known = self.software.values
+        return {
+            name: (each.value,)
+            for name, each in plan.items()
+            if not (FIELDS[name].searched or name in DEGREES or name == "expert_tp")
+            and (name not in known or each.value in known[name])
+        }
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

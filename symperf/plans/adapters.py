@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..common.errors import nearest
 from .adapted_layers import LAYERS, TARGETS, adaptable_layers
-from .freezing import CLASSES, language_classes
+from .freezing import CLASSES, PARTS, language_classes
 from .frozen_parts import frozen_classes
 from .rule import Rule, refuse
 from .structure import MATRIX_MIXERS
@@ -44,8 +44,8 @@ ADAPTER_RULES = (
     _rule(
         "adapters_freeze_all_else",
         "ranked == 0 or frozen == 0",
-        "freeze: found {freeze} with lora_rank = {lora_rank}, under which all but the adapters is frozen; leave one "
-        "out",
+        "freeze: found {freeze} with lora_rank = {lora_rank}, under which all but the adapters is frozen; name the "
+        "layers that have some by lora_targets",
     ),
     _rule(
         "adapted_layers_are_of_the_model",
@@ -104,6 +104,7 @@ def trained_parts(
     unknown = [name for name in names if not {*TARGETS[name]} & {*layers}]
     adapted = {layer for name in names for layer in TARGETS[name]} & {*layers} if plan.lora_rank else set()
     asked = [name for name in ("lora_targets", "dora") if getattr(plan, name)]
+    parts = plan.freeze.split(",") if plan.freeze else []
     words = {
         "asked_field": " and ".join(asked),
         "base_precision": plan.base_precision,
@@ -120,7 +121,7 @@ def trained_parts(
         "ranked": int(plan.lora_rank is not None),
         "asked": int(bool(asked)),
         "known": int(bool(layers) and not unknown),
-        "frozen": int(plan.freeze is not None),
+        "frozen": int(bool({"attention", "mlp", "experts"} & {name for each in parts for name in PARTS[each]})),
         "matrix_optimizer": int(plan.optimizer in ("adafactor", "muon")),
         "quantised": int(plan.base_precision is not None),
         "low_precision": int(plan.precision in ("fp8", "fp4")),

@@ -23,6 +23,8 @@ from .plan_fields import PlanFields, attributes
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
+    import os
+
     from ..models.model import Model
     from ..models.sounds import Sound
     from ..models.towers import Image
@@ -115,6 +117,22 @@ class Plan(PlanFields):
             if name not in cls.names():
                 raise InputError(f"plan: unknown field {quote(name)}{nearest(name, cls.names())}")
         return cls(**fields)
+
+    @classmethod
+    def under(cls, stack: str | os.PathLike[str], **fields: Any) -> Plan:
+        """A plan from named fields, the others as a training software's profile chooses them.
+
+        Raises:
+            InputError: an unknown name, with the nearest.
+
+        >>> Plan.under("torchtitan-2026", dp=8).zero
+        3
+        """
+        from ..systems.software import Software
+        from .profile_plan import defaults_under
+
+        plan = cls.of(**fields)
+        return dataclasses.replace(plan, **defaults_under(Software.load(stack), vars(plan), fields))
 
 
 Plan.__doc__ = str(Plan.__doc__).replace("{attributes}", attributes())

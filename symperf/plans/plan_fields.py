@@ -11,7 +11,9 @@ from .freezing import PARTS
 from .recompute_modules import MODULES
 from .structure import HOSTED, NVME, OFFLOADS, Attention, Context, Loss, Optimizer, RankOrder, Recompute, Schedule
 
-TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
+WIDE_PRECISIONS = ("fp32", "tf32")
+"""Formats of products whose factors have 32 bits, in training alone."""
+TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4", *WIDE_PRECISIONS)
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
 PRECISIONS = (
     *TRAINING_PRECISIONS,
@@ -91,7 +93,8 @@ class PlanFields:
     precision: str | None = plan_field(
         None,
         "choice",
-        "format of the matrix products: bf16, fp16, or of those of linear layers fp8 or fp4; in inference also "
+        "format of the matrix products: bf16, fp16, of those of linear layers fp8 or fp4; in training also fp32 or "
+        "tf32 (all state in 32 bits); in inference also "
         "fp8-block (scales of blocks), int8, int4-fp8 or mxfp4-mxfp8 (weights in 4 bits, activations in 8), or of "
         "weights alone int8-weight, int4-weight, mxfp4-weight, nvfp4-weight or a file of GGUF (q4_k_m); by default "
         "what the checkpoint has",
@@ -284,6 +287,13 @@ class PlanFields:
         "flag",
         "a compiler joins chains of element-wise kernels (torch.compile): additions to the stream with norms behind "
         "them, norms of queries and keys with rotary positions",
+    )
+    vocab_multiple: int | None = plan_field(
+        None,
+        "count",
+        "the vocabulary is padded so that each device's part of it is a multiple of this (Megatron-LM's "
+        "--make-vocab-size-divisible-by); by default what the software does, else no more than tp divides it",
+        form="value",
     )
     dcp: int = plan_field(
         1,

@@ -96,6 +96,7 @@ class Structure:
         segments: of layers in order, each as the counts of its kinds, where there are several.
         frozen: classes of parameters that have no gradients, some of `freezing.CLASSES`.
         encoders: of images and sound, which the first stage passes.
+        padded_vocabulary: the part of a device is a multiple of `vocab_multiple`.
         modules: of a layer that selective recomputation computes again, of `recompute_modules.MODULES`.
         updates_at_once: the optimizer runs inside the backward pass, and gives each gradient back at once.
         nvme: what of that which the host keeps lies on its drives, some of `NVME`.
@@ -141,6 +142,7 @@ class Structure:
     updates_at_once: bool = False
     nvme: tuple[str, ...] = ()
     documents: bool = False
+    padded_vocabulary: bool = False
     adapted: tuple[str, ...] = ()
     decomposed: bool = False
     stored: bool = False

@@ -70,6 +70,21 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What a software chooses for a field of the plan that is not given.
+
+    Attributes:
+        value: of the field, or the name of a degree whose number it takes.
+        needs: a degree that has to be above 1 for it; "" for none.
+        source: where that is read.
+    """
+
+    value: Any
+    needs: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Software:
     """A training software.
 
@@ -80,6 +95,7 @@ class Software:
         shares: of efficiencies.
         constants: of its own kernels, by system.
         values: of symbols that are of the software and its host, and of memory that it holds beside tensors.
+        plan: what it chooses for fields of the plan that are not given.
     """
 
     name: str
@@ -88,6 +104,7 @@ class Software:
     shares: tuple[Share, ...]
     constants: Mapping[str, Mapping[str, Quantity]]
     values: Mapping[str, Quantity]
+    plan: Mapping[str, Chosen]
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Software:
@@ -133,7 +150,7 @@ def _times(quantity: Quantity, share: Quantity, name: str) -> Quantity:
 def _read(path: Path) -> Software:
     label = path.name if path.parent == CATALOGUE else str(path)
     table = read_toml(path, label)
-    known = ("name", "title", "source", "share", "on", "values", "memory")
+    known = ("name", "title", "source", "share", "on", "values", "memory", "plan")
     for key in table:
         if key not in known:
             raise InputError(f"{label}: unknown key {quote(key)}{nearest(key, known)}")
@@ -147,7 +164,24 @@ def _read(path: Path) -> Software:
     title, source = text_of(table, "title", label) or name, text_of(table, "source", label)
     constants = _constants(table.get("on", {}), label)
     values = {**_values(table.get("values", {}), label), **read_memory(table.get("memory", {}), label)}
-    return Software(name, title, source, shares, constants, Frozen(values))
+    plan = _plan(table.get("plan", {}), label)
+    return Software(name, title, source, shares, constants, Frozen(values), plan)
+
+
+def _plan(table: Any, label: str) -> Mapping[str, Chosen]:
+    """The table [plan]: fields, each a table of value and source, and of a degree that it needs above 1."""
+    where, known = f"{label}: plan", ("value", "needs", "source")
+    found = {}
+    for name, entry in _tables(table, where).items():
+        each = _tables(entry, f"{where}.{name}")
+        for key in each:
+            if key not in known:
+                raise InputError(f"{where}.{name}: unknown key {quote(key)}{nearest(key, known)}")
+        if not isinstance(each.get("value"), str | int | float | bool):
+            raise InputError(f"{where}.{name}: value: found {quote(each.get('value'))}, expected a value of the field")
+        needs, source = (text_of(each, key, f"{where}.{name}") for key in ("needs", "source"))
+        found[name] = Chosen(each["value"], needs, source)
+    return Frozen(found)
 
 
 def _values(table: Any, label: str) -> Mapping[str, Quantity]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .values import Values
 
 COMPUTE = "compute"
-FIRST = ("parameters/", "offload/weights", "host/launches", "prefill/launches", "decode/launches")
+FIRST = ("parameters/", "offload/weights", "host/", "prefill/launches")
 """Beginnings of the paths of what the work beside it waits for."""
 UNROLLED = 512
 """Repetitions that are drawn one by one at most."""
@@ -47,8 +47,10 @@ class Slice(NamedTuple):
 def track_of(op: Op) -> str:
     """The track of an operation: kernels on one, messages by the group that they pass through."""
     path = op.path
-    if "launches" in path or path.startswith("offload/"):
-        return "host launches" if "launches" in path else f"host {path.split('/')[1]}"
+    if path.endswith("/launches") or path.startswith(("host/launches/", "host/collectives/")):
+        return "host launches"
+    if path.startswith("offload/"):
+        return f"host {path.split('/')[1]}"
     if op.demand.message_bytes == 0:
         return COMPUTE
     if path.startswith(("parameters/", "gradients/")):

@@ -272,7 +272,7 @@ class _Step:
     ) -> Iterator[Event]:
         """Every slice, stage by stage."""
         last = template("update of the weights", closing)
-        waits = {path: int(seconds * NANO) for path, seconds in rest.items()}
+        waits = {path: nano for path, seconds in rest.items() if (nano := int(seconds * NANO))}
         whole = round(total * NANO)
         pipeline = whole - last.duration - sum(waits.values())
         delay = math.floor(before[1] * self.scale * NANO)

@@ -141,8 +141,8 @@ def bind(
     for name, quantity in system.quantities.items():
         bound[name] = (quantity.value, quantity.source)
     bound |= low_precision_rates(system, precision)
-    usual = DEFAULTS | memory_values(system.runtime) | defaults_of(plan.optimizer, precision, plan.base_precision)
-    for name, (value, source) in usual.items():
+    state = defaults_of(plan.optimizer, precision_asked(plan, system), plan.base_precision)
+    for name, (value, source) in (DEFAULTS | memory_values(system.runtime) | state).items():
         told = system.software.get(name)
         given = (value, source) if told is None else (told.value, told.source)
         bound[name] = (defaults[name], "set by the user") if name in defaults else given

@@ -23,6 +23,7 @@ from ..operations.compiled import Compiled, Term
 from ..operations.executed import executed_utilization
 from ..operations.groups import replicas
 from ..operations.schedule import Idle, Op, count_operations, executions, terms, time_of
+from ..operations.vocabulary import pad_vocabulary
 from .memory.encoder_counts import encoder_bytes
 from .memory.footprint import footprint, memory
 from .memory.reserved import reserved_terms
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @remember_forms(maxsize=16)
 def step_tree(structure: Structure) -> Node:
     """The schedule tree of a structure's training step."""
-    return TrainingStep(structure).tree()
+    return pad_vocabulary(structure, TrainingStep(structure).tree())
 
 
 def totals(structure: Structure) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def totals(structure: Structure) -> dict[str, Any]:
 @remember_forms(maxsize=16)
 def step_counts(structure: Structure) -> dict[Op, Any]:
     """How often each operation of a step runs, on all devices together: stages have the mean number of layers."""
-    node = TrainingStep(structure).work()
+    node = pad_vocabulary(structure, TrainingStep(structure).work())
     return count_operations(node, tp * pp * replicas(structure), share=1 / pp)
 
 

@@ -17,6 +17,7 @@ from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
 from ..plans.freezing import CLASSES, language_classes
 from ..plans.plan import Plan, attention_of, positive_integer
+from ..plans.plan_fields import WIDE_PRECISIONS
 from ..plans.recompute_modules import modules_of
 from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
@@ -67,6 +68,7 @@ def structure_of(
     attention = attention_of(plan, model)
     check_combination(plan, model, attention)
     frozen, adapted = trained_parts(plan, model, encoders)
+    wide = plan.precision in WIDE_PRECISIONS
     l2 = "l2" in system.levels and "l2_capacity" in system.quantities
     return Structure(
         architecture=model.architecture,
@@ -90,15 +92,16 @@ def structure_of(
         offload=plan.offloads,
         in_switch=system.in_switch,
         links=system.links,
-        power_limited=system.power_limited,
+        power_limited=system.power_limited and not wide,
         rank_order=rank_order_of(plan, system),
         sent=sent_formats(stated) if model.architecture.routed else (),
         overheads=any(name in stated or states(system, name) for name in STATED),
-        families=tuple(family for family in system.families if family in TRAINED),
-        misaligned=misaligned_sizes(model, system),
+        families=tuple(name for name in system.families if name in TRAINED and not (wide and name == "loops")),
+        misaligned=misaligned_sizes(model, system, plan.precision, plan.vocab_multiple),
         segments=model.segments,
         frozen=frozen,
         encoders=encoders,
+        padded_vocabulary=plan.vocab_multiple is not None,
         modules=modules_of(plan.recompute, plan.recompute_modules),
         updates_at_once=plan.optimizer_in_backward,
         nvme=plan.on_drives,

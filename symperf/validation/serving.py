@@ -116,6 +116,7 @@ def express(row: TableRow) -> list[Expressed]:
     labels |= {"use": row.text("use")}
     told = f"{row.id}: {asked.stack}, {asked.model}, {asked.system}, tp{asked.tp} ep{asked.ep}, "
     told += f"{asked.replicas} replicas, " if asked.replicas > 1 else ""
+    told += "two pools, " if asked.prefill is not None else ""
     told += f"{asked.concurrency} in flight"
     found: list[Expressed] = []
     for quantity, column in (("prefill_s", "silicon_ttft_ms"), ("time_per_token_s", "silicon_tpot_ms")):

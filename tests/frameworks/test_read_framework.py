@@ -160,6 +160,21 @@ def test_what_is_not_read_is_told_with_its_reason(folder: Path) -> None:
     assert sf.read_framework(folder / "gpt3.txt").notes[0].startswith("dropout: 0.1")
 
 
+def test_adapters_are_fields_of_the_plan(tmp_path: Path) -> None:
+    lora = (
+        "adapter: qlora\nlora_r: 16\nlora_target_modules: [q_proj, v_proj]\nload_in_4bit: true\npeft_use_dora: true\n"
+    )
+    (tmp_path / "a.yml").write_text(AXOLOTL.replace("fsdp_offload_params: true", "") + lora, encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / "a.yml").plan(32, devices=8)
+    assert (plan.lora_rank, plan.lora_targets, plan.dora, plan.base_precision) == (16, "q,v", True, "nf4")
+    text = LLAMA_FACTORY.replace("finetuning_type: full", "lora_target: all\nquantization_bit: 4").replace(
+        "z3.json", ""
+    )
+    (tmp_path / "l.yaml").write_text(text, encoding="utf-8")
+    plan, _ = sf.read_framework(tmp_path / "l.yaml").plan(32, devices=1)
+    assert (plan.lora_rank, plan.lora_targets, plan.base_precision) == (8, None, "nf4")
+
+
 def test_every_option_that_is_written_is_read() -> None:
     """Each option of the emitters is known to the readers."""
     from symperf.frameworks import bridge, megatron
@@ -224,7 +239,9 @@ BAD: list[tuple[str, str, list[str], str]] = [
     ),
     ("f.yml", AXOLOTL.replace("flash_attention: true", "flash_attention: 1"), [], "expected true or false"),
     ("f.yml", AXOLOTL + "eager_attention: true\n", [], "expected one kernel of attention"),
-    ("f.yml", AXOLOTL + "rl: dpo\n", [], "steps of several models"),
+    ("f.yml", AXOLOTL + "rl: orpo\n", [], "rl: found 'orpo', expected dpo or ipo or grpo"),
+    ("f.yml", AXOLOTL + "adapter: lora\n", [], "adapter lora needs lora_r, found none"),
+    ("f.yml", AXOLOTL + "load_in_8bit: true\n", [], "need an adapter, found none"),
     ("f.yml", AXOLOTL + "deepspeed: no.json\n", [], "no such file 'no.json' beside it"),
     ("f.yaml", LLAMA_FACTORY.replace("stage: sft", "stage: stf"), [], "found 'stf', expected"),
     ("f.yaml", LLAMA_FACTORY + "use_galore: true\n", [], "GaLore is not modelled"),

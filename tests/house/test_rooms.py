@@ -26,7 +26,7 @@ ALLOWED = {
     "train.step": "models operations plans train.layers train.memory",
     "train": "common models operations plans systems train.layers train.memory train.step",
     "export": "common models plans systems train",
-    "frameworks": "common export models plans",
+    "frameworks": "common export models plans systems",
     "infer": "common models operations plans systems train train.memory",
     "sweep": "common evaluation models plans systems train",
     "book": "common infer plans train",

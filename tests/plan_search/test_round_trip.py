@@ -172,3 +172,17 @@ def test_the_command_line_writes_what_it_promises(tmp_path: Path, call: Callable
     code, out, err = call([*words, "--json"])
     assert (code, err) == (0, "")
     assert json.loads(out)["time_s"] == pytest.approx(told["plans"][0]["time_s"], rel=1e-9)
+
+
+def test_a_profile_changes_a_search_as_it_changes_a_run() -> None:
+    """Times of a host, shares of efficiencies: what `train --stack` gives for each plan listed."""
+    model, system = sf.Model.load("gpt-6.7b"), sf.System.load("a100-80gb-sxm")
+    few: dict[str, Any] = {"recompute": ["none"], "cp": [1], "attention": ["eager"], "zero": [1], "schedule": ["1f1b"]}
+    few |= {"sequence_parallel": [True], "uneven_stages": [False]}
+    work: dict[str, Any] = {"batch": 32, "sequence": 1024, "stack": "megatron-deepspeed"}
+    found = answer_search(model, system, devices=16, require=few, top=3, **work)
+    for record in found.records:
+        plan = Plan(**{name: record[name] for name in Plan.names()})
+        run = sf.training(model, system, plan, **work)
+        assert record["time_s"] == pytest.approx(run.value("time"), rel=1e-9)
+        assert record["memory_bytes"] == pytest.approx(run.value("memory"), rel=1e-9)

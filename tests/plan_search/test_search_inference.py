@@ -268,7 +268,7 @@ COMMAND = ["search", "llama-2-7b", "-s", SYSTEM, "--devices", "2", "--prompt", "
         (["--tpot", "0.05", "--by", "speed"], 2, "by: found 'speed'"),
         (["--tpot", "0.05", "--by", "tokens-per-dollar", "-s", "h800-sxm"], 2, "price_per_hour"),
         (["--tpot", "0.05", "--sequence", "4"], 2, "--sequence with --prompt"),
-        (["--tpot", "0.05", "--explain", "tp=2"], 2, "--explain"),
+        (["--tpot", "0.05", "--explain", "tq=2"], 2, "no choice 'tq' in a search for inference"),
         (["--tpot", "0.05", "--axes", "cost,ttft"], 2, "axes: are those of a Pareto front"),
         (["--tpot", "0.05", "--plot", "front.png"], 2, "--plot without --pareto"),
         (["--pareto", "--plot", "front.gif"], 2, "ends in .png"),

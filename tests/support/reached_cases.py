@@ -97,7 +97,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zero-bubble", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"pp": 5, "schedule": "zb-h2", "uneven_stages": True}),
     ("llama-2-7b", "h100-sxm", {"cp": 4}),
-    ("llama-2-7b", "h100-sxm", {"document_length": 500.0}),
+    ("llama-2-7b", "h100-sxm", {"document_length": 500.0, "vocab_multiple": 64}),
     ("llama-2-7b", "h100-sxm", {"cp": 4, "cp_kind": "all-to-all"}),
     ("llama-2-7b", "tpu-v5p", {"dp": 8, "tp": 2}),
     ("mixtral-8x7b", "rtx-4090", {"dp": 4, "zero": 2, "ep": 4}),

@@ -135,6 +135,21 @@ def test_slices_tell_what_the_breakdown_tells() -> None:
     assert "tiled_matmul_time" in up["formula"]
 
 
+def test_the_host_has_a_thread_of_its_own() -> None:
+    """Its launches and calls begin with the work that waits for them, and no kernel has to leave its thread."""
+    model, plan = PLANS["interleaved"]
+    slow = {"host_latency": 1e-4, "host_collective_latency": 1e-4}
+    run = sf.training(
+        model, "h100-sxm", sf.Plan(**plan | {"tp": 2, "dp": 2}), batch=32, sequence=4096, num_layers=8, **slow
+    )
+    slices, _ = slices_of(training_timeline(run))
+    assert_nested(slices)
+    tracks = {each["track"] for each in slices}
+    assert {"host launches", "compute", "tensor"} <= tracks
+    assert "compute 2" not in tracks
+    assert {each["track"] for each in slices if each["name"].startswith("host/")} == {"host launches"}
+
+
 def test_passes_run_in_the_order_of_the_data() -> None:
     """A forward pass begins after that of the stage before, a backward pass after that of the stage behind."""
     slices, _ = slices_of(training_timeline(step("1f1b")))

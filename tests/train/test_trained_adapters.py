@@ -239,6 +239,12 @@ def test_other_kinds_of_layers_have_adapters(model: str) -> None:
     assert any("/lora/" in row.name for row in run.table())
 
 
+def test_what_has_no_adapters_may_be_named_as_frozen() -> None:
+    """Files of LLaMA-Factory name towers beside adapters; it is frozen as it is."""
+    told, plain = (run_of(lora_rank=8, freeze=freeze) for freeze in ("embedding,head", None))
+    assert told.structure == plain.structure
+
+
 # --- what is refused
 
 
@@ -249,7 +255,7 @@ def test_other_kinds_of_layers_have_adapters(model: str) -> None:
         ({"dora": True}, "dora: is of adapters, found no rank of them; add --lora-rank", "have_a_rank"),
         ({"lora_targets": "q"}, "lora_targets: is of adapters, found no rank", "have_a_rank"),
         ({"base_precision": "nf4"}, "base_precision: nf4 stores frozen weights .* add --lora-rank", "frozen_weights"),
-        ({"lora_rank": 8, "freeze": "head"}, "freeze: found head with lora_rank = 8", "freeze_all_else"),
+        ({"lora_rank": 8, "freeze": "mlp"}, "freeze: found mlp with lora_rank = 8", "freeze_all_else"),
         (
             {"lora_rank": 8, "lora_targets": "q_a"},
             "lora_targets: found q_a, but llama-2-7b has no such",

@@ -71,7 +71,7 @@ def _inference(search: Parser) -> None:
     group.add_argument("--ttft", type=number, metavar="T", help="longest mean time to the first token, seconds")
     group.add_argument("--tpot", type=number, metavar="T", help="longest mean time of each later token, seconds")
     group.add_argument("--disaggregate", action="store_true", help="also prefill and decode on devices of their own")
-    group.add_argument("--stack", metavar="NAME", help="a serving software (see: symperf list stacks), or a path")
+    group.add_argument("--stack", metavar="NAME", help="a serving software, in training one of that; or a path")
     group.add_argument(
         "--axes",
         metavar="NAMES",

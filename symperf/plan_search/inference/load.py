@@ -135,7 +135,7 @@ class LoadPlan:
             iteration = self.steady._iterations_seen(arrivals)[-1]
             if self.targets.tpot is not None and iteration * self.steps > self.targets.tpot:
                 return False
-            arrivals = min(load * iteration / self.steady.engine.groups, self.steady.full)
+            arrivals = min(load * iteration / self.steady.engine.groups, self.steady.most_arrivals)
         state = self.steady.at_load(load)
         return state is not None and self.targets.missed(state, self.steps) is None
 

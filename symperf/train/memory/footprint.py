@@ -30,6 +30,7 @@ from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
 from ...operations.dealing import middle_layers
 from ...operations.shapes import Shapes
+from ...operations.vocabulary import pad_vocabulary
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
@@ -66,7 +67,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     if structure.segments:
         return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
-    return _terms(share, _activations(share))
+    return pad_vocabulary(structure, _terms(share, _activations(share)))
 
 
 def memory(structure: Structure) -> Any:
@@ -95,7 +96,7 @@ def of_largest(terms: dict[str, Any], dealing: Dealing) -> dict[str, Any]:
 def stage_footprint(structure: Structure) -> dict[str, Any]:
     """The same terms on the device of stage i, in the symbol `stage_number`."""
     share = stage_share(structure)
-    return _terms(share, _stage_activations(share))
+    return pad_vocabulary(structure, _terms(share, _stage_activations(share)))
 
 
 def host_footprint(structure: Structure) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def host_footprint(structure: Structure) -> dict[str, Any]:
     activations = stage_activations(share, share.in_flight) if "activations" in structure.offload else 0
     drives = drive_terms(structure, share.updated_parameters, weights)
     found = host_terms(structure, share.updated_parameters, weights, activations)
-    return found | {f"nvme/{name}": size for name, size in drives.items()}
+    return pad_vocabulary(structure, found | {f"nvme/{name}": size for name, size in drives.items()})
 
 
 def _terms(share: DeviceShare, activations: Any) -> dict[str, Any]:

@@ -37,7 +37,16 @@ STATE_DEFAULTS: Values = {
 }
 """Value and provenance."""
 
+_WIDE: Values = {
+    "activation_bytes": (4.0, "all in 32 bits"),
+    "weight_bytes": (4.0, "all in 32 bits"),
+    "gradient_bytes": (4.0, "all in 32 bits"),
+    "optimizer_bytes": (8.0, "two moments in 32 bits; the weights are their own master copy"),
+    "master_bytes": (0.0, "the weights are their own master copy"),
+}
 _BY_PRECISION: dict[str, Values] = {
+    "fp32": _WIDE,
+    "tf32": _WIDE,
     "fp8": {"product_input_bytes": (1.0, "FP8; scales of tensors or of 128 values are small")},
     "fp4": {"product_input_bytes": (0.5625, _NVFP4)},
 }
