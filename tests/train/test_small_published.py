@@ -16,7 +16,7 @@ def iteration(vocabulary: int, loss: str) -> Any:
 
 
 def test_an_iteration_with_the_unpadded_vocabulary_takes_what_was_reported() -> None:
-    """562 ms (karpathy/nanoGPT issue 110), with PyTorch's compiler of February 2023, which left the loss unfused."""
+    """562 ms (karpathy/nanoGPT issue 110), taking the loss as unfused by the compiler of early 2023."""
     assert iteration(50257, "unfused").value("time") == pytest.approx(0.562, rel=0.15)
 
 
