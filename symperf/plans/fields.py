@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .grammar import Node
 
 LARGEST = 10**9
-Kind = Literal["degree", "count", "fraction", "choice", "flag", "list"]
-"""A degree is a whole number from 1, a count one that may be left open; a list names choices, with commas between."""
+Kind = Literal["degree", "count", "fraction", "choice", "flag", "list", "text"]
+"""A degree is a whole number from 1, a count one that may be left open; a list names choices, with commas between; a
+text is of a language of its own."""
 KINDS = get_args(Kind)
 Form = Literal["none", "above 1", "given", "value"]
 Inference = Literal["searched", "read", "refused", "ignored"]
@@ -50,6 +51,7 @@ class Field:
         inference: what it means there: searches try it, a run reads it, refuses it, or says that it ignores it.
         metavar: of the flag.
         heading: of a column; by default the name.
+        reader: of a text: the form in which it is kept, or an error.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Field:
     inference: Inference = "ignored"
     metavar: str = ""
     heading: str = ""
+    reader: Callable[[str], str] | None = None
 
     @property
     def optional(self) -> bool:
@@ -87,7 +90,9 @@ class Field:
     @property
     def values(self) -> str:
         """Its legal values in words, of training."""
-        if self.numeric:
+        if self.kind == "text":
+            found = self.metavar
+        elif self.numeric:
             found = "0 to 1" if self.kind == "fraction" else "1, 2, ..."
         else:
             found = ", ".join(map(str, self.training or self.choices)) or "false, true"
@@ -122,6 +127,8 @@ class Field:
             return _fraction(self.name, value)
         if self.kind == "list":
             return self._list(value, training=training)
+        if self.kind == "text":
+            return self._text(value)
         if self.kind == "flag":
             if not isinstance(value, bool):
                 raise InputError(f"{self.name}: found {quote(value)}, expected true or false")
@@ -157,6 +164,12 @@ class Field:
         first, last = ", ".join(map(str, choices[:-1])), str(choices[-1])
         expected = f"{first} or {last}" if counts else " or ".join(choices)
         raise InputError(f"{self.name}: found {quote(value)}, expected {expected}{hint}")
+
+    def _text(self, value: Any) -> str:
+        assert self.reader is not None
+        if not isinstance(value, str):
+            raise InputError(f"{self.name}: found {quote(value)}, expected a text such as {quote(self.metavar)}")
+        return self.reader(value)
 
     def _list(self, value: Any, *, training: bool) -> str | None:
         """The names of a list, each once, in their order; None for "none"."""

@@ -19,6 +19,7 @@ from .plan_fields import NUMBERS as NUMBERS
 from .plan_fields import PRECISIONS as PRECISIONS
 from .plan_fields import TRAINING_PRECISIONS as TRAINING_PRECISIONS
 from .plan_fields import PlanFields, attributes
+from .stage_layout import check_modules, stages_of
 from .validity import PLAN_RULES, RUN_RULES, plan_values, refuse, run_values
 
 if TYPE_CHECKING:
@@ -44,7 +45,23 @@ class Plan(PlanFields):
     def __post_init__(self) -> None:
         for name, field in FIELDS.items():
             object.__setattr__(self, name, field.check(getattr(self, name)))
+        self._lay_out()
         refuse(PLAN_RULES, plan_values(self))
+
+    def _lay_out(self) -> None:
+        """Take the number of virtual stages from a layout, as Megatron-LM does, unless it is given."""
+        if self.layout is None:
+            return
+        turns, left = divmod(len(self.stage_letters), self.pp)
+        if self.vpp == 1 and not left:
+            object.__setattr__(self, "vpp", turns)
+        if not left:
+            check_modules(self.stage_letters, self.pp)
+
+    @property
+    def stage_letters(self) -> tuple[str, ...]:
+        """What every stage of a layout has; nothing without one."""
+        return stages_of(self.layout) if self.layout else ()
 
     def with_micro_batch(self, default: int) -> Plan:
         """The plan with a micro-batch of `default` sequences, unless it has one."""
@@ -85,7 +102,9 @@ class Plan(PlanFields):
 
     @property
     def stages(self) -> str:
-        """How layers are dealt to stages: "even", "uneven" or "given"."""
+        """How layers are dealt to stages: "even", "uneven", "given" or by a "layout"."""
+        if self.layout is not None:
+            return "layout"
         return "given" if self.first_stage_layers is not None else "uneven" if self.uneven_stages else "even"
 
     @classmethod

@@ -7,7 +7,8 @@ from typing import get_args
 
 from .fields import plan_field, table_of
 from .freezing import PARTS
-from .structure import HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
+from .stage_layout import canonical
+from .structure import COUNTED, HOSTED, OFFLOADS, Attention, Context, Optimizer, RankOrder, Recompute, Schedule
 
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "fp4")
 """Formats of the products whose training state is described; fp8 and fp4 are those of linear layers only."""
@@ -159,6 +160,24 @@ class PlanFields:
     last_stage_layers: int | None = plan_field(
         None, "count", "layers of the last stage, with first_stage_layers", inference="refused"
     )
+    account_for: str = plan_field(
+        "none",
+        "choice",
+        "ends of the model that are dealt to stages as a layer: none, embedding, loss or both",
+        choices=tuple(COUNTED),
+        searched=True,
+        inference="refused",
+        metavar="ENDS",
+        heading="account for",
+    )
+    layout: str | None = plan_field(
+        None,
+        "text",
+        "what every stage has, in Megatron-LM's notation: E embedding, t layer, m multi-token prediction, L loss",
+        inference="refused",
+        metavar="E|t*3|(tt|)*2tL",
+        reader=canonical,
+    )
     zero_shards: int | None = plan_field(
         None, "count", "hybrid sharding: replicas that share one copy of the state; by default all"
     )
@@ -170,6 +189,11 @@ class PlanFields:
     )
     overlap_ep: float = plan_field(
         1.0, "fraction", "part of the transfers of experts and stages that DualPipe runs beside the other pass"
+    )
+    overlap_pp: float = plan_field(
+        0.0,
+        "fraction",
+        "part of the transfers between stages that runs beside passes under 1f1b, gpipe and interleaved",
     )
     overlap_parameters: float = plan_field(
         0.0,

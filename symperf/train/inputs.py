@@ -16,7 +16,8 @@ from ..plans.combinations import check_combination
 from ..plans.encoders import encoders_of
 from ..plans.frozen_parts import frozen_classes
 from ..plans.plan import Plan, attention_of, positive_integer
-from ..plans.structure import STATED, Structure, rank_order_of, sent_formats
+from ..plans.stage_layout import chunks_of, modules_at
+from ..plans.structure import COUNTED, STATED, Structure, rank_order_of, sent_formats
 from ..plans.validity import MODEL_RULES, refuse
 from ..systems.kernel_constants import TRAINED
 from ..systems.quantities import check_number
@@ -94,9 +95,19 @@ def structure_of(
         families=tuple(family for family in system.families if family in TRAINED),
         misaligned=misaligned_sizes(model, system),
         segments=model.segments,
+        counted=COUNTED[plan.account_for],
+        chunks=chunks_of(plan.stage_letters, plan.pp, _segment_sizes(model)) if plan.layout else (),
+        module_stage=1 + (modules_at(plan.stage_letters) - 1) % plan.pp if "m" in "".join(plan.stage_letters) else 0,
         frozen=frozen_classes(plan.freeze, model, encoders),
         encoders=encoders,
     )
+
+
+def _segment_sizes(model: Model) -> tuple[int, ...]:
+    """Layers of each segment of a model."""
+    if not model.segments:
+        return (model.sizes["num_layers"],)
+    return tuple(sum(model.sizes[name] for name in names) for names in model.segments)
 
 
 def stated_names(values: Mapping[str, Any]) -> set[str]:

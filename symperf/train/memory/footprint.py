@@ -13,8 +13,6 @@ from ...formulas.language.symbols import (
     collective_buffer_bytes,
     context_bytes,
     dp,
-    first_stage_layers,
-    last_stage_layers,
     micro_batch,
     num_layers,
     num_recomputed_layers,
@@ -25,19 +23,25 @@ from ...formulas.language.symbols import (
 )
 from ...formulas.memory import saved_activations as saved
 from ...formulas.memory import stage_memory as each
-from ...formulas.memory.stage_memory import one_f_one_b_stage_in_flight
 from ...formulas.parallel import pipeline as pipe
 from ...formulas.parallel.zero_bubble import excess
 from ...models import counts
-from ...operations.dealing import middle_layers
 from ...plans.gradients import gradients_of
 from ...plans.structure import ZERO_BUBBLE
 from ..layers.context import context_workspace
 from . import device_counts as device
-from .device_share import dealing_of, fullest_share, stage_share
+from .device_share import dealing_of, fullest_share, last_chunk_in_flight, stage_share
 from .end_activations import end_activations
 from .host_memory import buffers, host_terms, kept_on_device
-from .multi_token_counts import ANY, module_activations, modules_on_fullest, recomputes
+from .multi_token_counts import (
+    ANY,
+    apart,
+    module_activations,
+    module_logits,
+    modules_on_fullest,
+    modules_on_stage,
+    recomputes,
+)
 from .saved_activations import layer_activations, unneeded_below
 from .state_memory import SHARDED_FROM as SHARDED_FROM
 from .state_memory import gathered_memory, state_terms
@@ -62,7 +66,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
     schedule holds as many micro-batches on every stage; under DualPipe the first device is both ends. Where kinds of
     layers come one after another, the terms are those of the fullest of the stages that decide.
     """
-    if structure.segments:
+    if structure.told_apart:
         return of_largest(stage_footprint(structure), dealing_of(structure))
     share = fullest_share(structure)
     return _terms(share, _activations(share))
@@ -70,7 +74,7 @@ def footprint(structure: Structure) -> dict[str, Any]:
 
 def memory(structure: Structure) -> Any:
     """Bytes on the fullest device: the sum of the terms of `footprint`."""
-    if structure.segments:
+    if structure.told_apart:
         return Max(*dealing_of(structure).on_deciding(sympy.Add(*stage_footprint(structure).values())))
     return sympy.Add(*footprint(structure).values())
 
@@ -173,7 +177,7 @@ def _of_stage(share: DeviceShare, in_flight: Any) -> Any:
 
 def _share_of_stage(structure: Structure, of_model: Any, layers_of: Callable[[Any], Any]) -> Any:
     """Part of a stage's layers that is of a kind of which the model has a count."""
-    return layers_of(of_model) / layers_of(num_layers) if structure.segments else of_model / num_layers
+    return layers_of(of_model) / layers_of(num_layers) if structure.told_apart else of_model / num_layers
 
 
 def _largest_layer(structure: Structure) -> Any:
@@ -198,7 +202,10 @@ def _ends(structure: Structure) -> tuple[Any, Any]:
     """Bytes that the ends keep of one micro-batch, the last with its modules for multi-token prediction."""
     first, last = end_activations(structure)
     modules = modules_on_fullest(structure)
-    return first, last + modules * module_activations(structure) if modules else last
+    if not modules:
+        return first, last
+    kept = module_logits(structure) if apart(structure) else module_activations(structure)
+    return first, last + modules * kept
 
 
 def _last_held(structure: Structure) -> Any:
@@ -213,8 +220,6 @@ def _micro_batches() -> Any:
 def _activations(share: DeviceShare) -> Any:
     """Bytes of activations on the fullest stage."""
     structure, held = share.structure, share.in_flight
-    if structure.stages == "given":
-        return _given_activations(share)
     layer_bytes = kept_on_device(structure, "activations", _of_stage(share, held))
     first, last = _ends(structure)
     if structure.schedule == "dualpipe":
@@ -227,24 +232,6 @@ def _activations(share: DeviceShare) -> Any:
     return Max(first_stage, above_one(pp) * (newest + last))
 
 
-def _given_activations(share: DeviceShare) -> Any:
-    """Bytes of activations on the fullest of the first, the second and the last stage, whose layers are given."""
-    structure, held = share.structure, share.in_flight
-    first, last = _ends(structure)
-    last_held = _last_held(structure)
-    second = held if structure.schedule == "gpipe" else one_f_one_b_stage_in_flight(_micro_batches(), pp, 2)
-
-    def layers(count: Any, in_flight: Any) -> Any:
-        kept = stage_activations(share, in_flight, lambda n: count if n == num_layers else count * (n / num_layers))
-        return kept_on_device(structure, "activations", kept)
-
-    return Max(
-        layers(first_stage_layers, held) + held * first,
-        layers(middle_layers(), second),
-        layers(last_stage_layers, last_held) + last_held * last,
-    )
-
-
 def _stage_activations(share: DeviceShare) -> Any:
     """Bytes of activations on the device of stage i."""
     structure, held = share.structure, share.in_flight
@@ -253,4 +240,7 @@ def _stage_activations(share: DeviceShare) -> Any:
     is_first, is_last = each.is_first_stage(stage_number), each.is_last_stage(stage_number, pp)
     if structure.schedule == "dualpipe":
         return layer_bytes + (is_first + is_last) * (held / 2 * first + last)
+    if apart(structure):
+        body = module_activations(structure) - module_logits(structure)
+        layer_bytes += modules_on_stage(structure) * last_chunk_in_flight(structure) * body
     return layer_bytes + is_first * held * first + is_last * _last_held(structure) * last
