@@ -51,6 +51,8 @@ def some_values(field: Field) -> list[Any]:
         return [*found, 1, 2, 3, 4, 8]
     if field.kind == "flag":
         return [*found, False, True]
+    if field.kind == "text":
+        return [*found, "Et*6|t*6L", "Et*3|t*3|t*4|ttL"]
     return [*found, *(field.training or field.choices)]
 
 

@@ -40,11 +40,13 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "1f1b, dense": ("llama-2-7b", {"pp": 5, "uneven_stages": True, "ep": 1}),
     "1f1b, counted": ("llama-2-7b", {"pp": 3, "account_for": "loss", "ep": 1}),
     "1f1b, apart": ("deepseek-v3", {"pp": 6, "layout": LAYOUTS["modules apart"]}),
+    "gpipe, hidden": ("llama-2-7b", {"pp": 5, "uneven_stages": True, "ep": 1, "overlap_pp": 1.0}),
     "gpipe, dense": ("llama-2-7b", {"pp": 5, "uneven_stages": True, "ep": 1}),
     "gpipe, given": ("deepseek-v3", {"pp": 6, "first_stage_layers": 7, "last_stage_layers": 6}),
     "interleaved": ("deepseek-v2", {"pp": 4, "vpp": 5}),
     "interleaved, counted": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1}),
     "interleaved, few": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1, "micro_batch": 32}),
+    "interleaved, hidden": ("llama-2-7b", {"pp": 2, "vpp": 17, "account_for": "both", "ep": 1, "overlap_pp": 0.75}),
     "interleaved, given": (
         "llama-2-7b",
         {"pp": 4, "vpp": 2, "first_stage_layers": 6, "last_stage_layers": 6, "ep": 1},
@@ -89,7 +91,9 @@ def pipeline(name: str) -> tuple[float, float, int]:
     wanted: dict[Any, Node] = {"pipeline": split_unequal_stages(step) if not whole else paced_by_deciding_stages(step)}
     if whole:
         wanted["rest"] = sequence(step.forward, step.backward, waiting(step))
-    passes = [step.passes_of(layers_of, sympy.S.One) for layers_of in stages_of(step, p, v)]
+    shown = 1 - sympy.nsimplify(laid.overlap_pp)
+    passes = [step.passes_of(layers_of, shown) for layers_of in stages_of(step, p, v)]
+    wanted["send"] = step.transfer("forward")
     for i, (forward, backward) in enumerate(passes):
         wanted["F", i], wanted["D", i] = forward, backward
         wanted["B", i] = part(backward, lambda op: not of_weights(op))
@@ -111,7 +115,7 @@ def pipeline(name: str) -> tuple[float, float, int]:
 
     m = BATCH // (REPLICAS * (laid.micro_batch or 1))
     order = sim.interleaved(m, p, v) if laid.schedule == "interleaved" else ORDERS[str(laid.schedule)](m, p)
-    found = sim.simulate(order, cost)
+    found = sim.simulate(order, cost, times["send"] * laid.overlap_pp)
     closed = times["pipeline"] + times.get("rest", 0.0)
     return closed, found.period if laid.schedule == "zb-h2" else found.makespan, m
 
